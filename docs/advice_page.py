@@ -101,9 +101,8 @@ can't be replaced.
 
 def advice_page() -> str:
     """Return docs/advise.md: the head from the code, then the example as it stands."""
-    from rocpd.advice.registry import RULES
-    from rocpd.advice.show.explain import fires
-    from rocpd.advice.thresholds import ALL, COMMON
+    from rocpd.advice.registry import RULES, fires
+    from rocpd.advice.rule import ALL, COMMON
 
     parts = [_ABOUT]
     parts += [f"| `{rule.id}` | {rule.asks} | {fires(rule)} |\n" for rule in RULES]

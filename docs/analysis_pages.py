@@ -42,7 +42,8 @@ one table or more: its own name selects all of them, the name of a table that on
 - An analysis that lacks its data says so and the exit code is 1; it never prints zeros.
 - Other packages add analyses through the entry point group `rocpd.summaries`: a function that takes a
   `rocpd.summary.reading.Reading` and returns `rocpd.summary.result.Summary` tables. `reading.each(work)` runs a
-  module-level function on each rank, in any process, and returns the answers in the order of ranks.
+  module-level function on each rank, in any process, and returns the answers in the order of ranks. An analysis that
+  yields these before its tables shares one pass over the ranks with others.
 """
 
 

@@ -133,9 +133,8 @@ def shoot_notebook(notebook: Path, picture: Path, height: int) -> None:
 
 def shoot_viewer(job: Path, picture: Path) -> None:
     """Take a picture of `rocpd view` with a part of the time line taken."""
-    from rocpd.view.job import ViewedJob
-    from rocpd.view.perfetto_ui import PerfettoUi
-    from rocpd.view.server import ViewLimits, ViewServer
+    from rocpd.view.desk import ViewedJob
+    from rocpd.view.server import PerfettoUi, ViewLimits, ViewServer
 
     with ViewServer(ViewedJob((str(job),)), PerfettoUi(), ViewLimits()) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

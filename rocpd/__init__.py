@@ -13,12 +13,12 @@ Names are imported when first used, so that `import rocpd` is quick.
 
 from __future__ import annotations
 
-from rocpd.version import __version__
+from rocpd.base.version import __version__
 
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
-    from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
+    from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
@@ -55,21 +55,21 @@ _MODULES = {
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",
     "Filters": "rocpd.federate.select.filters",
-    "RocpdError": "rocpd.errors",
-    "InputError": "rocpd.errors",
-    "OutputError": "rocpd.errors",
-    "QueryError": "rocpd.errors",
-    "UsageError": "rocpd.errors",
+    "RocpdError": "rocpd.base.errors",
+    "InputError": "rocpd.base.errors",
+    "OutputError": "rocpd.base.errors",
+    "QueryError": "rocpd.base.errors",
+    "UsageError": "rocpd.base.errors",
 }
 
 
 _AMDS = {
-    "RocpdImportData": "rocpd.amd.data",
-    "execute": "rocpd.amd.data",
-    "version_info": "rocpd.amd.data",
-    "write_csv": "rocpd.amd.outputs",
-    "write_perfetto": "rocpd.amd.outputs",
-    "write_otf2": "rocpd.amd.outputs",
+    "RocpdImportData": "rocpd.amd",
+    "execute": "rocpd.amd",
+    "version_info": "rocpd.amd",
+    "write_csv": "rocpd.amd",
+    "write_perfetto": "rocpd.amd",
+    "write_otf2": "rocpd.amd",
 }
 """Names of AMD's package, for code that was written for it; not part of our own interface."""
 

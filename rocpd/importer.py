@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rocpd.amd.data import RocpdImportData
+from rocpd.amd import RocpdImportData
 
 __all__ = ["RocpdImportData"]

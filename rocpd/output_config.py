@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rocpd.amd.outputs import OutputConfig as output_config  # noqa: N813 (AMD's name)
+from rocpd.amd import OutputConfig as output_config  # noqa: N813 (AMD's name)
 
 __all__ = ["output_config"]

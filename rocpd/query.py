@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.amd.export import export_sqlite_query
+from rocpd.amd import export_sqlite_query
 
 __all__ = ["export_sqlite_query"]
 

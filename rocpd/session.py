@@ -12,10 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.base.entries import fields_of, lists_options
+from rocpd.base.errors import InputError
+from rocpd.base.option import member
+from rocpd.base.output import destination
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
-from rocpd.entries import fields_of, lists_options
-from rocpd.errors import InputError
+from rocpd.facts.options import By
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -28,17 +31,15 @@ from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
-from rocpd.option import member
-from rocpd.output import destination
-from rocpd.summary.options import By
+from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.relations import RELATIONS
-from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rocpd.advice.advice import Advice
+    from rocpd.base.types import Progress
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
     from rocpd.federate.relation import Relation
     from rocpd.federate.run.columnar import Columnar
     from rocpd.federate.run.rank_reader import MapRanks
+    from rocpd.federate.select.clocks import ClockLine
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
-    from rocpd.trace.clocks import ClockLine
-    from rocpd.types import Progress
 
 
 class Session(Federation):
@@ -171,8 +171,7 @@ class Session(Federation):
             OutputError: the file exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
-        from rocpd.report.build import ReportOptions, asked_of_analyses, base_of
-        from rocpd.report.write import write
+        from rocpd.report.build import ReportOptions, asked_of_analyses, base_of, write
 
         asked = asked_of_analyses(options)
         chosen = ReportOptions(tuple(sections), asked, base=base_of(base, asked) if base else None)
@@ -234,8 +233,8 @@ class Session(Federation):
             InputError: a file can't be read.
             UsageError: what stands in it makes no sense.
         """
-        from rocpd.advice.run import advise
-        from rocpd.summary.options import Options
+        from rocpd.advice.judge import advise
+        from rocpd.facts.options import Options
 
         given = {"categories": Path(categories) if categories else None, "step_marker": step_marker}
         options = Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
@@ -347,7 +346,7 @@ def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Ad
 
 
 def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
-    from rocpd.read.meetings import clock_lines
+    from rocpd.facts.communication.meetings import clock_lines
 
     return clock_lines(map_ranks, clocks)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from rocpd.trace.pc_sampling import INSTRUCTION_TYPES, STALL_REASONS
+from rocpd.facts.pc_sampling import INSTRUCTION_TYPES, STALL_REASONS
 from tests.build import GPU, TraceBuilder
 
 KERNELS = {3: "gemm(float*)", 4: "scan<int>", 5: 'copy; "x"'}

@@ -12,9 +12,8 @@ import pytest
 
 import rocpd
 from rocpd import output_config
-from rocpd.amd.data import execute, version_info
-from rocpd.amd.outputs import write_csv, write_perfetto
-from rocpd.errors import OutputError, UsageError
+from rocpd.amd import execute, version_info, write_csv, write_perfetto
+from rocpd.base.errors import OutputError, UsageError
 from rocpd.importer import RocpdImportData
 from rocpd.query import export_sqlite_query
 from tests.build import TraceBuilder

@@ -10,7 +10,7 @@ import polars
 import pytest
 
 import rocpd
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
 from rocpd.summary.registry import SUMMARIES
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -110,7 +110,7 @@ def test_an_analysis_refuses_what_it_does_not_read(session: rocpd.Session) -> No
     assert error.value.hint == "it has step_marker"
     with pytest.raises(UsageError, match="gpu-time has no option bins") as error:
         session.summary("gaps", bins=3)
-    assert error.value.hint == "it has categories, top, step_marker"
+    assert error.value.hint == "it has categories, top, step_marker, everything"
 
 
 def test_help_lists_the_options_of_the_rows() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd import entries
+from rocpd.base import entries
 from rocpd.convert import ENTRY_POINTS as FORMATS
 from rocpd.summary.registry import ENTRY_POINTS as ANALYSES
 
@@ -87,5 +87,5 @@ def test_a_package_that_is_installed_meanwhile(tmp_path: Path, monkeypatch: pyte
 
 
 def test_packages_without_entry_points_of_ours_are_not_read() -> None:
-    code = "import sys, rocpd.entries as e; e.points('no.such'); sys.exit('importlib.metadata' in sys.modules)"
+    code = "import sys, rocpd.base.entries as e; e.points('no.such'); sys.exit('importlib.metadata' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.leftovers import make_folder, sweep, temporary_path
-from rocpd.output import complete_or_nothing
+from rocpd.base.leftovers import make_folder, sweep, temporary_path
+from rocpd.base.output import complete_or_nothing
 
 
 @pytest.fixture(scope="module")
 def of_the_dead() -> str:
     """The name that a process gave which has ended."""
-    program = "from pathlib import Path; from rocpd.leftovers import temporary_path; print(temporary_path(Path()))"
+    program = "from pathlib import Path; from rocpd.base.leftovers import temporary_path; print(temporary_path(Path()))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-import rocpd.sqlite
-from rocpd.sqlite import apsw
+import rocpd.base.sqlite
+from rocpd.base.sqlite import apsw
 
 _THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
 
@@ -27,8 +27,8 @@ _THREAD = "import threading; threading.Thread(target=threading.Event().wait, dae
 def test_memory_is_counted_only_for_a_program_that_uses_sqlite_already(before: str, counts: bool, used: str) -> None:
     program = [
         before,
-        f"import rocpd.{used}, rocpd.sqlite",
-        "apsw = rocpd.sqlite.apsw",
+        f"import rocpd.{used}, rocpd.base.sqlite",
+        "apsw = rocpd.base.sqlite.apsw",
         "connection = apsw.Connection(':memory:')",
         "connection.execute('SELECT randomblob(100000)').get",
         f"assert (apsw.memory_used() > 0) is {counts}",
@@ -48,5 +48,5 @@ def test_sqlite_is_set_up_again_even_where_it_refuses(monkeypatch: pytest.Monkey
     monkeypatch.setattr(apsw, "shutdown", lambda: steps.append("shutdown"))
     monkeypatch.setattr(apsw, "config", refuse)
     monkeypatch.setattr(apsw, "initialize", lambda: steps.append("initialize"))
-    rocpd.sqlite._count_no_memory()
+    rocpd.base.sqlite._count_no_memory()
     assert steps == ["shutdown", (apsw.SQLITE_CONFIG_MEMSTATUS, False), "initialize"]

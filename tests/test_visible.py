@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rocpd.base.visible import for_reading, visible, visible_lines
 from rocpd.cli import progress
 from rocpd.table.html import write_html
-from rocpd.visible import for_reading, visible, visible_lines
 from tests.build import TraceBuilder
 from tests.cli.test_process import in_terminal
 from tests.conftest import Cli

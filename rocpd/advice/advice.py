@@ -1,15 +1,37 @@
-"""Owns what `Session.advise` returns: the answers of the rules, which show themselves."""
+"""What `Session.advise` returns, and how it looks: text for consoles, Markdown, HTML, JSON. `FORMS` has them."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rocpd.advice.answers import Answers
-from rocpd.frozen import frozen
+from rocpd.base.amount import amount
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.visible import visible
+from rocpd.table import CONSOLE
+from rocpd.table.cell import one_line
+from rocpd.table.html import PAGE_END, page_head, quoted
+from rocpd.table.markdown import inline
+
+if TYPE_CHECKING:
+    from rocpd.advice.case import JobFacts
+    from rocpd.summary.findings import Finding
+
+
+class Explained(NamedTuple):
+    """A finding that another one is the cause of."""
+
+    finding: Finding
+    cause: Finding
 
 
 @frozen
-class Advice(Answers):
+class Advice:
     """What costs time, and what to do about it; `str` shows it as the console does, notebooks as a page.
 
     Args:
@@ -20,19 +42,286 @@ class Advice(Answers):
         unable: for each rule that could not look the reason (`text`), with its id (`rule`).
     """
 
+    job: JobFacts
+    findings: tuple[Finding, ...]
+    explained: tuple[Explained, ...]
+    silent: tuple[str, ...]
+    unable: tuple[Finding, ...]
+
+    def effects(self, cause: Finding) -> Sequence[Finding]:
+        """Return the findings that one explains."""
+        return [explained.finding for explained in self.explained if explained.cause is cause]
+
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
-        from rocpd.advice.show.json import document
-
         return document(self)
 
     def __str__(self) -> str:
         """Return it as the console shows it."""
-        from rocpd.advice.show.console import console_lines
-
         return "\n".join(console_lines(self))
 
     def _repr_html_(self) -> str:
-        from rocpd.advice.show.html import html_lines
-
         return "\n".join(html_lines(self))
+
+
+def gain(finding: Finding) -> str:
+    """Return how much a finding may gain: `up to 26 %`; a dash where it costs no time."""
+    return "-" if finding.gain_percent is None else f"up to {finding.gain_percent:.0f} %"
+
+
+def _sureness(advice: Advice, finding: Finding) -> str:
+    """Return how sure a finding is, and what it may gain."""
+    least = "" if finding.gain_percent is None else f", {gain(finding)} of the {advice.job.unit}"
+    return f"{finding.confidence}{least}"
+
+
+def where(finding: Finding) -> str:
+    """Return where a finding is to be seen: rank, agent, step and window, as far as they are known."""
+    words = [f"rank {finding.rank}" if finding.rank is not None else ""]
+    words += [f"agent {finding.agent}" if finding.agent is not None else "", finding.step or ""]
+    return ", ".join(filter(None, [*words, window_options(finding)]))
+
+
+def window_options(finding: Finding) -> str:
+    """Return the options that select the time of a finding; nothing where it has none."""
+    if not finding.window:
+        return ""
+    start, end = finding.window
+    return f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms"
+
+
+def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield what is said below a finding, as far as it is known: (word, text); what it explains with its rule."""
+    effects = [("hence", f"{effect.rule}: {effect.text}") for effect in advice.effects(finding)]
+    known = [("do", finding.action), ("see", finding.shown_by), ("where", where(finding)), *effects]
+    yield from ((word, text) for word, text in [*known, ("read", finding.reference)] if text)
+
+
+def unable(advice: Advice) -> list[tuple[str, str]]:
+    """Return the ids of rules that could not look, and why: a pair for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for finding in advice.unable:
+        reasons.setdefault(finding.text, []).append(finding.rule)
+    return [(", ".join(rules), reason) for reason, rules in reasons.items()]
+
+
+def looked(advice: Advice) -> str:
+    """Return what was and was not looked at, in a sentence."""
+    reported = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
+    count = len(reported) + len(advice.silent)
+    text = f"{amount(count, 'rule')} looked, {len(reported)} of them found something"
+    if not reported:
+        text = f"{amount(count, 'rule')} looked and found nothing: that is not to say that nothing is wrong"
+    could_not = len(advice.unable)
+    text += f"; {could_not} could not look" if could_not else ""
+    if advice.job.runs > 1:
+        text += f"; of {advice.job.runs} separate runs that with most GPU time is judged, rank {advice.job.critical}"
+        text += " (another: --rank N)"
+    return text
+
+
+_WIDTH = 110
+_LINES = 8  # findings in the list that comes first
+
+
+def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
+    """Yield the lines; `width` is that of the terminal."""
+    wide = min(width or _WIDTH, _WIDTH)
+    yield advice.job.text
+    yield from _list(advice.findings)
+    yield looked(advice)
+    for number, finding in enumerate(advice.findings, 1):
+        yield ""
+        yield from _console_finding(advice, number, finding, wide)
+    if advice.silent or advice.unable:
+        yield ""
+    if advice.silent:
+        yield from _wrapped("Found nothing: ", ", ".join(advice.silent), wide)
+    if advice.unable:
+        yield "Could not look:"
+        for rules, reason in unable(advice):
+            yield from _wrapped("  ", f"{rules}: {reason}", wide)
+
+
+def _list(findings: Sequence[Finding]) -> Iterator[str]:
+    shown = findings[: _LINES if len(findings) <= _LINES else _LINES - 1]
+    longest = max((len(finding.rule) for finding in shown), default=0)
+    for number, finding in enumerate(shown, 1):
+        yield f"{number}  {gain(finding):>10}  {finding.rule:<{longest}}  {visible(finding.text)}"
+    if len(shown) < len(findings):
+        yield f"and {len(findings) - len(shown)} more, below"
+
+
+def _console_finding(advice: Advice, number: int, finding: Finding, width: int) -> Iterator[str]:
+    yield f"{number}  {finding.rule} ({_sureness(advice, finding)})"
+    for name, text in (("what", finding.text), *parts(advice, finding)):
+        yield from _wrapped(f"   {name:<6} ", text, width)
+
+
+def _wrapped(head: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        visible(text),
+        max(width, len(head) + 20),
+        initial_indent=head,
+        subsequent_indent=" " * max(4, min(len(head), 10)),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+_IN_MARKDOWN = {"see": "`{}`", "read": "<{}>"}
+
+
+def markdown_lines(advice: Advice) -> Iterator[str]:
+    """Yield the lines of a page, such as for an issue or a pull request."""
+    yield f"**{inline(advice.job.text)}**"
+    yield ""
+    yield f"{inline(looked(advice))}."
+    if advice.findings:
+        yield ""
+        yield "| | rule | gain | finding |"
+        yield "|---:|---|---:|---|"
+        for number, finding in enumerate(advice.findings, 1):
+            yield f"| {number} | {finding.rule} | {gain(finding)} | {inline(finding.text)} |"
+    for number, finding in enumerate(advice.findings, 1):
+        yield from ("", f"### {number}. {finding.rule}", "")
+        yield from _markdown_finding(advice, finding)
+    if advice.silent:
+        yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
+    if advice.unable:
+        yield from ("", "Could not look:", "")
+        yield from (f"- {rules}: {inline(reason)}" for rules, reason in unable(advice))
+
+
+def _markdown_finding(advice: Advice, finding: Finding) -> Iterator[str]:
+    yield f"{inline(finding.text)} ({finding.confidence})."
+    yield ""
+    for word, text in parts(advice, finding):
+        yield f"- {word}: {_IN_MARKDOWN.get(word, '{}').format(text if word in _IN_MARKDOWN else inline(text))}"
+
+
+_IN_HTML = {"see": "<code>{}</code>", "read": '<a href="{0}">{0}</a>'}
+
+
+def html_lines(advice: Advice) -> Iterator[str]:
+    """Yield the body of a page, for notebooks and reports too. No scripts, nothing loaded."""
+    yield f"<p><strong>{_text(advice.job.text)}</strong></p>"
+    yield f"<p>{_text(looked(advice))}.</p>"
+    for number, finding in enumerate(advice.findings, 1):
+        yield f"<h2>{number}. {_text(finding.text)}</h2>"
+        yield f"<p>{_text(finding.rule)} ({_sureness(advice, finding)})</p>"
+        yield from _html_finding(advice, finding)
+    if advice.silent:
+        yield f"<p>Found nothing: {_text(', '.join(advice.silent))}.</p>"
+    if advice.unable:
+        yield "<p>Could not look:</p><ul>"
+        yield from (f"<li>{rules}: {_text(reason)}</li>" for rules, reason in unable(advice))
+        yield "</ul>"
+
+
+def _html_finding(advice: Advice, finding: Finding) -> Iterator[str]:
+    yield '<dl class="parts">'
+    for word, text in parts(advice, finding):
+        yield f"<dt>{word}</dt><dd>{_IN_HTML.get(word, '{}').format(quoted(_text(text)))}</dd>"
+    yield "</dl>"
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+VERSION = 1
+"""Of the JSON, which docs/advise.md describes; counts changes that break readers."""
+
+
+def document(advice: Advice) -> dict[str, Any]:
+    """Return it as dictionaries, lists and values of JSON."""
+    job = advice.job
+    return {
+        "version": VERSION,
+        "job": {
+            "text": job.text,
+            "ranks": list(job.ranks),
+            "runs": job.runs,
+            "critical_rank": job.critical,
+            "step_ns": job.step_ns,
+            "has_steps": job.has_steps,
+        },
+        "findings": [
+            {**_finding_fields(finding), "explains": [_finding_fields(other) for other in advice.effects(finding)]}
+            for finding in advice.findings
+        ],
+        "found_nothing": list(advice.silent),
+        "could_not_look": [{"rule": finding.rule, "reason": finding.text} for finding in advice.unable],
+    }
+
+
+def _finding_fields(finding: Finding) -> dict[str, Any]:
+    start, end = finding.window or (None, None)
+    return {
+        "rule": finding.rule,
+        "text": finding.text,
+        "confidence": finding.confidence.value,
+        "gain_percent": finding.gain_percent,
+        "rank": finding.rank,
+        "agent": finding.agent,
+        "step": finding.step,
+        "start_ns": start,
+        "end_ns": end,
+        "evidence": dict(finding.evidence),
+        "shown_by": finding.shown_by,
+        "action": finding.action,
+        "reference": finding.reference,
+    }
+
+
+@frozen
+class Form:
+    """A form of advice.
+
+    Args:
+        ending: of its files.
+        text: returns that of (advice, width of the terminal or None).
+    """
+
+    ending: str
+    text: Callable[[Advice, int | None], str]
+
+    def write(self, advice: Advice, width: int | None = None) -> str:
+        """Return the text."""
+        return self.text(advice, width)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _page(advice: Advice) -> str:
+    return f"{page_head('rocpd advise')}<main>\n{_joined(html_lines(advice))}{PAGE_END}"
+
+
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        CONSOLE: Form(".txt", lambda advice, width: _joined(console_lines(advice, width))),
+        "json": Form(".json", lambda advice, _: json.dumps(document(advice), indent=1, ensure_ascii=False) + "\n"),
+        "md": Form(".md", lambda advice, _: _joined(markdown_lines(advice))),
+        "html": Form(".html", lambda advice, _: _page(advice)),
+    }
+)
+"""Name -> form."""
+
+
+def form_of(name: str) -> Form:
+    """Return a form.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name not in FORMS:
+        raise UsageError(f"--format {name}: unknown", f"one of {', '.join(FORMS)}")
+    return FORMS[name]
+
+
+def endings() -> dict[str, str]:
+    """Return ending of a file -> name of the form."""
+    return {form.ending: name for name, form in FORMS.items()}

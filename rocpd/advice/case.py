@@ -1,19 +1,19 @@
-"""Owns what rules look at: the tables of analyses and the facts of the job that gains are measured by."""
+"""Cases, which rules look at: the tables of analyses and the facts of the job that gains are measured by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
 from rocpd.advice.recording import HIP, STEPS, NotRecorded
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
+from rocpd.facts.recorders import ROCPROFV3, TraceProfiler
+from rocpd.facts.short_names import short_names
+from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
-from rocpd.trace.kernel_categories import Categories, is_communication
-from rocpd.trace.recorders import ROCPROFV3, TraceProfiler
-from rocpd.trace.short_names import short_names
 
 Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
@@ -150,7 +150,7 @@ class Case:
         Raises:
             CannotLookError: it is not.
         """
-        rows = [row for row in self.of_critical("idle") if row["cause"] not in (START, DRAINED)]
+        rows = [row for row in self.of_critical("idle") if row["cause"] not in (NOT_STARTED, FINISHED)]
         unknown = sum(int(row["idle_ns"]) for row in rows if row["cause"] == UNKNOWN)
         if unknown * 2 > sum(int(row["idle_ns"]) for row in rows):
             raise CannotLookError(HIP)
@@ -158,6 +158,18 @@ class Case:
     def computing(self, table: str) -> list[Row]:
         """Return the rows of the critical rank that are kernels which compute; no copies, no communication."""
         return [row for row in self.of_critical(table) if not is_communication(self.categories.of(row["name"]))]
+
+    def of_compute(self, share: float) -> float:
+        """Return a share of the compute time of the critical rank [%] as one of a step of it."""
+        return share * self.job.shares.get(self.job.critical or 0, {}).get("compute", 0.0) / 100
+
+    def hot(self, kernels: Sequence[Row]) -> Iterator[tuple[Row, float, float]]:
+        """Yield kernels that take `least_percent` of the time of some, with their shares of that and of a step [%]."""
+        every = sum(int(row["total_ns"]) for row in kernels)
+        for row in kernels:
+            share = int(row["total_ns"]) * 100 / every if every else 0.0
+            if share >= self.limits["least_percent"]:
+                yield row, share, self.of_compute(share)
 
     def sure(self, confidence: Confidence) -> Confidence:
         """Return how sure a finding about time is: without steps it may be start-up."""

@@ -1,23 +1,120 @@
-"""Owns what rules answer, of tables that are there: each rule in order, each cause once. Never reads a rank."""
+"""Asks the rules: one pass over the ranks for all tables that they need, each rule in order, each cause once."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
-from rocpd.advice.advice import Advice
-from rocpd.advice.case import CannotLookError, Case
-from rocpd.advice.causes import report_once
-from rocpd.advice.job import job_of
-from rocpd.advice.rule import Rule
-from rocpd.advice.thresholds import ALL, Limits
-from rocpd.federate.federation import Federation
+from rocpd.advice.advice import Advice, Explained
+from rocpd.advice.case import CannotLookError, Case, JobFacts
+from rocpd.advice.registry import known_rules
+from rocpd.advice.rule import ALL, Limits, Rule, thresholds
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.types import Progress
+from rocpd.facts.options import By, Options
+from rocpd.facts.recorders import recorder_of
+from rocpd.federate.facts import importers_of
+from rocpd.federate.federation import Federation, Notes
+from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.registry import OF_ONE_JOB
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
-from rocpd.trace.kernel_categories import Categories
+from rocpd.summary.run import Function, together
+from rocpd.summary.time.overview import job_finding
+
+_OF_JOB = frozenset({"budget", "ranks", "steps"})
+"""Tables that the facts of the job are read from."""
+
+
+def advise(
+    session: Federation,
+    options: Options | None = None,
+    path: Path | None = None,
+    progress: Progress | None = None,
+    inputs: str | None = None,
+) -> Advice:
+    """Return advice.
+
+    Args:
+        session: what to read.
+        options: categories and step markers, as analyses take them.
+        path: thresholds, as `rocpd.advice.rule`.
+        progress: called with (ranks read, ranks in all).
+        inputs: what they are called in commands; None: by where their files are.
+
+    Raises:
+        UsageError: as `thresholds`, or an option is invalid.
+    """
+    rules = known_rules()
+    limits = thresholds(rules, path)
+    asked = options or Options()
+    tables = _tables(session, tables_of_rules(rules), asked, progress)
+    return judge(session, tables, rules, limits, load(asked.categories), inputs)
+
+
+def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
+    """Return the tables that rules need."""
+    return _OF_JOB.union(need.table for rule in rules.values() for need in rule.needs)
+
+
+def questions(tables: Iterable[str]) -> dict[str, By | None]:
+    """Return analysis -> what it is divided by, of those that tables belong to; tables of no analysis are left out.
+
+    It is divided as it is by itself, else by rank; None: it is not divided.
+    """
+    analyses = known_analyses()
+    analysis_of = tables_of(analyses)
+    names = {analysis_of[table] for table in tables if table in analysis_of}
+    return {
+        name: analysis.divided_by or (By.RANK if By.RANK in analysis.by else None)
+        for name, analysis in analyses.items()
+        if name in names
+    }
+
+
+def _tables(
+    session: Federation, wanted: frozenset[str], options: Options, progress: Progress | None
+) -> dict[str, Summary]:
+    """Return tables by name, without those that lack their data.
+
+    What analyses note beside their answers is for those who ask for them by name.
+    """
+    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
+    asked = {name: replace(options, by=by) for name, by in questions(wanted).items()}
+    functions = {name: analysis_function(name) for name in asked}
+    tables: dict[str, Summary] = {}
+    for _, answered in together(Reading(quiet, options, progress, wanted), functions, asked):
+        answer = tables_or_reason(answered, session.runs)
+        tables |= {} if isinstance(answer, str) else answer
+    return tables
+
+
+def analysis_function(name: str) -> Function:
+    """Return the function of an analysis."""
+    return cast("Function", entries.load(known_analyses()[name].home, name))
+
+
+def tables_or_reason(tables: Iterable[Summary], runs: int) -> dict[str, Summary] | str:
+    """Return tables by name, of several runs none that compare ranks; the reason where they lack their data.
+
+    Raises:
+        UsageError: an option is invalid.
+    """
+    try:
+        return {table.name: table for table in tables if runs == 1 or table.name not in OF_ONE_JOB}
+    except UsageError:
+        raise
+    except RocpdError as error:
+        return error.message
+
 
 _JOB = "JOB"
 """What rules call the inputs in commands."""
@@ -99,3 +196,84 @@ def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
             why = f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank"
             raise CannotLookError(why if separate else need.without)
     return [finding for finding in rule.look(case) if finding.gain_percent is None or finding.gain_percent >= least]
+
+
+def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
+    """Return the facts of a job.
+
+    Args:
+        session: what was read.
+        tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
+    """
+    shares: dict[int, dict[str, float]] = {}
+    times: Counter[int] = Counter()
+    steps: dict[int, float] = {}
+    for rank, part, time, per_step, percent in tables.get("budget", ()):
+        shares.setdefault(rank, {})[part] = percent or 0.0
+        times[rank] += time
+        if per_step is not None:
+            steps[rank] = steps.get(rank, 0.0) + per_step
+    longest = max(times, key=lambda rank: (times[rank], -rank), default=None)
+    critical = _critical_rank(session, tables, shares) if session.runs == 1 else longest
+    whole = 0.0 if critical is None else float(times[critical])
+    return JobFacts(
+        text=job_finding(session, tables).text,
+        ranks=tuple(sorted(shares)),
+        runs=session.runs,
+        critical=critical,
+        step_ns=whole if critical is None else steps.get(critical, whole),
+        has_steps=critical in steps,
+        times=times,
+        shares=shares,
+        recorder=recorder_of(importers_of(session)),
+        is_part=session.is_part,
+    )
+
+
+def _critical_rank(
+    session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
+) -> int | None:
+    """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
+    blamed = _blamed(tables["ranks"].findings if "ranks" in tables else ())
+    if blamed:
+        host = blamed.evidence.get("hostname")
+        suspects = [
+            rank.number for rank in session.ranks if blamed.rank == rank.number or (host and rank.hostname == host)
+        ]
+        shares = {rank: share for rank, share in shares.items() if rank in suspects} or shares
+    return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
+
+
+def _blamed(findings: tuple[Finding, ...]) -> Finding | None:
+    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
+    return next(guilty, None)
+
+
+def report_once(
+    findings: Sequence[Finding], rules: Mapping[str, Rule]
+) -> tuple[tuple[Finding, ...], tuple[Explained, ...]]:
+    """Divide findings into those that stand for themselves and those that one of these explains, in their order.
+
+    Args:
+        findings: problems.
+        rules: by id; they say what explains what.
+    """
+    causes = [_cause_of(finding, findings, rules) for finding in findings]
+    reported, explained = [], []
+    for finding, cause in zip(findings, causes, strict=True):
+        seen = [id(finding)]
+        root = finding
+        while cause is not None and id(cause) not in seen:
+            root = cause
+            seen.append(id(root))
+            cause = causes[next(index for index, other in enumerate(findings) if other is root)]
+        if root is finding or cause is not None:  # a circle explains nothing
+            reported.append(finding)
+        else:
+            explained.append(Explained(finding, root))
+    return tuple(reported), tuple(explained)
+
+
+def _cause_of(finding: Finding, findings: Sequence[Finding], rules: Mapping[str, Rule]) -> Finding | None:
+    others = (other for other in findings if other is not finding and other.rule != finding.rule)
+    return next((other for other in others if rules[other.rule].explains(other, finding)), None)

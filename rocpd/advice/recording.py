@@ -1,9 +1,9 @@
-"""Owns what is said where data is missing: what is not recorded, and what records it."""
+"""Says where data is missing: what is not recorded, and what records it."""
 
 from __future__ import annotations
 
-from rocpd.frozen import frozen
-from rocpd.trace.recorders import Recordable, TraceProfiler
+from rocpd.base.frozen import frozen
+from rocpd.facts.recorders import Recordable, TraceProfiler
 
 
 @frozen

@@ -1,72 +1,44 @@
-"""Owns which rules there are, in the order in which they look."""
+"""Which rules there are, in the order in which they look, and what is said of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator
 
-from rocpd import entries
 from rocpd.advice.rule import ENTRY_POINTS, Rule
-from rocpd.advice.rules import (
-    alloc_steady,
-    clock_throttle,
-    comm_exposed,
-    comm_same_stream,
-    comm_slow,
-    comm_straggler,
-    copy_blocking,
-    copy_small,
-    gpu_starved,
-    kernel_atomics,
-    kernel_bandwidth,
-    kernel_bank_conflicts,
-    kernel_first_touch,
-    kernel_grid,
-    kernel_matrix_idle,
-    kernel_occupancy,
-    kernel_resources,
-    kernel_strided,
-    kernel_unstable,
-    launch_small,
-    memory_leak,
-    memory_peak,
-    module_load,
-    profiler_cost,
-    rank_imbalance,
-    step_outlier,
-    sync_calls,
-    trace_incomplete,
-)
-from rocpd.errors import RocpdError
+from rocpd.advice.rules import balance, communication, copies, counters, host, kernels, memory, trace
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError, UsageError
 
 RULES: tuple[Rule, ...] = (
-    trace_incomplete.RULE,
-    profiler_cost.RULE,
-    comm_straggler.RULE,
-    rank_imbalance.RULE,
-    clock_throttle.RULE,
-    step_outlier.RULE,
-    gpu_starved.RULE,
-    launch_small.RULE,
-    sync_calls.RULE,
-    module_load.RULE,
-    alloc_steady.RULE,
-    memory_leak.RULE,
-    memory_peak.RULE,
-    copy_blocking.RULE,
-    copy_small.RULE,
-    comm_exposed.RULE,
-    comm_same_stream.RULE,
-    comm_slow.RULE,
-    kernel_grid.RULE,
-    kernel_occupancy.RULE,
-    kernel_resources.RULE,
-    kernel_unstable.RULE,
-    kernel_first_touch.RULE,
-    kernel_bandwidth.RULE,
-    kernel_strided.RULE,
-    kernel_bank_conflicts.RULE,
-    kernel_atomics.RULE,
-    kernel_matrix_idle.RULE,
+    trace.TRACE_INCOMPLETE,
+    trace.PROFILER_COST,
+    communication.COMM_STRAGGLER,
+    balance.RANK_IMBALANCE,
+    balance.CLOCK_THROTTLE,
+    balance.STEP_OUTLIER,
+    host.GPU_STARVED,
+    host.LAUNCH_SMALL,
+    host.SYNC_CALLS,
+    host.MODULE_LOAD,
+    memory.ALLOC_STEADY,
+    memory.MEMORY_LEAK,
+    memory.MEMORY_PEAK,
+    copies.COPY_BLOCKING,
+    copies.COPY_SMALL,
+    communication.COMM_EXPOSED,
+    communication.COMM_SAME_STREAM,
+    communication.COMM_SLOW,
+    kernels.KERNEL_GRID,
+    kernels.KERNEL_OCCUPANCY,
+    counters.KERNEL_RESOURCES,
+    kernels.KERNEL_UNSTABLE,
+    kernels.KERNEL_FIRST_TOUCH,
+    counters.KERNEL_BANDWIDTH,
+    counters.KERNEL_STRIDED,
+    counters.KERNEL_BANK_CONFLICTS,
+    counters.KERNEL_ATOMICS,
+    counters.KERNEL_MATRIX_IDLE,
 )
 """The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
 
@@ -77,12 +49,49 @@ def known_rules() -> dict[str, Rule]:
     Raises:
         RocpdError: an entry point that names no `Rule`.
     """
-    return {**{rule.id: rule for _, rule in entries.added(ENTRY_POINTS, Rule, _no_rule)}, **_ours()}
-
-
-def _ours() -> Mapping[str, Rule]:
-    return {rule.id: rule for rule in RULES}
+    others = (rule for _, rule in entries.added(ENTRY_POINTS, Rule, _no_rule))
+    return {rule.id: rule for rule in (*others, *RULES)}
 
 
 def _no_rule(name: str, home: str, package: str) -> Rule:
     raise RocpdError(f"entry point {name} of {package}: {home} is no rocpd.advice.rule.Rule", "uninstall the package")
+
+
+_WIDTH = 100
+
+
+def listed() -> Iterator[str]:
+    """Yield a line for each rule."""
+    rules = known_rules()
+    longest = max(map(len, rules))
+    for rule in rules.values():
+        yield f"{rule.id:<{longest}}  {rule.asks}"
+
+
+def explained(name: str) -> Iterator[str]:
+    """Yield what a rule asks, needs and decides by.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    rules = known_rules()
+    if name not in rules:
+        raise UsageError(f"no rule is called {name}", entries.near(name, rules, "`rocpd advise --list` shows all"))
+    rule = rules[name]
+    yield f"{rule.id}: {rule.asks}"
+    yield ""
+    yield from textwrap.wrap(f"Fires when {fires(rule)}.", _WIDTH)
+    if rule.thresholds:
+        yield ""
+        yield f"Thresholds, as --thresholds FILE has them below [{rule.id}]:"
+        yield from (f"  {each.name} = {each.value:g}  # {each.doc}" for each in rule.thresholds)
+    if rule.needs:
+        yield ""
+        yield "Can't look where"
+        for reason in dict.fromkeys(need.text() for need in rule.needs):
+            yield from textwrap.wrap(reason, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+
+
+def fires(rule: Rule) -> str:
+    """Return when a rule fires, with its thresholds."""
+    return rule.fires.format_map({each.name: f"{each.value:g}" for each in rule.thresholds})

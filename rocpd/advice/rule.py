@@ -1,15 +1,19 @@
-"""Owns what a rule of advice is. Never judges."""
+"""What a rule of advice is, and its thresholds, which a file of the user can replace. Never judges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from rocpd.advice.case import Case
 from rocpd.advice.recording import NotRecorded
-from rocpd.frozen import frozen
+from rocpd.base import entries
+from rocpd.base.errors import InputError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.facts.recorders import ROCPROFV3, TraceProfiler
 from rocpd.summary.findings import Finding
-from rocpd.trace.recorders import ROCPROFV3, TraceProfiler
 
 ENTRY_POINTS = "rocpd.rules"
 """Entry point group; each one names a `Rule`."""
@@ -76,3 +80,59 @@ class Rule:
     needs: tuple[Need, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     explains: Callable[[Finding, Finding], bool] = _never
+
+
+COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not reported"),)
+"""Thresholds of all rules together."""
+
+ALL = "all"
+"""What `COMMON` is called in files."""
+
+
+Limits: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Rule -> threshold -> value."""
+
+
+def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> Limits:
+    """Return rule -> threshold -> value.
+
+    Args:
+        rules: by id.
+        path: TOML: a table for each rule, as `[gpu.starved]`, with `name = number`; `[all]` for those of all rules.
+
+    Raises:
+        InputError: the file can't be read, or is no TOML.
+        UsageError: it names no rule or threshold, or gives it no number.
+    """
+    values = {rule.id: {each.name: each.value for each in rule.thresholds} for rule in rules.values()}
+    values[ALL] = {each.name: each.value for each in COMMON}
+    for rule, name, value in _given(path) if path else ():
+        if rule not in values:
+            raise UsageError(f"{path}: no rule is called {rule}", entries.near(rule, values, "rocpd advise --list"))
+        if name not in values[rule]:
+            known = ", ".join(values[rule]) or "it has none"
+            raise UsageError(f"{path}: {rule} has no threshold {name}", f"thresholds of {rule}: {known}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{path}: {rule} {name} = {value!r}: not a number", f"as {name} = {values[rule][name]:g}")
+        values[rule][name] = float(value)
+    return values
+
+
+def _given(path: Path) -> Iterator[tuple[str, str, object]]:
+    """Yield rule, name and value of what stands in a file."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+    yield from _leaves(document, ())
+
+
+def _leaves(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str, object]]:
+    """Yield the values of nested tables: `[gpu.starved]` is a table in a table."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*path, name))
+        else:
+            yield ".".join(path), name, value

@@ -1,19 +1,198 @@
-"""Owns what each chart looks like: a chart becomes a drawing."""
+"""What each chart looks like: a chart becomes a drawing, shapes that SVG, PDF and pictures are made of."""
 
 from __future__ import annotations
 
 import math
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
+from typing import TypeAlias
 
-from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word, width_of
+from rocpd.base.frozen import frozen
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Point, Series, Timeline
-from rocpd.chart.png import Rgba, png
-from rocpd.chart.scale import LogScale, Scale
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREY, RED, Colour, colour_of
+
+WIDTH = 860.0
+"""Of every chart [px]."""
+
+SIZE = 12.0
+"""Of text [px]."""
+
+_NARROW, _WIDE, _LARGE, _USUAL = 0.38, 0.97, 0.68, 0.61  # widths of characters, by the size of the text
+
+
+@frozen
+class Rect:
+    """A filled rectangle; `tip` is said where somebody points at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: Colour
+    tip: str = ""
+    opacity: float = 1.0
+
+
+@frozen
+class Stroke:
+    """A line through points."""
+
+    points: tuple[tuple[float, float], ...]
+    colour: Colour
+    width: float = 1.0
+    tip: str = ""
+
+
+@frozen
+class Dot:
+    """A filled circle."""
+
+    x: float
+    y: float
+    radius: float
+    colour: Colour
+    tip: str = ""
+
+
+@frozen
+class Word:
+    """Text; `x` and `y` are those of its baseline's start, middle or end.
+
+    One that `is_faint` matters less; one that `is_tick` stands below a time line, and changes where that can be zoomed.
+    """
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    is_faint: bool = False
+    is_tick: bool = False
+
+
+@frozen
+class Pixels:
+    """A picture as PNG, of so many columns and rows of pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    png: bytes
+    columns: int
+    rows: int
+
+
+Shape: TypeAlias = Rect | Stroke | Dot | Word | Pixels
+
+
+@frozen
+class Drawing:
+    """A chart as shapes, from the back to the front; sizes in px."""
+
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+
+
+def width_of(text: str) -> float:
+    """Return about how wide a text is [px]; fonts differ."""
+    return SIZE * sum(map(_share, text))
+
+
+def _share(character: str) -> float:
+    if character in "iljtf.,:;|!()[]' ":
+        return _NARROW
+    return _WIDE if character in "mwMW%@" else _LARGE if character.isupper() or character.isdigit() else _USUAL
+
+
+_STEPS = (1, 2, 2.5, 5, 10)
+_BINARY = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@frozen
+class Scale:
+    """Lays values from `low` to `high` on places from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value."""
+        span = self.high - self.low
+        return self.start + (self.end - self.start) * ((value - self.low) / span if span else 0.0)
+
+    def ticks(self, unit: str, most: int) -> list[float]:
+        """Return up to `most` round values from `low` to `high`; round in the unit: 256 MiB, 20 ms.
+
+        >>> Scale(0, 95e6, 0, 1).ticks("ns", 6)
+        [0.0, 20000000.0, 40000000.0, 60000000.0, 80000000.0]
+        """
+        span = self.high - self.low
+        if span <= 0:
+            return [self.low]
+        rough = span / most
+        base = 1024.0 if unit == "bytes" else 10.0
+        size = base ** math.floor(math.log(rough, base))
+        step = next(size * times for times in (_BINARY if unit == "bytes" else _STEPS) if size * times >= rough)
+        first = math.ceil(self.low / step - 1e-9)
+        count = math.floor(self.high / step + 1e-9) - first + 1
+        return [(first + number) * step for number in range(count)]
+
+
+@frozen
+class LogScale(Scale):
+    """Lays values by their logarithms; all are above 0."""
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value."""
+        low, high = math.log10(self.low), math.log10(self.high)
+        share = (math.log10(value) - low) / (high - low) if high > low else 0.0
+        return self.start + (self.end - self.start) * share
+
+    def ticks(self, unit: str, most: int) -> list[float]:
+        """Return up to `most` powers of ten.
+
+        >>> LogScale(0.2, 5000, 0, 1).ticks("", 5)
+        [1.0, 10.0, 100.0, 1000.0]
+        """
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        step = -(-(last - first + 1) // most) or 1
+        return [10.0**power for power in range(first, last + 1, step)]
+
+
+Rgba = tuple[int, int, int, int]
+
+
+def png(width: int, rows: Sequence[bytes], palette: Iterable[Rgba]) -> bytes:
+    """Return a picture.
+
+    Args:
+        width: pixels of a row.
+        rows: from the top, one index into the palette per pixel.
+        palette: up to 256 colours: red, green, blue and opacity, each 0 to 255.
+    """
+    colours = list(palette)
+    head = struct.pack(">IIBBBBB", width, len(rows), 8, 3, 0, 0, 0)
+    chunks = (
+        (b"IHDR", head),
+        (b"PLTE", bytes(value for colour in colours for value in colour[:3])),
+        (b"tRNS", bytes(colour[3] for colour in colours)),
+        (b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
 
 _HEIGHT = 220.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 from rocpd.table.palette import Colour
 
 Point: TypeAlias = tuple[float, float]

@@ -1,13 +1,14 @@
-"""Owns drawings as SVG: with a name and a description for those who can't see them, and a tip for those who point."""
+"""Drawings as SVG: with a name and a description for those who cannot see them, and a tip for those who point."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word
+from rocpd.base.visible import visible
+from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word
 from rocpd.table.palette import GREY
-from rocpd.visible import visible
 
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
@@ -76,3 +77,15 @@ def _text(text: str) -> str:
 def _n(value: float) -> str:
     """Return a number with one digit after the point, none where it is 0."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+_BAR, _TALL = 4, 16  # px
+
+
+def spark_svg(counts: Sequence[int], title: str) -> str:
+    """Return counts as a small SVG element; `title` has no markup in it."""
+    most = max(counts, default=0) or 1
+    heights = [max(1, round(count * _TALL / most)) if count else 0 for count in counts]
+    data = "".join(f"M{x * _BAR} {_TALL - h}h3v{h}h-3z" for x, h in enumerate(heights) if h)
+    size = f'width="{len(counts) * _BAR}" height="{_TALL}"'
+    return f'<svg role="img" class="spark" aria-label="{title}" {size}><title>{title}</title><path d="{data}"/></svg>'

@@ -44,12 +44,12 @@ def run(arguments: Sequence[str]) -> int:
         arguments: without the program's name.
 
     Returns:
-        the exit code, one of `rocpd.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+        the exit code, one of `rocpd.base.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
     _let_ctrl_c_end_at_once()
+    from rocpd.base.errors import Exit
     from rocpd.cli import argv, completion, diagnostics
     from rocpd.cli.commands import commands
-    from rocpd.errors import Exit
 
     diagnostics.set_up_streams()
     group = commands()
@@ -77,7 +77,7 @@ def _end_at_once(_signal: int, _frame: object) -> None:
 
 
 def _invoke(group: Commands, words: list[str]) -> int:
-    from rocpd.errors import Exit
+    from rocpd.base.errors import Exit
 
     with group.make_context(_PROGRAM, list(words)) as context:
         if words:

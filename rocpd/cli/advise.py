@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
+from rocpd.base.visible import for_reading
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.index_hint import index_hint
+from rocpd.cli.diagnostics import index_hint
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.terminal import screen_of
-from rocpd.frozen import frozen
-from rocpd.option import Option
-from rocpd.summary.options import Options
-from rocpd.visible import for_reading
+from rocpd.facts.options import Options
 
 _FEW = 3  # inputs that commands name one by one
 
 
 def _forms() -> tuple[str, ...]:
-    from rocpd.advice.show import FORMS
+    from rocpd.advice.advice import FORMS
 
     return tuple(FORMS)
-
-
-def _listing() -> str:
-    return ", ".join(_forms())
 
 
 @frozen
@@ -39,14 +34,10 @@ class AdviceChoice:
     thresholds: Annotated[Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE")] = None
     explain: Annotated[str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE")] = None
     list: Annotated[bool, Option("List the rules.")] = False
-    format: Annotated[str, tables.format_option("Format:", _forms, _listing)] = ""
+    format: Annotated[str, tables.format_option("Format:", _forms)] = ""
 
 
-def _options() -> Iterable[Option]:
-    return entries.declared(("categories", "step_marker"), Options)
-
-
-@also_takes(_options)
+@also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
 def advise(
     inputs: Inputs,
     chosen: AdviceChoice,
@@ -66,13 +57,13 @@ def advise(
         rocpd advise job/ --format json -o advice.json
         rocpd advise --explain gpu.starved
     """
-    from rocpd.advice import show
-    from rocpd.advice.run import advise as ask
+    from rocpd.advice.advice import endings, form_of
+    from rocpd.advice.judge import advise as ask
 
     if chosen.list or chosen.explain:
         _write_rules(chosen.explain, output)
         return
-    form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
+    form = form_of(chosen.format.lower() or tables.format_by_ending(output.name, endings()))
     path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
@@ -89,7 +80,7 @@ def advise(
 
 def _write_rules(name: str | None, output: TableOptions) -> None:
     """Write what one rule is, None: the list of all."""
-    from rocpd.advice.show.explain import explained, listed
+    from rocpd.advice.registry import explained, listed
 
     lines = list(explained(name) if name else listed())
     with tables.open_output(None, output) as out:

@@ -1,34 +1,37 @@
-"""Owns how the tables of analyses reach people and files: on stdout, on one page, or a file each."""
+"""How the tables of analyses reach people and files: on stdout, on one page, or a file each.
+
+On a terminal, findings have a sign and a colour for the verdict, and lines that end between words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import Destination, check_free, complete_or_nothing
+from rocpd.base.types import Row
+from rocpd.base.visible import for_reading, visible
 from rocpd.cli import tables
-from rocpd.cli.diagnostics import note, report_written
-from rocpd.cli.index_hint import timed
+from rocpd.cli.diagnostics import note, report_written, timed
 from rocpd.cli.options import TableOptions
 from rocpd.cli.progress import clear_bars, progress
-from rocpd.cli.sentences import sentences
 from rocpd.cli.terminal import screen_of
-from rocpd.errors import RocpdError, UsageError
-from rocpd.frozen import frozen
-from rocpd.output import Destination, check_free, complete_or_nothing
+from rocpd.summary.findings import JOB, Finding, Verdict
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
-from rocpd.types import Row
-from rocpd.visible import for_reading, visible
+from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour
+from rocpd.table.screen import Screen
 
 if TYPE_CHECKING:
+    from rocpd.facts.options import Options
     from rocpd.session import Session
-    from rocpd.summary.findings import Finding
-    from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions
-    from rocpd.table.screen import Screen
 
 _FEW = 6  # tables that are named when their rows are cut
 
@@ -251,3 +254,27 @@ def _texts(findings: Iterable[Finding]) -> list[str]:
 def _note_all(lines: Iterable[str]) -> None:
     for line in lines:
         note(line)
+
+
+_SIGNS: Mapping[Verdict, tuple[str, Colour]] = {
+    Verdict.PROBLEM: ("✗", RED),
+    Verdict.NOTE: ("•", SKY),
+    Verdict.NONE: ("✓", GREEN),
+    Verdict.UNKNOWN: ("?", ORANGE),
+}
+
+
+def sentences(findings: Iterable[Finding], screen: Screen) -> list[str]:
+    """Return the lines of findings; what the job is has no sign, and stands out."""
+    return [line for finding in findings for line in _lines(finding, screen)]
+
+
+def _lines(finding: Finding, screen: Screen) -> Iterator[str]:
+    text = visible(finding.text)
+    if finding.rule == JOB:
+        yield from map(screen.bold, wrap(text, screen.width, subsequent_indent="  "))
+        return
+    sign, colour = _SIGNS[finding.verdict]
+    first, *more = wrap(text, max(screen.width - 2, 1)) or [""]
+    yield f"{screen.paint(sign, colour)} {first}"
+    yield from (f"  {line}" for line in more)

@@ -6,11 +6,11 @@ import enum
 from datetime import datetime
 from typing import Annotated
 
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import OutputOptions, TableOptions
-from rocpd.frozen import frozen
-from rocpd.option import Option
 
 
 class CacheAction(enum.StrEnum):
@@ -40,7 +40,7 @@ def cache(asked: CacheOptions) -> None:
         rocpd cache list
         rocpd cache clear
     """
-    from rocpd.cache import cache_root
+    from rocpd.base.cache import cache_root
     from rocpd.importers.cache import imports
     from rocpd.index.entries import indexes
     from rocpd.index.kept import kept_answers

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from typer.core import TyperGroup
 
-from rocpd import entries
-from rocpd.cli import help
-from rocpd.cli.build import command_of
-from rocpd.errors import UsageError
-from rocpd.version import __version__
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.version import __version__
+from rocpd.cli.build import SETTINGS, command_of, rows_of, write_doc
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -100,11 +99,11 @@ class Commands(TyperGroup):
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the whole help."""
         self.format_usage(ctx, formatter)
-        help.write_doc(self.help or "", formatter)
+        write_doc(self.help or "", formatter)
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
         with formatter.section("Options"):
-            formatter.write_dl([row for _, row in help.rows_of(self.get_params(ctx))])
+            formatter.write_dl([row for _, row in rows_of(self.get_params(ctx))])
 
 
 def _print_version(context: typer.Context, is_wanted: bool) -> None:
@@ -115,8 +114,7 @@ def _print_version(context: typer.Context, is_wanted: bool) -> None:
 
 def _rocpd(
     _version: Annotated[
-        bool,
-        typer.Option("-v", "--version", help="Print the version.", callback=_print_version, is_eager=True),
+        bool, typer.Option("-v", "--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -124,7 +122,7 @@ def _rocpd(
 
 def commands() -> Commands:
     """Return `rocpd` with all commands."""
-    app = typer.Typer(cls=Commands, help=_ABOUT, context_settings=help.SETTINGS, rich_markup_mode=None)
+    app = typer.Typer(cls=Commands, help=_ABOUT, context_settings=SETTINGS, rich_markup_mode=None)
     app.callback()(_rocpd)
     return cast(Commands, typer.main.get_command(app))
 

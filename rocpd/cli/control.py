@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from rocpd.frozen import frozen
-from rocpd.option import Option
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
+from rocpd.base.visible import visible
 from rocpd.record.control import Action
-from rocpd.visible import visible
 
 
 @frozen

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -47,11 +46,7 @@ class FormatChoice:
     ] = ()
 
 
-def _options() -> Iterable[Option]:
-    return entries.shown({name: entry.options for name, entry in known_formats().items()})
-
-
-@also_takes(_options)
+@also_takes(lambda: entries.shown({name: entry.options for name, entry in known_formats().items()}))
 def convert(
     inputs: Inputs,
     chosen: FormatChoice,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.summary.options import Options
+from rocpd.facts.options import Options
 from rocpd.table import find_format
 
 _TABLES = ("collected", "passes", "panels", "to-collect")

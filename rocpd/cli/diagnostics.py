@@ -1,6 +1,7 @@
-"""Owns everything written to stderr but progress: notes, errors with their hint, and the exit code they mean.
+"""Everything written to stderr but progress: notes, errors with their hint, and the exit code they mean.
 
-stdout belongs to data; nothing here writes to it.
+stdout belongs to data; nothing here writes to it, but a reader of it that has seen enough ends the command. A command
+that took long mentions `rocpd index`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,43 @@ import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO, TypeVar
 
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd import leftovers
+from rocpd.base import leftovers
+from rocpd.base.errors import Exit, RocpdError, UsageError
+from rocpd.base.visible import visible, visible_lines
 from rocpd.cli.progress import clear_bars
-from rocpd.cli.standard_output import ReaderGoneError
-from rocpd.errors import Exit, RocpdError, UsageError
-from rocpd.visible import visible, visible_lines
+
+
+class ReaderGoneError(Exception):
+    """The reader of stdout has seen enough.
+
+    Attributes:
+        code: what the command ends with.
+    """
+
+    code: int = Exit.GOOD
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Yield stdout.
+
+    Raises:
+        ReaderGoneError: its reader has seen enough.
+    """
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
 
 _AGAIN_S = 0.01
 
@@ -245,3 +271,36 @@ def _as_usage_error(error: typer.TyperException) -> UsageError:
             hint = f"did you mean {' or '.join(error.possibilities)}?"
         return UsageError(f"No such option: {error.option_name}", hint)
     return UsageError(error.format_message(), hint)
+
+
+LONG_S = 3.0
+"""Time after which an index is worth mentioning."""
+
+Item = TypeVar("Item")
+
+
+@contextlib.contextmanager
+def index_hint(lacks_index: Callable[[], bool]) -> Iterator[None]:
+    """Mention `rocpd index` if a block took long.
+
+    Args:
+        lacks_index: whether the block would have taken little, had there been an index; asked only if it took long.
+    """
+    start = time.monotonic()
+    yield
+    _mention(time.monotonic() - start, lacks_index)
+
+
+def timed(items: Iterator[Item], lacks_index: Callable[[], bool]) -> Iterator[Item]:
+    """Yield items, then mention `rocpd index` if making them took long; what is done with them, paging say, is not."""
+    seconds, start = 0.0, time.monotonic()
+    for item in items:
+        seconds += time.monotonic() - start
+        yield item
+        start = time.monotonic()
+    _mention(seconds + time.monotonic() - start, lacks_index)
+
+
+def _mention(seconds: float, lacks_index: Callable[[], bool]) -> None:
+    if seconds > LONG_S and lacks_index():
+        note(f"this took {seconds:.0f} s; after `rocpd index` of these files it may take a tenth")

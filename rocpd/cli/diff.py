@@ -8,22 +8,21 @@ from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from rocpd.amount import amount
-from rocpd.cli import known, tables
+from rocpd.base.amount import amount
+from rocpd.base.errors import Exit, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.visible import for_reading
+from rocpd.cli import completion, tables
 from rocpd.cli.analyses import Delivery
-from rocpd.cli.diagnostics import note
+from rocpd.cli.diagnostics import ReaderGoneError, note
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.progress import progress
-from rocpd.cli.standard_output import ReaderGoneError
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions
-from rocpd.errors import Exit, UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 from rocpd.table import find_format, format_names
-from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -39,13 +38,11 @@ def _formats() -> list[str]:
     return format_names(of_analyses=True)
 
 
-def _listing() -> str:
-    return ", ".join(_formats())
-
-
 @frozen
 class DiffInputs:
     """What is compared."""
+
+    HEADING: ClassVar = Heading.INPUTS
 
     words: Annotated[
         tuple[str, ...],
@@ -53,27 +50,16 @@ class DiffInputs:
             "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
             "[BASE] [NEW]",
             is_positional=True,
-            heading=Heading.INPUTS,
         ),
     ] = ()
     base: Annotated[
-        tuple[str, ...],
-        Option(
-            "Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...", heading=Heading.INPUTS
-        ),
+        tuple[str, ...], Option("Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...")
     ] = ()
-    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...", heading=Heading.INPUTS)] = ()
+    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...")] = ()
     against: Annotated[
-        str | None,
-        Option(
-            "Steps or ranks of one job to compare with: numbers, or others (the default).",
-            "LIST",
-            heading=Heading.INPUTS,
-        ),
+        str | None, Option("Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST")
     ] = None
-    skip_bad: Annotated[
-        bool, Option("Leave out files that cannot be read, and report them.", heading=Heading.INPUTS)
-    ] = False
+    skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
 
     @property
     def is_one_job(self) -> bool:
@@ -105,8 +91,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
     """What of both sides counts; of one job which steps or ranks are compared with its others."""
 
     step: Annotated[
-        str | None,
-        Option("Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST"),
+        str | None, Option("Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST")
     ] = None
     rank: Annotated[
         str | None,
@@ -114,7 +99,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
             "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
             "LIST",
             heading=Heading.FILTERS,
-            complete_from=known.ranks,
+            complete_from=completion.ranks,
         ),
     ] = None
 
@@ -149,7 +134,7 @@ class Gate:
     ] = None
     accept: Annotated[bool, Option("Make the other side the base, in the file of the base; needs --reason.")] = False
     reason: Annotated[str | None, Option("Why a change is accepted.", "TEXT")] = None
-    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats, _listing)] = ""
+    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats)] = ""
     json: Annotated[bool, Option("The same as --format json.", heading=Heading.OUTPUT)] = False
 
 
@@ -174,7 +159,7 @@ def diff(
         rocpd diff --save-baseline main.json --base run1 run2 run3
         rocpd diff --base main.json --new run4 --format md -o comment.md
     """
-    from rocpd.compare.metrics import metric_of
+    from rocpd.compare.options import metric_of
     from rocpd.compare.run import Comparing
 
     metric = metric_of(asked.metric)
@@ -254,9 +239,7 @@ def _code(comparison: Comparison, gate: Gate) -> Exit:
 
 def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
     """Write a comparison in the format that was asked for."""
-    from rocpd.compare.document import document_of
-    from rocpd.compare.tables import TABLES, tables_of
-    from rocpd.compare.text import sheets_of, write_text
+    from rocpd.compare.tables import TABLES, document_of, sheets_of, tables_of, write_text
 
     name = _JSON if gate.json else gate.format or tables.format_by_ending(output.name, tables.endings())
     form = find_format(name, of_analyses=True)
@@ -285,7 +268,7 @@ def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOpt
     Raises:
         UsageError: none is.
     """
-    from rocpd.compare.baseline import Baseline
+    from rocpd.compare.run_profile import Baseline
 
     named = [*inputs.base, *inputs.words, *inputs.new]
     if not named:
@@ -307,7 +290,7 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
         return
     if not gate.reason:
         raise UsageError("--accept needs a reason", '--reason "larger model"')
-    from rocpd.compare.baseline import is_baseline
+    from rocpd.compare.run_profile import is_baseline
 
     if len(base) != 1 or not is_baseline(base[0]):
         raise UsageError("--accept changes a file of --save-baseline, and the base is none", "--base main.json")
@@ -317,7 +300,7 @@ def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reas
     """Make the other side the base, with a record of why."""
     from datetime import UTC, datetime
 
-    from rocpd.compare.baseline import accepted, load_baseline
+    from rocpd.compare.run_profile import accepted, load_baseline
 
     text, *_ = (finding.text for finding in comparison.findings)
     at = datetime.now(UTC).isoformat(timespec="seconds")

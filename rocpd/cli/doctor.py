@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from rocpd.cli.standard_output import standard_output
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.output import destination
-from rocpd.visible import visible
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.output import destination
+from rocpd.base.visible import visible
+from rocpd.cli.diagnostics import standard_output
 
 _NAME, _STATE = 11, 7  # characters
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from rocpd.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.base.visible import for_reading
 from rocpd.federate.open.source import find_sources
-from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
+    from rocpd.facts.options import Options
     from rocpd.session import Session
-    from rocpd.summary.options import Options
 
 _INTERVAL = 0.5  # seconds between two looks
 _REST = 4  # times as long as the last look took: looking takes a fifth of the time at most
@@ -51,8 +51,8 @@ def follow(
         UsageError: what is asked for makes no sense.
         OutputError: a file of its own cannot be written.
     """
+    from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
-    from rocpd.summary.trace_text import KernelLog
 
     log, shown = KernelLog(), for_reading(out)
     before: list[FileState] | None = None

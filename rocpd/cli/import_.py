@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Inputs
 from rocpd.cli.progress import progress
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 
 
 @frozen

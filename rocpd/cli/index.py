@@ -7,14 +7,14 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
-from rocpd.errors import RocpdError
 from rocpd.federate.plan.steps import IndexUse
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 from rocpd.summary.registry import OVERVIEW
 
 

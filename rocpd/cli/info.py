@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TextIO
 
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
+from rocpd.base.types import Row
+from rocpd.base.visible import visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
-from rocpd.frozen import frozen
-from rocpd.option import Option
-from rocpd.types import Row
-from rocpd.visible import visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -72,10 +72,7 @@ def info(
 
     form, path = tables.format_and_path(asked.format, output)
     only = asked.only or (InfoSection.RANKS if form else None)
-    with (
-        selection.connect(inputs, execution) as session,
-        tables.open_output(path, output) as out,
-    ):
+    with selection.connect(inputs, execution) as session, tables.open_output(path, output) as out:
         screen = screen_of(out)
         for number, (name, section) in enumerate(describe(session, (only,) if only else ()).items()):
             if only is None:
@@ -118,8 +115,8 @@ def _fact(fact: str, value: str, screen: Screen) -> Iterator[str]:
 
 def _shared(session: Session) -> Iterator[Row]:
     """Yield problems as people read them: those of several ranks once."""
+    from rocpd.facts.communication.collectives import listed
     from rocpd.federate.problems import problems_of, shared
-    from rocpd.trace.collectives import listed
 
     for problem in shared(problems_of(session)):
         yield len(problem.ranks), listed(sorted(set(problem.ranks))), problem.text

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.summary.options import Options
+from rocpd.facts.options import Options
 from rocpd.summary.registry import OVERVIEW
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from rocpd import output
-from rocpd.cli import known
+from rocpd.base import output
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.cli import completion
 from rocpd.cli.terminal import When
-from rocpd.errors import UsageError
+from rocpd.facts.options import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
 from rocpd.federate.select.align import Align, GivenOffset
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.summary.options import MARKS_STEPS
-from rocpd.trace.steps import STEP_MARKER
+from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
     from rocpd.federate.run.cluster import Cluster
@@ -29,7 +29,7 @@ _ABOUT_INPUTS = "Files, globs, folders, *.rpdb packages. None: $ROCPD_INPUT, els
 
 
 def _categories() -> Iterable[str]:
-    from rocpd.summary.domains import GPU_DOMAINS, REGION_DOMAINS
+    from rocpd.summary.registry import GPU_DOMAINS, REGION_DOMAINS
 
     return (*REGION_DOMAINS, *GPU_DOMAINS)
 
@@ -69,18 +69,20 @@ class SpanOptions:
     start_marker: Annotated[
         str | None,
         Option(
-            "On each rank from the start of this marker: text, /regex/, text#2.", "TEXT", complete_from=known.markers
+            "On each rank from the start of this marker: text, /regex/, text#2.",
+            "TEXT",
+            complete_from=completion.markers,
         ),
     ] = None
     end_marker: Annotated[
-        str | None, Option("On each rank to the end of this marker.", "TEXT", complete_from=known.markers)
+        str | None, Option("On each rank to the end of this marker.", "TEXT", complete_from=completion.markers)
     ] = None
     step: Annotated[
         str | None,
         Option(
             "On each rank its own step of this number, or with this marker; --launched.",
             "N|TEXT",
-            complete_from=known.steps,
+            complete_from=completion.steps,
         ),
     ] = None
     window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
@@ -115,8 +117,8 @@ class PlaceOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=known.ranks)] = None
-    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=known.hosts)] = None
+    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=completion.ranks)] = None
+    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=completion.hosts)] = None
     agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
 
 
@@ -313,8 +315,7 @@ class OutputOptions:
         ),
     ] = None
     folder: Annotated[
-        Path | None,
-        Option("Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path")),
+        Path | None, Option("Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path"))
     ] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
@@ -324,7 +325,7 @@ class OutputOptions:
         return self.name is not None or self.folder is not None
 
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
-        """Return where outputs go, as `rocpd.output.destination`."""
+        """Return where outputs go, as `rocpd.base.output.destination`."""
         return output.destination(self.name, self.folder, endings, default)
 
 

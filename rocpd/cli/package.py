@@ -6,14 +6,14 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.index import IndexOptions, index
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 
 
 @frozen
@@ -72,10 +72,7 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
         raise UsageError("--with-index: there is no package to hold it", "-d NAME.rpdb writes one")
     placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
     target = asked.target
-    with (
-        SelectionOptions().connect(inputs, Execution()) as session,
-        progress("package", "files") as report,
-    ):
+    with SelectionOptions().connect(inputs, Execution()) as session, progress("package", "files") as report:
         if placement is not FilePlacement.COPY and any(is_cached(rank.opening.path) for rank in session.ranks):
             raise UsageError("imported traces lie in the cache, which may drop them", "--copy, or rocpd import first")
         files: Collection[Path] = (

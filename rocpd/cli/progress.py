@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from rocpd.types import Progress
-from rocpd.visible import visible
+from rocpd.base.types import Progress
+from rocpd.base.visible import visible
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
 _REDRAW_S = 0.1  # at most so often

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, TextIO
 
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.types import Row
 from rocpd.cli import tables
-from rocpd.cli.diagnostics import note
-from rocpd.cli.index_hint import index_hint
+from rocpd.cli.argv import check_sql, split_sql
+from rocpd.cli.diagnostics import index_hint, note
 from rocpd.cli.options import Inputs, PassOptions, SelectionOptions, SqlExecution, TableOptions
 from rocpd.cli.progress import clear_bars, progress
-from rocpd.cli.words import check_sql, split_sql
-from rocpd.errors import UsageError
 from rocpd.federate.statements import statements
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 from rocpd.table import TableFormat
-from rocpd.types import Row
 
 
 @frozen

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
 from rocpd.cli.analyses import Delivery
+from rocpd.cli.diagnostics import standard_output
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
-from rocpd.cli.standard_output import standard_output
-from rocpd.frozen import frozen
-from rocpd.option import Option
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -85,10 +85,10 @@ def edge(session: Session, text: str | None) -> str | None:
 
 
 def _show(session: Session, asked: RaptorOptions) -> None:
-    from rocpd.summary.options import Options
-    from rocpd.summary.raptor import raptor as tables_of
+    from rocpd.facts.options import Options
+    from rocpd.summary.kernels.op_trace import raptor as trace_of
+    from rocpd.summary.kernels.raptor import raptor as tables_of
     from rocpd.summary.reading import Reading
-    from rocpd.summary.trace_text import raptor as trace_of
 
     asked_for = {
         "raptor-categories": asked.categorize,

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.output import destination
 from rocpd.cli.diagnostics import note
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.output import destination
 from rocpd.record.command import Settings
 
 
@@ -20,8 +20,7 @@ class Program:
     """What is recorded, and where its files go."""
 
     command: Annotated[
-        tuple[str, ...],
-        Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True),
+        tuple[str, ...], Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True)
     ] = ()
     folder: Annotated[
         Path | None,

@@ -9,18 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option, options_of, spelt
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, report_written
-from rocpd.cli.index_hint import index_hint
+from rocpd.cli.diagnostics import index_hint, note, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
+from rocpd.facts.options import Options
 from rocpd.federate.select.align import Align
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option, options_of, spelt
 from rocpd.report.contents import READ, chosen_sections, known_sections
 from rocpd.report.writers import REPORT_FORMATS
-from rocpd.summary.options import Options
 
 if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
     from rocpd.session import Session
 
 
-def _sections() -> Iterable[str]:
-    return known_sections()
-
-
 def _section_listing() -> str:
-    return ", ".join(_sections())
+    return ", ".join(known_sections())
 
 
 def _endings() -> str:
@@ -48,17 +43,10 @@ class ReportChoice:
     HEADING: ClassVar = Heading.OUTPUT
 
     path: Annotated[
-        Path,
-        Option(
-            "File to write; its ending says which format:",
-            "FILE",
-            ("-o", "--output-file"),
-            listing=_endings,
-        ),
+        Path, Option("File to write; its ending says which format:", "FILE", ("-o", "--output-file"), listing=_endings)
     ] = Path("report.html")
     sections: Annotated[
-        tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=_sections, listing=_section_listing),
+        tuple[str, ...], Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing)
     ] = ()
     base: Annotated[
         tuple[str, ...],
@@ -72,11 +60,7 @@ class ReportChoice:
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 
-def _options() -> Iterable[Option]:
-    return entries.declared(READ, Options)
-
-
-@also_takes(_options)
+@also_takes(lambda: entries.declared(READ, Options))
 def report(
     inputs: Inputs, chosen: ReportChoice, selection: SelectionOptions, execution: Execution, asked: Asked
 ) -> None:
@@ -94,8 +78,7 @@ def report(
         rocpd report after/ -o report.html --base before/
         rocpd report job/ -o kernels.xlsx --sections verdict kernels --rank 0-3
     """
-    from rocpd.report.build import ReportOptions, inputs_of
-    from rocpd.report.write import ready, write
+    from rocpd.report.build import ReportOptions, inputs_of, ready, write
 
     ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections, has_base=bool(chosen.base))
@@ -121,9 +104,9 @@ def _base(
     runs: Sequence[str], inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
 ) -> ReportBase:
     """Return what the job is compared with: what is selected of it is selected of that, too."""
-    from rocpd.compare.baseline import is_baseline
-    from rocpd.compare.metrics import DiffMetric
+    from rocpd.compare.options import DiffMetric
     from rocpd.compare.run import Comparing
+    from rocpd.compare.run_profile import is_baseline
     from rocpd.report.build import diff_options
     from rocpd.report.material import ReportBase
 

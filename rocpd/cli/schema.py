@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
 from rocpd.cli import tables
 from rocpd.cli.options import TableOptions
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Option
 
 
 def _names() -> Iterable[str]:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.errors import Exit, RocpdError
+from rocpd.base.output import check_free
+from rocpd.base.visible import for_reading
 from rocpd.cli.options import Execution, Inputs, PassOptions, SelectionOptions
-from rocpd.errors import Exit, RocpdError
-from rocpd.output import check_free
-from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
-    from rocpd.sqlite import apsw
+    from rocpd.base.sqlite import apsw
 
 _ALLOWED = frozenset({
     "bail", "changes", "color", "colour", "databases", "dbinfo", "dump", "echo", "encoding", "exceptions", "exit",

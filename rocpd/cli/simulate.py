@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
 from rocpd.cli.diagnostics import note
 from rocpd.cli.progress import progress
 from rocpd.simulator.options import JobOptions

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.types import AmdVersion, Row
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
+from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
-from rocpd.cli.words import split_names
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.summary.options import By, Options
+from rocpd.facts.options import By, Options
+from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (
     OVERVIEW,
     SUMMARIES,
@@ -29,8 +31,6 @@ from rocpd.summary.registry import (
     texts_of,
 )
 from rocpd.table import find_format, format_names
-from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import AmdVersion, Row
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -143,11 +143,7 @@ class SummaryChoice:
         return SummaryOptions(self.summary_by_rank, self.domain_summary, regions, self.kernel_names, self.amd_version)
 
 
-def _options() -> Iterable[Option]:
-    return entries.shown({name: analysis.options for name, analysis in known_analyses().items()})
-
-
-@also_takes(_options)
+@also_takes(lambda: entries.shown({name: analysis.options for name, analysis in known_analyses().items()}))
 def summary(
     inputs: NamesAndInputs,
     chosen: SummaryChoice,

@@ -7,28 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.cli.diagnostics import report_written
+from rocpd.base.option import Heading, Option
+from rocpd.base.output import complete_or_nothing
+from rocpd.base.types import Row
+from rocpd.base.visible import for_reading
+from rocpd.cli.diagnostics import report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions
-from rocpd.cli.standard_output import standard_output
 from rocpd.cli.terminal import page, screen_of
-from rocpd.option import Heading, Option
-from rocpd.output import complete_or_nothing
 from rocpd.table import CONSOLE, TableFormat, find_format, format_names, known_table_formats
-from rocpd.types import Row
-from rocpd.visible import for_reading
 
 _TEXT = ".txt"  # ending of files that look like the console
 
 
-def format_listing() -> str:
-    """Return the names of the formats of any table, for help."""
-    return ", ".join(format_names())
-
-
 def format_option(
-    help: str, names: Callable[[], Iterable[str]] = format_names, listing: Callable[[], str] = format_listing
+    help: str, names: Callable[[], Iterable[str]] = format_names, listing: Callable[[], str] | None = None
 ) -> Option:
-    """Return the option `--format` of a command; `help` ends with a colon, the names follow it."""
+    """Return the option `--format` of a command; `help` ends with a colon, the names or their listing follow it."""
+    listing = listing or (lambda: ", ".join(names()))
     return Option(help, "FORMAT", ("-f", "--format"), Heading.OUTPUT, complete=names, listing=listing)
 
 

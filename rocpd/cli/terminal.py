@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.cli.diagnostics import notes_on
+from rocpd.cli.diagnostics import ReaderGoneError, notes_on
 from rocpd.cli.progress import without_bars
-from rocpd.cli.standard_output import ReaderGoneError
 
 if TYPE_CHECKING:
     import subprocess

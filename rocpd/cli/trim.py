@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.errors import UsageError
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
-from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -50,7 +50,7 @@ def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, exe
 
 def _rpd_file(inputs: Inputs) -> Path | None:
     """Return the one RPD file that is the input, None where the input is something else."""
-    from rocpd.importers.find import importer_of
+    from rocpd.importers import importer_of
 
     paths = [Path(path) for path in inputs.paths]
     if len(paths) != 1 or not paths[0].is_file():
@@ -68,7 +68,7 @@ def _refuse_filters(selection: SelectionOptions) -> None:
 
 def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None:
     from rocpd.federate.select.part import Part
-    from rocpd.importers.rpd_trim import trim_rpd
+    from rocpd.importers.rpd.trim import trim_rpd
     from rocpd.importers.source import TraceSource
 
     window = session.window  # None where it holds all there is

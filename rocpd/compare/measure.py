@@ -2,36 +2,188 @@
 
 A unit is a step, from its start to the start of the next one; else what edges say; else the whole time from the first
 to the last operation. Of a window those units count that lie in it as a whole. Never looks at two ranks: how much of
-communication is waiting, `critical` finds out.
+communication is waiting, `profiling` finds out.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.compare.launches import COPY_KIND, KernelLaunch, read_launches
-from rocpd.compare.pieces import Pieces, divided, outside, owned
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Floats, Ints
+from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times
+from rocpd.facts.columns import columns
+from rocpd.facts.communication.collectives import Channel
+from rocpd.facts.groups import group_rows
+from rocpd.facts.ids import distinct, find_rows, per_id
+from rocpd.facts.names import as_text
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
+from rocpd.facts.options import By
+from rocpd.facts.parts import COMMUNICATION, COPIES, IDLE, KINDS
+from rocpd.facts.places import SEPARATOR, read_origins
+from rocpd.facts.rank import RankReading
+from rocpd.facts.steps import read_ranges, read_steps
+from rocpd.facts.timeline import divided
+from rocpd.facts.units import RankTime
 from rocpd.federate.select.part import Part
-from rocpd.frozen import frozen
-from rocpd.read.groups import grouped
-from rocpd.summary.collectives import channels_of
-from rocpd.summary.idle_causes import CAUSES, activities, idle_pieces
-from rocpd.summary.intervals import unite
-from rocpd.summary.ops import COPY, OperationNames, Ops, read_ops, split
-from rocpd.summary.options import By
-from rocpd.summary.reading import RankReading
-from rocpd.summary.regions import read_regions
-from rocpd.summary.steps import read_ranges, read_steps
-from rocpd.trace.collectives import Channel
-from rocpd.trace.kernel_categories import Categories
-from rocpd.types import Floats, Ints
+from rocpd.schema.rules.kernel_categories import Categories
+from rocpd.summary.communication.collectives import channels_of
+from rocpd.summary.host.operators import launched_by, read_operators
 
-KINDS = ("compute", "communication", COPY_KIND)
-"""What an operation is; also the order in which time is given: to compute, then to communication, then to copies."""
+_GRID = ("grid_size_x", "grid_size_y", "grid_size_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z")
+_COLUMNS = ("id", "kernel_id", *_GRID, "group_segment_size", "private_segment_size")
+_SHAPES = f"SELECT {', '.join(_COLUMNS)} FROM rocpd_kernel_dispatch"  # noqa: S608
+_SYMBOLS = """
+SELECT K.id, K.kernel_name, K.arch_vgpr_count, K.accum_vgpr_count, K.sgpr_count, C.uri
+FROM rocpd_info_kernel_symbol K LEFT JOIN rocpd_info_code_object C ON C.id = K.code_object_id
+WHERE K.id IN (SELECT value FROM json_each(?))"""
+_SIZE = re.compile(r"[#&]size=(\d+)")
+_MOST_SHAPES = 16  # of one kernel in one rank; of more the grid varies, and is none of its marks
+_COPIES = "copies"
+
+COPY_KIND = KINDS[COPIES]
+"""Kind of launches that are copies."""
+
+Grid = tuple[int, int, int, int, int, int]
+"""Work-items in x, y, z, and of a work-group."""
+
+
+class CodeFacts(NamedTuple):
+    """What a kernel was built into; NULL as None.
+
+    Args:
+        vgpr, agpr, sgpr: registers.
+        lds: per work-group, as launched [bytes].
+        scratch: per work-item, as launched [bytes].
+        size: of the code object [bytes].
+    """
+
+    vgpr: int | None = None
+    agpr: int | None = None
+    sgpr: int | None = None
+    lds: int | None = None
+    scratch: int | None = None
+    size: int | None = None
+
+
+class KernelLaunch(NamedTuple):
+    """What dispatches, or copies, have in common.
+
+    Args:
+        kind: `compute`, `communication` or `copy`.
+        symbol: the linker's name; of a copy its direction.
+        name: for people, in full.
+        category: what it does.
+        path: marker ranges around the launch.
+        grid: None for copies, where nothing recorded it, and where a kernel has too many different ones.
+        code: what it was built into.
+        operator: operator of PyTorch that launched it; empty: none, or none are recorded.
+    """
+
+    kind: str
+    symbol: str
+    name: str
+    category: str
+    path: str
+    grid: Grid | None
+    code: CodeFacts
+    operator: str = ""
+
+
+def read_launches(
+    reading: RankReading, ops: Ops, names: OperationNames, categories: Categories, kinds: Ints
+) -> tuple[list[KernelLaunch], Ints]:
+    """Return the kinds of launches of a rank, in the order of their first one, and for each operation its kind.
+
+    Args:
+        reading: reads the rank.
+        ops: its operations.
+        names: names of these.
+        categories: say what kernels do.
+        kinds: what each does, as `kinds_of`.
+    """
+    origins = read_origins(reading, By.MARKER)
+    place = origins.of_ops(ops)
+    paths = [SEPARATOR.join(path) if isinstance(path, tuple) else "" for path in origins.places]
+    kernel, grid, shape, symbols = _shapes(reading, ops)
+    operators, by_operator = _operators(reading, ops)
+    groups = group_rows([kinds, ops.name, kernel, shape, place, by_operator])
+    codes = np.zeros(len(ops), np.int64)
+    known: dict[KernelLaunch, int] = {}
+    in_order = sorted(groups, key=lambda group: int(group[1][0]))
+    for (kind, name, number, of_shape, at, operator), rows in in_order:
+        text = names.full[name] or ""
+        around = paths[at] if at >= 0 else "", operators[operator]
+        if kind == COPIES:
+            launch = KernelLaunch(COPY_KIND, text, text, _COPIES, around[0], None, CodeFacts(), around[1])
+        else:
+            symbol, code = symbols.get(number, ("", CodeFacts()))
+            launched, size = _resources(grid[of_shape]) if of_shape >= 0 else (None, (None, None))
+            code = code._replace(lds=size[0], scratch=size[1])
+            front = (KINDS[kind], symbol or text, text, categories.of(text), around[0])
+            launch = KernelLaunch(*front, launched, code, around[1])
+        codes[rows] = known.setdefault(launch, len(known))
+    return list(known), codes
+
+
+def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
+    """Return names of operators, the first one empty, and for each operation the number of the one that launched it."""
+    operators = read_operators(reading)
+    if not len(operators.names):
+        return ("",), np.zeros(len(ops), np.int64)
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(["", *(text or "" for text in operators.names)]))
+    }
+    of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
+    return tuple(numbers), of_rows[launched_by(reading, operators, ops)]
+
+
+def _resources(row: Sequence[int]) -> tuple[Grid | None, tuple[int | None, int | None]]:
+    x, y, z, a, b, c, lds, scratch = row
+    return (x, y, z, a, b, c) if x > 0 else None, (_value(lds), _value(scratch))
+
+
+def _value(number: object) -> int | None:
+    return number if isinstance(number, int) and number != NULL else None
+
+
+def _shapes(
+    reading: RankReading, ops: Ops
+) -> tuple[Ints, Sequence[Sequence[int]], Ints, Mapping[int, tuple[str, CodeFacts]]]:
+    """Return of each operation the kernel's id and the number of its shape, -1 for none; shapes; symbols by id."""
+    kernel, shape = np.full(len(ops), NULL), np.full(len(ops), -1)
+    dispatched = np.flatnonzero(ops.kind == KERNEL)
+    if not len(dispatched):
+        return kernel, [], shape, {}
+    row, *rest = columns(reading.reader, "rocpd_kernel_dispatch", _SHAPES, _COLUMNS)
+    at, _ = find_rows(row, ops.row[dispatched])
+    chosen = [column[at] for column in rest]
+    groups = group_rows(chosen)
+    count: dict[int, int] = {}
+    shapes: list[Sequence[int]] = []
+    kernel[dispatched] = chosen[0]
+    for key, _ in groups:
+        count[key[0]] = count.get(key[0], 0) + 1
+    for (number, *of_shape), rows in groups:
+        if count[number] <= _MOST_SHAPES:
+            shape[dispatched[rows]] = len(shapes)
+            shapes.append(of_shape)
+    return kernel, shapes, shape, _symbols(reading, chosen[0])
+
+
+def _symbols(reading: RankReading, kernels: Ints) -> dict[int, tuple[str, CodeFacts]]:
+    wanted = json.dumps([number for number in distinct(kernels).tolist() if number != NULL])
+    result = {}
+    for number, symbol, vgpr, agpr, sgpr, uri in reading.reader.rows(_SYMBOLS, (wanted,)):
+        size = _SIZE.search(uri) if isinstance(uri, str) else None
+        code = CodeFacts(_value(vgpr), _value(agpr), _value(sgpr), size=int(size[1]) if size else None)
+        result[number] = as_text(symbol) or "", code
+    return result
 
 
 WHOLE = -1
@@ -130,7 +282,8 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         how: what is measured.
     """
     names = OperationNames()
-    ops = read_ops(reading, names, stacks=True)
+    every, has_time = read_ops(reading, names, stacks=True), has_its_time(reading.reader)
+    ops = every.take(np.flatnonzero(per_id(every.agent, lambda agent: int(has_time(agent)))))
     if not len(ops):
         return None
     part = reading.window.part
@@ -138,18 +291,20 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     units = units or _whole(ops, part)
     if units is None:
         return None
-    kinds = split(ops, how.categories, names)
-    launches, codes = read_launches(reading, ops, names, how.categories, kinds["communication"])
+    kinds = kinds_of(ops, how.categories, names)
+    launches, codes = read_launches(reading, ops, names, how.categories, kinds)
     channels = channels_of(reading, ops, names, how.categories)
     calls, time, medians = _count(ops, codes, units, len(launches))
-    exposed = np.zeros(calls.shape, np.int64)
+    exposed, idle = np.zeros(calls.shape, np.int64), np.zeros((len(units.numbers), len(CAUSES)), np.int64)
     communication = []
-    for _, on_agent in grouped([ops.agent]):
-        for kind, pieces in _exposed(ops, kinds, on_agent).items():
-            unit, cut = divided(pieces, units.edges)
-            np.add.at(exposed, (unit, codes[cut.of]), cut.length)
-            if kind == "communication":
-                communication.append((unit, cut))
+    counted = RankTime(int(units.edges[0]), int(units.edges[-1]))
+    for spent in read_agent_times(reading, counted, ops, kinds, causes=True):
+        unit, pieces = divided(spent.pieces(), units.edges)
+        of, is_idle = spent.cut(pieces), spent.part[pieces.of] == IDLE
+        np.add.at(idle, (unit[is_idle], of.cause[is_idle]), of.length[is_idle])
+        np.add.at(exposed, (unit[~is_idle], codes[of.operation[~is_idle]]), of.length[~is_idle])
+        talks = of.part == COMMUNICATION
+        communication.append((unit[talks], of.take(talks)))
     return RankMeasure(
         units,
         len(set(ops.agent.tolist())),
@@ -158,7 +313,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         time,
         exposed,
         medians,
-        _idle(reading, ops, units),
+        idle,
         _located(communication, ops, codes, channels),
         channels,
         _phases(reading, how.marker, units),
@@ -223,40 +378,14 @@ def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, I
     return calls.reshape(shape), time.reshape(shape), medians.reshape(shape)
 
 
-def _exposed(ops: Ops, kinds: Mapping[str, Ints], on_agent: Ints) -> dict[str, Pieces]:
-    """Return what each kind adds to the time of one agent in which those before it work."""
-    is_here = np.zeros(len(ops), bool)
-    is_here[on_agent] = True
-    working = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    result = {}
-    for kind in KINDS:
-        rows = kinds[kind][is_here[kinds[kind]]]
-        pieces = owned(ops.start[rows], ops.end[rows])
-        result[kind] = outside(Pieces(rows[pieces.of], pieces.start, pieces.end), working)
-        working = unite(working, ops.union(rows))
-    return result
-
-
-def _idle(reading: RankReading, ops: Ops, units: UnitEdges) -> Ints:
-    """Return the idle time of each unit by cause."""
-    regions, names = read_regions(reading)
-    threads = activities(regions, names)
-    idle = np.zeros((len(units.numbers), len(CAUSES)), np.int64)
-    span = min(int(units.edges[0]), int(ops.start.min())), max(int(units.edges[-1]), int(ops.end.max()))
-    for _, on_agent in ops.lanes(By.AGENT):
-        gaps = idle_pieces(on_agent, regions, threads, span)
-        unit, cut = divided(Pieces(np.arange(len(gaps.start)), gaps.start, gaps.end), units.edges)
-        np.add.at(idle, (unit, gaps.cause[cut.of]), cut.length)
-    return idle
-
-
 def _located(
-    parts: Sequence[tuple[Ints, Pieces]], ops: Ops, codes: Ints, channels: Sequence[Channel]
+    parts: Sequence[tuple[Ints, AgentTime]], ops: Ops, codes: Ints, channels: Sequence[Channel]
 ) -> ExposedCommunication:
     """Say of which channel, and which of its kernels, each stretch is."""
     nothing = np.zeros(0, np.int64)
     unit = np.concatenate([nothing, *(unit for unit, _ in parts)])
-    of, start, end = (np.concatenate([nothing, *(cut[column] for _, cut in parts)]) for column in range(3))
+    columns = ("operation", "start", "end")
+    of, start, end = (np.concatenate([nothing, *(getattr(cut, name) for _, cut in parts)]) for name in columns)
     channel, position = np.full(len(of), -1), np.zeros(len(of), np.int64)
     for number, known in enumerate(channels):
         order = np.argsort(known.counted.row)

@@ -1,4 +1,4 @@
-"""Owns the ways to ask for a comparison: two sides of runs, or steps or ranks of one run. Opens what it reads."""
+"""The ways to ask for a comparison: two sides of runs, or steps or ranks of one run. Opens what it reads."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.compare.baseline import is_baseline, load_baseline
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Progress
 from rocpd.compare.comparison import Comparison, Subject, compare
-from rocpd.compare.metrics import MEMORY, DiffMetric, metric_of
-from rocpd.compare.options import STEP, DiffOptions
-from rocpd.compare.profiling import MeasuredRun, measured_runs, runs_of
-from rocpd.compare.repeated import without_repeated
-from rocpd.compare.run_profile import PLURALS, RunProfile
+from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
+from rocpd.compare.profiling import MeasuredRun, asked_of, measured_runs, runs_of
+from rocpd.compare.run_profile import PLURALS, RunProfile, is_baseline, load_baseline, without_repeated
 from rocpd.compare.tables import tables_of
-from rocpd.errors import UsageError
+from rocpd.facts.communication.collectives import listed
 from rocpd.federate.federation import Federation, Notes, OnNote
-from rocpd.frozen import frozen
-from rocpd.importers.find import importer_of
-from rocpd.summary.reading import Reading
-from rocpd.summary.result import Summary
-from rocpd.trace.collectives import listed
-from rocpd.types import Progress
+from rocpd.importers import importer_of
+from rocpd.summary.reading import Reading, Tables
 
 OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federation]]
 """Opens inputs as one job."""
@@ -198,9 +194,7 @@ def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -
     return without_repeated([run.profile(metric) for run in runs], session.note)
 
 
-def compared_with(
-    base: Sequence[RunProfile], options: DiffOptions, selection: str = ""
-) -> Callable[[Reading], Iterator[Summary]]:
+def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: str = "") -> Callable[[Reading], Tables]:
     """Return the analysis that compares a job with runs of a base: the tables of `rocpd diff`.
 
     Args:
@@ -210,10 +204,11 @@ def compared_with(
     """
     metric = metric_of(options.metric)
 
-    def compared(reading: Reading) -> Iterator[Summary]:
-        runs = [run.profile(metric) for run in runs_of(reading, "this job", options, metric)]
+    def compared(reading: Reading) -> Tables:
+        yield (answers := asked_of(reading, options, metric))
+        runs = [run.profile(metric) for run in runs_of(answers, "this job", options, metric)]
         new = [replace(run, selection=selection) for run in without_repeated(runs, reading.session.note)]
-        return tables_of(compare(base, new, options, metric))
+        yield from tables_of(compare(base, new, options, metric))
 
     return compared
 

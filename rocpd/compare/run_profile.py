@@ -1,16 +1,24 @@
-"""Owns what a comparison knows of one run: its units of time, what they consist of, kernels, ranks and facts.
+"""What a comparison knows of one run: its units of time, what they consist of, kernels, ranks and facts.
 
-Small, whatever the size of the trace: it can be kept as a baseline. Made of the measures of the ranks by `profiling`.
+Small, whatever the size of the trace: a JSON file keeps it as a baseline. Made of the measures of ranks by `profiling`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
+from typing import Any
 
-from rocpd.compare.launches import KernelLaunch
-from rocpd.frozen import frozen
-from rocpd.summary.idle_causes import CAUSES
+from rocpd.base.amount import amount
+from rocpd.base.errors import InputError
+from rocpd.base.frozen import frozen
+from rocpd.compare.measure import CodeFacts, KernelLaunch
+from rocpd.compare.options import STEP
+from rocpd.facts.agent_time import CAUSES
+from rocpd.federate.federation import OnNote
 
 COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES = (
     "compute",
@@ -132,3 +140,130 @@ class RunProfile:
     def units(self) -> int:
         """How many units it has."""
         return len(self.numbers)
+
+
+def without_repeated(runs: Sequence[RunProfile], on_note: OnNote) -> list[RunProfile]:
+    """Return each run of a side once; `on_note` is called with a line on each that is left out.
+
+    Runs with a rank in common are one, whatever part of it each holds: the whole, a window, some ranks. Of these the
+    one with most ranks counts, then most units, then the first. Runs of baselines that know no GUIDs are all different.
+    That rows differ makes no second run, as it makes a second rank elsewhere: what varies from run to run, which only
+    several runs show, is the same in both.
+    """
+    counted: list[RunProfile] = []
+    for run in sorted(runs, key=lambda run: (-len(run.guids), -run.units)):
+        other = next((other for other in counted if not set(run.guids).isdisjoint(other.guids)), None)
+        if other:
+            on_note(_left_out(run, other))
+        else:
+            counted.append(run)
+    return [run for run in runs if any(run is each for each in counted)]
+
+
+def _left_out(run: RunProfile, other: RunProfile) -> str:
+    common = len(set(run.guids).intersection(other.guids))
+    if common < len(run.guids):
+        ranks = amount(len(run.guids), "rank")
+        return f"{run.name}: left out, {other.name} has {common} of its {ranks}, and a run counts once"
+    where = "there more than once" if run.name == other.name else f"also in {other.name}"
+    return f"{run.name}: the run counts once, it is {where}"
+
+
+def on_both_sides(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[str]:
+    """Yield the names of runs that both sides have, with the same times: parts of a run can be compared."""
+    for run in base:
+        for other in new:
+            is_same = run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]
+            if is_same:
+                yield run.name if run.name == other.name else f"{run.name} (on the other side {other.name})"
+
+
+VERSION = 1
+"""Of the form of the file."""
+
+_HEAD = b'{"rocpd_baseline":'
+
+
+@frozen
+class Baseline:
+    """Runs to compare with.
+
+    Args:
+        runs: their profiles.
+        accepted: changes that were accepted, the oldest first.
+    """
+
+    runs: tuple[RunProfile, ...]
+    accepted: tuple[Mapping[str, Any], ...] = ()
+
+    def text(self) -> str:
+        """Return the content of the file."""
+        content = {
+            "rocpd_baseline": VERSION,
+            "accepted": list(self.accepted),
+            "runs": [_plain(run) for run in self.runs],
+        }
+        return json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def is_baseline(path: str) -> bool:
+    """Whether an input is a file that `text` was written to; traces of other profilers are JSON too."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD
+    except OSError:
+        return False
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read a file.
+
+    Raises:
+        InputError: it can't be read, or is no baseline.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["rocpd_baseline"] != VERSION:
+            raise ValueError(f"form {content['rocpd_baseline']} instead of {VERSION}")
+        if not content["runs"]:
+            raise ValueError("no runs in it")
+        return Baseline(tuple(map(_run, content["runs"])), tuple(content["accepted"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hint = "`rocpd diff --save-baseline FILE JOB` writes one"
+        raise InputError(f"{path}: no baseline can be read: {type(error).__name__}: {error}", hint) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; dataclasses become lists of their fields, so that names stand there once."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _run(fields: Mapping[str, Any]) -> RunProfile:
+    known = dict(fields)
+    known["numbers"] = tuple(known["numbers"])
+    known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
+    known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
+    known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
+    known["ranks"] = tuple(RankUse(**rank) for rank in known["ranks"])
+    facts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()
+    }
+    known["facts"] = RunFacts(**facts)
+    return RunProfile(**known)
+
+
+def _launch(values: Sequence[Any]) -> KernelLaunch:
+    kind, symbol, name, category, path, grid, code, operator = values
+    shape = None if grid is None else tuple(grid)
+    return KernelLaunch(kind, symbol, name, category, path, shape, CodeFacts(*code), operator)
+
+
+def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:
+    """Return a baseline of other runs, with a record of why they were accepted."""
+    return Baseline(tuple(runs), (*baseline.accepted, record))

@@ -1,14 +1,22 @@
-"""Owns the tables of a comparison, exact for programs; `text` draws what people see of them."""
+"""What a comparison shows: exact tables and a JSON document for programs, and text for people.
+
+What people see is the same on the console and on pages; what changes little is taken together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TextIO
 
-from rocpd.compare.comparison import Comparison
-from rocpd.compare.kernel_changes import KernelDifference
-from rocpd.compare.sides import Difference
+from rocpd.base.types import Row
+from rocpd.base.visible import visible
+from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
+from rocpd.compare.comparison import Comparison, RankDifference
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.types import Row
+from rocpd.table import Sheet
+from rocpd.table.human import Head, heading, readable, write_readable
+from rocpd.table.screen import Screen
 
 _TIMES = (
     Field("base_ns", "ns", "per unit of the base"),
@@ -91,9 +99,7 @@ TABLES = by_name(
         (
             Field("rank", "", "rank number in its run"),
             Field("hostname", "", "host name"),
-            Field("base_ns", "ns", "per unit of the base"),
-            Field("new_ns", "ns", "per unit of the other side"),
-            Field("change_ns", "ns", "how much longer"),
+            *_TIMES,
             Field("percent", "%", "change of its time"),
         ),
     ),
@@ -112,7 +118,7 @@ def tables_of(comparison: Comparison) -> Iterator[Summary]:
     yield _table("diff-markers", _rows({name or None: row for name, row in attribution.paths.items()}, base))
     operators = attribution.operators if any(attribution.operators) else {}
     yield _table("diff-operators", _rows({name or None: row for name, row in operators.items()}, base))
-    yield _table("diff-ranks", [_rank(*row) for row in _ranks(comparison)])
+    yield _table("diff-ranks", [_rank(row) for row in comparison.ranks])
 
 
 def _table(name: str, rows: list[Row], comparison: Comparison | None = None) -> Summary:
@@ -144,11 +150,11 @@ def _verdict(comparison: Comparison) -> Row:
 
 
 def _rows(times: Mapping[str, Difference] | Mapping[str | None, Difference], base: int) -> list[Row]:
-    return [(name, row.base, row.new, row.change, _share(row.change, base)) for name, row in times.items()]
+    return [(name, *_times(row, base)) for name, row in times.items()]
 
 
-def _share(change: int, base: int) -> float | None:
-    return change * 100 / base if base else None
+def _times(row: Difference, base: int) -> Row:
+    return row.base, row.new, row.change, row.change * 100 / base if base else None
 
 
 def _kernel(kernel: KernelDifference, base: int) -> Row:
@@ -156,15 +162,8 @@ def _kernel(kernel: KernelDifference, base: int) -> Row:
     return (
         names[1] or names[0],
         kernel.pair.level.value,
-        kernel.base,
-        kernel.new,
-        kernel.change,
-        _share(kernel.change, base),
-        kernel.calls,
-        kernel.work,
-        kernel.speed,
-        kernel.overlap,
-        kernel.waiting,
+        *_times(kernel, base),
+        *(kernel.calls, kernel.work, kernel.speed, kernel.overlap, kernel.waiting),
         percent(kernel.ratio),
         *kernel.calls_per_unit,
         kernel.p,
@@ -173,10 +172,174 @@ def _kernel(kernel: KernelDifference, base: int) -> Row:
     )
 
 
-def _ranks(comparison: Comparison) -> Iterator[Row]:
-    return ((row.rank, row.host, row.base, row.new, row.ratio) for row in comparison.ranks)
+def _rank(row: RankDifference) -> Row:
+    change = row.new - row.base if row.base is not None and row.new is not None else None
+    return row.rank, row.host, row.base, row.new, change, percent(row.ratio)
 
 
-def _rank(rank: int, host: str | None, base: float | None, new: float | None, ratio: float | None) -> Row:
-    change = new - base if base is not None and new is not None else None
-    return rank, host, base, new, change, percent(ratio)
+VERSION = 1
+"""Of the form of the document; a change of a meaning makes it another one."""
+
+_IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks")
+
+
+def document_of(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as a JSON document."""
+    rows = {
+        table.name.removeprefix("diff-"): [dict(zip(table.columns, row, strict=True)) for row in table]
+        for table in tables_of(comparison)
+    }
+    (decided,) = rows["diff"]
+    unit = comparison.attribution.unit
+    return {
+        "rocpd_diff": VERSION,
+        **{key: decided[key] for key in ("verdict", "confidence", "reason")},
+        "runs_needed": comparison.decision.needed,
+        "metric": comparison.metric.name,
+        "metric_unit": comparison.metric.unit,
+        "unit": comparison.unit,
+        "base": {"runs": list(comparison.base), "median": decided["base"]},
+        "new": {"runs": list(comparison.new), "median": decided["new"]},
+        **{key: decided[key] for key in ("change_percent", "low_percent", "high_percent", "margin_percent", "p")},
+        "comparable": {
+            "score": comparison.comparability.score,
+            "is_enough": comparison.comparability.is_enough,
+            "differences": list(comparison.comparability.sentences),
+        },
+        "unit_ns": {"base": unit.base, "new": unit.new, "change": unit.change},
+        **{key: rows.get(key, []) for key in _IN_DOCUMENT},
+        "findings": [
+            {"rule": finding.rule, "verdict": finding.verdict.value, "text": finding.text}
+            for finding in comparison.findings
+        ],
+    }
+
+
+_BAR, _LEAST_BAR, _BEFORE_BAR = 40, 12, 64  # characters: of the waterfall, and of what stands before it
+_LONGER, _SHORTER = "█", "░"
+_LITTLE = 0.01  # of all changes: parts that change less are taken together
+_FEW = 5  # rows of ranks and markers
+_MOST_KERNELS = 15
+_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
+_EFFECTS = ("calls_ns", "work_ns", "speed_ns", "overlap_ns", "waiting_ns")
+_KERNEL_COLUMNS = ("name", "match", "change_ns", *_EFFECTS, "call_percent", "launched")
+
+
+class _Section(NamedTuple):
+    """A table for people."""
+
+    title: str
+    doc: str
+    heads: Sequence[Head]
+    rows: Sequence[Row]
+
+
+def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None) -> None:
+    """Write a comparison.
+
+    Args:
+        comparison: what was found.
+        out: text file.
+        screen: the terminal, None for a pipe.
+    """
+    out.writelines(f"{visible(finding.text)}\n" for finding in comparison.findings)
+    width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
+    for section in _sections(comparison, width):
+        out.write(f"\n{section.title.upper()}\n")
+        write_readable(section.heads, iter(section.rows), out, screen=screen)
+
+
+def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
+    """Yield the same as tables of a page; the first one has the sentences above it."""
+    lines = [finding.text for finding in comparison.findings]
+    for section in _sections(comparison):
+        rows = (
+            tuple(readable(cell, head.unit) for cell, head in zip(row, section.heads, strict=True))
+            for row in section.rows
+        )
+        yield Sheet(section.title, section.doc, [heading(head) for head in section.heads], rows, lines)
+        lines = []
+    if lines:
+        yield Sheet("No comparison", "", ("",), iter(()), lines)
+
+
+def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
+    """Yield what is shown; `width`: characters of the waterfall's bars."""
+    if not comparison.comparability.is_enough:
+        return
+    yield _waterfall(comparison, width)
+    tables = {table.name: table for table in tables_of(comparison)}
+    kernels = list(explaining(comparison.attribution.kernels))[:_MOST_KERNELS]
+    if kernels:
+        title = "Kernels that explain 90 % of it"
+        yield _chosen(tables["diff-kernels"], title, kernels, _KERNEL_COLUMNS)
+    markers = list(explaining(list(comparison.attribution.paths.values())))[:_FEW]
+    if len(comparison.attribution.paths) > 1 and markers:
+        yield _chosen(tables["diff-markers"], "Markers", markers)
+    operators = list(explaining(list(comparison.attribution.operators.values())))[:_MOST_KERNELS]
+    if any(comparison.attribution.operators) and operators:
+        yield _chosen(tables["diff-operators"], "Operators", operators)
+    changed = [number for number, row in enumerate(comparison.ranks) if row.base != row.new][:_FEW]
+    if len(comparison.ranks) > 1 and changed:
+        yield _chosen(tables["diff-ranks"], "Ranks, without waiting for others", changed)
+
+
+def _waterfall(comparison: Comparison, width: int) -> _Section:
+    """Return what a unit takes before and after, and between these what changed, each where the one before ended."""
+    unit = comparison.attribution.unit
+    parts = _together(comparison.attribution.parts.items())
+    rows: list[Row] = [("base", unit.base, None, "", "")]
+    changes = zip(parts, _bars([row for _, row in parts], width), strict=True)
+    rows += [(part, row.base, row.new, _signed(row.change), bar) for (part, row), bar in changes]
+    rows.append(("new", None, unit.new, _signed(unit.change), ""))
+    times = [Head(name, "ns") for name in ("base_ns", "new_ns", "change_ns")]
+    heads = [Head("part"), *times, Head("", is_drawn=True)]
+    title = f"Where the difference is, per {comparison.unit} (means)"
+    return _Section(title, "The changes of the parts add up to that of the whole.", heads, rows)
+
+
+def _together(parts: Iterable[tuple[str, Difference]]) -> list[tuple[str, Difference]]:
+    """Return parts, those that change little as one."""
+    every = list(parts)
+    least = _LITTLE * sum(abs(part.change) for _, part in every)
+    few = [part for _, part in every if abs(part.change) < least]
+    if len(few) < 2:
+        return every
+    rest = Difference(sum(part.base for part in few), sum(part.new for part in few))
+    return [*(each for each in every if each[1] not in few), (f"{len(few)} others", rest)]
+
+
+def _signed(change: int) -> str:
+    return f"{'+' if change > 0 else ''}{readable(change, 'ns')}"
+
+
+def _bars(parts: Sequence[Difference], width: int) -> list[str]:
+    """Return a bar for each change, from where those before it lead."""
+    ends = [0]
+    for part in parts:
+        ends.append(ends[-1] + part.change)
+    low, span = min(ends), max(ends) - min(ends)
+    bars = []
+    for start, end in pairwise(ends):
+        at, to = (round((value - low) * width / span) if span else 0 for value in (min(start, end), max(start, end)))
+        mark = _LONGER if end > start else _SHORTER
+        bars.append("" if end == start else " " * min(at, width - 1) + mark * max(1, to - at))
+    return bars
+
+
+def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[str] = ()) -> _Section:
+    """Return some rows of a table; those that are left out are one more."""
+    indices = [table.columns.index(name) for name in columns or table.columns]
+    fields = [table.fields[index] for index in indices]
+    every = [tuple(row[index] for index in indices) for row in table.for_people()]
+    chosen = [every[row] for row in rows]
+    left = [row for number, row in enumerate(every) if number not in rows]
+    if left and columns:
+        sums = [
+            sum(column) if field.unit == "ns" else None
+            for field, column in zip(fields, zip(*left, strict=True), strict=True)
+        ]
+        chosen.append((f"{len(left)} others", *sums[1:]))
+    some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
+    heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]
+    return _Section(title, table.doc, heads, [tuple(row[n] for n in some) for row in chosen])

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option, options_of, typed
+from rocpd.base.types import Progress
 from rocpd.convert.options import GZIP, ConvertOptions
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Option, options_of, typed
-from rocpd.types import Progress
 
 if TYPE_CHECKING:
     from rocpd.federate.federation import Federation

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.columns import Piece, Select
+from rocpd.facts.names import TextCodes
 from rocpd.federate.result import decoded
-from rocpd.frozen import frozen
-from rocpd.read.columns import Piece, Select
-from rocpd.read.names import TextCodes
 from rocpd.schema.load import Kind
-from rocpd.types import NULL, Flags, Ints
 
 if TYPE_CHECKING:
     import numpy.typing as npt

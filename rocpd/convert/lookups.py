@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from rocpd.base.types import NULL, Ints
 from rocpd.convert.cells import Array, Coded, Values, missing, select_of, take, values_of
+from rocpd.facts.columns import read_all
+from rocpd.facts.ids import find_rows
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.columns import read_all
-from rocpd.read.ids import find_rows
 from rocpd.schema.load import Kind, Lookup, ViewColumn
 from rocpd.schema.quote import quote_name
-from rocpd.types import NULL, Ints
 
 
 class LookupColumn:

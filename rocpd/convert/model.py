@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rocpd.frozen import frozen
-from rocpd.read.names import TextCodes
-from rocpd.types import NULL, Flags, Floats, Ints
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Floats, Ints
+from rocpd.facts.names import TextCodes
 
 
 class TrackKind(enum.IntEnum):

@@ -12,10 +12,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
-from rocpd.output import Destination
-from rocpd.types import AmdVersion
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.output import Destination
+from rocpd.base.types import AmdVersion
 
 GZIP = ".gz"
 """Ending of compressed outputs."""

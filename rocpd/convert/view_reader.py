@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from rocpd.base.types import NULL, Flags, Ints
 from rocpd.convert.cells import Array, Coded, Values, joined, select_of, take, values_of
 from rocpd.convert.lookups import ReferenceTables
+from rocpd.facts.columns import BATCH, pieces
 from rocpd.federate.open.identify import Rank
-from rocpd.read.columns import BATCH, pieces
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
 from rocpd.schema.render import rank_select
-from rocpd.types import NULL, Flags, Ints
 
 
 class ViewRows:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rocpd.base.frozen import frozen
 from rocpd.counters.measured import ACCUMULATOR
-from rocpd.frozen import frozen
 
 CYCLES = "GRBM_GUI_ACTIVE"
 """Goes into every run: cycles say whether the times of two runs compare."""

@@ -12,8 +12,8 @@ from dataclasses import field
 from importlib.resources import files
 from typing import Any
 
+from rocpd.base.frozen import frozen
 from rocpd.counters.formula import Node, names_in, parse
-from rocpd.frozen import frozen
 
 _SAME = {"gfx940": "gfx942", "gfx941": "gfx942"}  # early steppings of MI300
 _DEFINED = ("gfx908", "gfx90a", "gfx942", "gfx950")

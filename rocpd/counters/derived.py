@@ -12,6 +12,8 @@ from importlib.resources import files
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
 from rocpd.counters.definitions import needs
 from rocpd.counters.formula import (
     AbstainError,
@@ -27,8 +29,6 @@ from rocpd.counters.formula import (
 )
 from rocpd.counters.hardware import Hardware
 from rocpd.counters.measured import CounterRows, Measured, Pass
-from rocpd.frozen import frozen
-from rocpd.types import Floats, Ints
 
 _REDUCED = ("sum", "max", "min", "avr")
 

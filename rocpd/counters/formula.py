@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 Value: TypeAlias = Any
 """A float, or an array of floats."""

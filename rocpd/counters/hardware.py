@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rocpd.base.frozen import frozen
 from rocpd.counters.definitions import Architecture, architecture
-from rocpd.frozen import frozen
 
 _L2_BANKS = {"gfx908": 32, "gfx90a": 32, "gfx942": 16, "gfx950": 16}  # of each XCC
 _TRANSFERS = {"gfx90a": 2, "gfx942": 4, "gfx950": 4}  # of the memory in each cycle of its clock: HBM2e, HBM3

@@ -11,9 +11,9 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
 from rocpd.counters.hardware import Hardware
-from rocpd.frozen import frozen
-from rocpd.types import Floats, Ints
 
 SIZES = ("grid_size", "workgroup_size", "lds_bytes", "scratch_bytes", "arch_vgpr", "accum_vgpr", "sgpr")
 """What is known of a dispatch without counting, as formulas call it."""

@@ -11,13 +11,13 @@ from dataclasses import field
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
 from rocpd.counters.definitions import Architecture, CounterMetric, is_counter, needs
 from rocpd.counters.formula import MissingError, Node, Value, evaluate, parse
 from rocpd.counters.hardware import Hardware
 from rocpd.counters.measured import Measured, Pass
 from rocpd.counters.per import Per
-from rocpd.frozen import frozen
-from rocpd.types import Floats, Ints
 
 _NORMALISERS = {Per.KERNEL: "1", Per.WAVE: "per_wave", Per.CYCLE: "gui", Per.SECOND: "per_second"}
 

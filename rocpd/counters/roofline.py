@@ -10,8 +10,8 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
 
 TABLE = "4.1"
 """Number of the table of definitions that has operations and bytes."""

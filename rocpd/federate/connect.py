@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.errors import ForeignError, InputError
-from rocpd.evidence import Evidence
+from rocpd.base.errors import ForeignError, InputError
+from rocpd.base.evidence import Evidence
+from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits
@@ -31,7 +32,6 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
-from rocpd.frozen import frozen
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from rocpd.base.types import Row
 from rocpd.federate.facts import agents_of, facts_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.problems import problems_of
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Clock
 from rocpd.schema.load import TABLES
-from rocpd.types import Row
 
 
 class Description(dict[str, Result]):

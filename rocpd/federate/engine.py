@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Parameters, Progress, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
@@ -22,8 +24,6 @@ from rocpd.federate.run.pool import Share
 from rocpd.federate.run.spool import spooled
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, named, relations
-from rocpd.sqlite import apsw
-from rocpd.types import Parameters, Progress, Row
 
 
 class Engine:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.frozen import frozen
-from rocpd.types import Row
 
 _FEW = 3  # hosts, commands, versions that are named
 _ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")

@@ -12,7 +12,9 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Answer, Parameters, Progress
 from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
 from rocpd.federate.open.identify import Rank
@@ -33,8 +35,6 @@ from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
-from rocpd.types import Answer, Parameters, Progress
 
 OnNote: TypeAlias = Callable[[str], None]
 

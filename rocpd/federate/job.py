@@ -12,7 +12,10 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
+from typing import Any, TypeVar
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.passes import CountedRun, counted_run, programs
 from rocpd.federate.plan.steps import Scatter
@@ -35,10 +38,10 @@ from rocpd.federate.select.align import (
 )
 from rocpd.federate.select.part import Cut, stored_cut
 from rocpd.federate.select.timeline import Span, TimeLine
-from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
-from rocpd.types import Answer, Row
+
+Derived = TypeVar("Derived")
 
 
 @frozen
@@ -64,6 +67,17 @@ class Job:
     kept_alignment: Alignment | None = None
     left_out: int = 0
     has_all_passes: bool = False
+
+    @cached_property
+    def _derived(self) -> dict[object, Any]:
+        return {}
+
+    def once(self, what: object, derive: Callable[[], Derived]) -> Derived:
+        """Return what is derived of all ranks of the job; the same as before where `what` was derived already."""
+        if what not in self._derived:
+            self._derived[what] = derive()
+        derived: Derived = self._derived[what]
+        return derived
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
         """Return the job of some of the ranks, aligned anew or as in this one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 
 @frozen

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.errors import InputError, OutputError
+from rocpd.base.errors import InputError, OutputError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank, by_file
@@ -19,14 +23,10 @@ from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.open.stored_window import TAG, StoredWindow
 from rocpd.federate.select.outside import outside_conditions
 from rocpd.federate.select.part import Cut
-from rocpd.frozen import frozen
-from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
 from rocpd.schema.write import create_view_text
-from rocpd.sqlite import apsw
-from rocpd.types import Progress
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 

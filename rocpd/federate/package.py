@@ -13,14 +13,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rocpd.errors import InputError, OutputError
+from rocpd.base.errors import InputError, OutputError
+from rocpd.base.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
 from rocpd.federate.open.source import INDEX, INDEX_FOLDER
-from rocpd.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
-from rocpd.sqlite import apsw
-from rocpd.types import Progress
 
 _BESIDE = ("-journal", "-wal")
 _PAGES = 4096  # copied in one step: 16 MB

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from rocpd.base.frozen import frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.frozen import frozen
 
 _DISPATCHES = "SELECT COUNT(*) FROM rocpd_kernel_dispatch"
 _COUNTERS = """SELECT DISTINCT I.name FROM (SELECT pmc_id, event_id FROM rocpd_pmc_event LIMIT 4096) V

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rocpd.amount import amount
+from rocpd.base.amount import amount
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import outside_of
+from rocpd.schema.rules.tables import SPANS
+from rocpd.schema.rules.times import VALID_START, VALID_TIMES
 from rocpd.schema.versions import LATER_TABLES
-from rocpd.trace.tables import SPANS
-from rocpd.trace.times import VALID_START, VALID_TIMES
 
 _ROWS = "{rows}"
 

@@ -7,16 +7,16 @@ all ranks, one after the other. Never knows one by name: `summary.relations` lis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row, Value
 from rocpd.federate.run.calculated import comparable
-from rocpd.frozen import frozen
 from rocpd.schema.calculated import CalculatedColumn, CalculatedTable
-from rocpd.types import Row, Value
 
 if TYPE_CHECKING:
     from rocpd.federate.federation import Federation
-    from rocpd.federate.run.rank_reader import RankReader
 
 Given: TypeAlias = Mapping[str, Value]
 """The value of each argument, and those of narrowing columns that a statement compares with."""
@@ -69,12 +69,14 @@ class RankRelation:
         columns: those of a rank; `guid`, `rank` and `hostname` follow.
         work: returns the values of each column, as a list or a numpy array: a module-level function, or a
             `functools.partial` of one; it can be pickled.
+        prepare: returns what `work` takes beside the reader, by name, from all ranks; None: nothing.
     """
 
     name: str
     doc: str
     columns: tuple[CalculatedColumn, ...]
-    work: Callable[[RankReader], Sequence[Any]]
+    work: Callable[..., Sequence[Any]]
+    prepare: Callable[[Federation], Mapping[str, Any]] | None = None
 
     @property
     def table(self) -> CalculatedTable:
@@ -88,7 +90,8 @@ class RankRelation:
         wanted = {name: comparable(value) for name, value in given.items()}
         known = {rank.number: {"rank": rank.number, "guid": comparable(rank.guid)} for rank in read.ranks}
         chosen = tuple(rank for rank in read.ranks if wanted.items() <= known[rank.number].items())
-        for rank, columns in read.of_ranks(chosen).map_ranks(self.work) if chosen else ():
+        work = partial(self.work, **self.prepare(read)) if self.prepare and chosen else self.work
+        for rank, columns in read.of_ranks(chosen).map_ranks(work) if chosen else ():
             for first in range(0, len(columns[0]), _ROWS):
                 parts = (_values(column[first : first + _ROWS]) for column in columns)
                 for row in zip(*parts, strict=True):

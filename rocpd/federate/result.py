@@ -15,12 +15,12 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO, cast
 
-from rocpd import entries
-from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.base import entries
+from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Parameters, Row
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import VIEWS, view
-from rocpd.sqlite import apsw
-from rocpd.types import Parameters, Row
 
 if TYPE_CHECKING:
     import pandas
@@ -303,8 +303,7 @@ class Result:
         Raises:
             UsageError: no column holds numbers.
         """
-        from rocpd.chart.guess import chart_of, unit_of
-        from rocpd.chart.plot import Plot
+        from rocpd.chart.plot import Plot, chart_of, unit_of
 
         return Plot(chart_of("", self.columns, [unit_of(name) for name in self.columns], self.fetchall()))
 

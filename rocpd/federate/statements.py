@@ -11,7 +11,7 @@ def statements(sql: str) -> Iterator[str]:
     >>> list(statements("select ';'; select 2"))
     ["select ';';", ' select 2;']
     """
-    from rocpd.sqlite import apsw
+    from rocpd.base.sqlite import apsw
 
     pending = ""
     for piece in sql.split(";"):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocpd.base.sqlite import apsw
 from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations, select_text
 from rocpd.schema.write import create_view_text, naming_view
-from rocpd.sqlite import apsw
 
 
 class Unifier:

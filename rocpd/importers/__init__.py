@@ -1,20 +1,23 @@
 """The table of contents of importers: traces of other profilers become rocpd files, one per process.
 
-One row per format; other packages add theirs by entry point. Never imports an importer before a file is tried.
+One row per format; other packages add theirs by entry point. Who reads an input is found out by its content: names of
+files decide nothing, and no importer of ours is imported before it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rocpd import entries
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.importers import signs
+from rocpd.importers.head import InputHead, files_in, head_of
 
 if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
 
@@ -29,19 +32,21 @@ class Importer:
     Args:
         name: short, stored in the files that it makes.
         doc: what it reads, for people.
-        home: module with `knows(head: InputHead) -> bool`, which goes by content and never by names, and
-            `read(source: TraceSource, target: TraceTarget) -> None`.
+        home: module with `read(source: TraceSource, target: TraceTarget) -> None` and
+            `knows(head: InputHead) -> bool`, which goes by content and never by names.
         version: to be raised whenever it writes other files from the same input: those in the cache no longer count.
+        sign: stands in place of `knows`, so that finding out who reads an input imports no importer.
     """
 
     name: str
     doc: str
     home: str
     version: int = 1
+    sign: Callable[[InputHead], bool] | None = None
 
     def knows(self, head: InputHead) -> bool:
         """Whether it can read an input, by its first bytes, its tables or the names in its folder."""
-        return bool(entries.load(f"{self.home}:knows", f"importer {self.name}", UsageError)(head))
+        return bool((self.sign or self._of_home("knows"))(head))
 
     def read(self, source: TraceSource, target: TraceTarget) -> None:
         """Read an input and write its processes.
@@ -50,28 +55,30 @@ class Importer:
             InputError: the input is damaged.
             OutputError: a file cannot be written.
         """
-        entries.load(f"{self.home}:read", f"importer {self.name}", UsageError)(source, target)
+        self._of_home("read")(source, target)
+
+    def _of_home(self, function: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = entries.load(f"{self.home}:{function}", f"importer {self.name}", UsageError)
+        return found
 
 
 IMPORTERS: Mapping[str, Importer] = MappingProxyType(
     {
-        entry.name: entry
-        for entry in (
-            Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd", version=3),
-            Importer("chrome", "Chrome JSON of `rocpd convert -f json`", "rocpd.importers.chrome"),
-            Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto", version=2),
-            Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight", version=2),
-            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json", version=3),
-            Importer(
-                "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=3
-            ),
-            Importer("rocprof-v1", "CSV files of the first rocprof, with counters", "rocpd.importers.rocprof_v1"),
-            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv", version=4),
-            Importer("omniprobe-memory", "Omniprobe's MemoryAnalysis, JSON", "rocpd.importers.omniprobe_memory"),
-            Importer("omniprobe-blocks", "Omniprobe's BasicBlockAnalysis", "rocpd.importers.omniprobe_blocks"),
-            Importer("omniprobe-heatmap", "Omniprobe's Heatmap", "rocpd.importers.omniprobe_heatmap"),
-            Importer("omniprobe-addresses", "Omniprobe's AddressLogger", "rocpd.importers.omniprobe_addresses"),
-            Importer("logduration", "logs of logduration", "rocpd.importers.logduration"),
+        name: Importer(name, doc, f"rocpd.importers.{home}", version, sign)
+        for name, home, version, sign, doc in (
+            ("rpd", "rpd", 3, signs.is_rpd, "RPD traces (rocmProfileData), schemas 1 to 3"),
+            ("chrome", "chrome", 1, signs.is_chrome, "Chrome JSON of `rocpd convert -f json`"),
+            ("kineto", "kineto", 2, signs.is_kineto, "traces of PyTorch's profiler (Kineto), JSON"),
+            ("nsys", "nsight", 2, signs.is_nsight, "exports of Nsight Systems, SQLite"),
+            ("rocprofv3-json", "rocprofv3_json", 3, signs.is_rocprofv3_json, "rocprofv3's JSON"),
+            ("rocprof-compute", "rocprof_compute", 3, signs.is_workload, "workload folders of rocprof-compute"),
+            ("rocprof-v1", "rocprof_v1", 1, signs.is_rocprof_v1, "CSV files of the first rocprof, with counters"),
+            ("rocprofv3-csv", "rocprofv3_csv", 4, signs.is_rocprofv3_csv, "folders of rocprofv3's CSV files"),
+            ("omniprobe-memory", "omniprobe", 1, signs.is_memory_analysis, "Omniprobe's MemoryAnalysis, JSON"),
+            ("omniprobe-blocks", "omniprobe", 1, signs.is_block_analysis, "Omniprobe's BasicBlockAnalysis"),
+            ("omniprobe-heatmap", "omniprobe", 1, signs.is_heatmap, "Omniprobe's Heatmap"),
+            ("omniprobe-addresses", "omniprobe", 1, signs.is_address_log, "Omniprobe's AddressLogger"),
+            ("logduration", "logduration", 1, signs.is_logduration, "logs of logduration"),
         )
     }
 )
@@ -82,6 +89,29 @@ def known_importers() -> dict[str, Importer]:
     """Return IMPORTERS and those that installed packages add; a name of ours cannot be replaced."""
     others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Importer, _plain) if name not in IMPORTERS}
     return {**IMPORTERS, **others}
+
+
+def importer_of(path: Path) -> Importer | None:
+    """Return the importer that knows an input; None: no importer does.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    head = head_of(path)
+    return next((importer for importer in known_importers().values() if importer.knows(head)), None)
+
+
+def inputs_in(folder: Path) -> Sequence[Path]:
+    """Return what in a folder importers know: the folder itself, or else files in it and in its folders.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    if importer_of(folder):
+        return (folder,)
+    folders = [path for path in sorted(folder.iterdir()) if path.is_dir() and importer_of(path)]
+    files = [file for file in files_in(folder) if file.parent not in folders and importer_of(file)]
+    return (*folders, *files)
 
 
 def _plain(name: str, home: str, package: str) -> Importer:

@@ -1,7 +1,8 @@
 """Files of other profilers, imported once: commands read them as if they were rocpd files.
 
 The cache is `$XDG_CACHE_HOME/rocpd/import` (else `~/.cache/rocpd/import`), readable for its user alone. An entry is a
-folder named by the identity of the input and the version of its importer; `rocpd.cache` says when entries come and go.
+folder named by the identity of the input and the version of its importer; `rocpd.base.cache` says when entries come
+and go.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd import leftovers
-from rocpd.cache import Cache, cache_root
-from rocpd.errors import InputError, OutputError
+from rocpd.base import leftovers
+from rocpd.base.cache import Cache, cache_root
+from rocpd.base.errors import InputError, OutputError
+from rocpd.base.frozen import frozen
+from rocpd.base.identity import identity_of
+from rocpd.base.output import as_output_error
+from rocpd.base.types import Progress
 from rocpd.federate.open.opening import as_input_error
-from rocpd.frozen import frozen
-from rocpd.identity import identity_of
-from rocpd.importers import Importer
-from rocpd.importers.find import importer_of, inputs_in
+from rocpd.importers import Importer, importer_of, inputs_in
 from rocpd.importers.run import Imported, ImportTask, import_all, loss_lines
 from rocpd.importers.target import name_of
-from rocpd.output import as_output_error
 from rocpd.schema.versions import LATEST
-from rocpd.types import Progress
 
 
 @frozen

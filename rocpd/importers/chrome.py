@@ -11,24 +11,29 @@ import itertools
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from rocpd.frozen import frozen
-
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.json_events import Event
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
-    from rocpd.schema.trace.infos import ProcessInfo
+from rocpd.base.frozen import frozen
+from rocpd.importers.json_stream import Event, JsonEvents
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of
+from rocpd.schema.rules.markers import is_marker
+from rocpd.schema.trace.events import (
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+    Samples,
+    message_json,
+)
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, ThreadInfo, TrackInfo
+from rocpd.schema.trace.writer import TraceWriter
 
 _MOST_FILES = 128  # that are open at one time
-_START = re.compile(rb'\{"displayTimeUnit":"ns","traceEvents":\[\s*\{"ph":"M","pid":\d+,"name":"process_name"')
-
-
-def knows(head: InputHead) -> bool:
-    """Whether it is Chrome JSON of ours: another writer has other keys, or other spaces."""
-    return bool(_START.match(head.start))
 
 
 @frozen
@@ -46,10 +51,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: the file is damaged elsewhere than at its end.
     """
-    from rocpd.importers.chrome_rows import ChromeRows
-    from rocpd.importers.json_events import JsonEvents
-    from rocpd.schema.trace.infos import NodeInfo
-
     processes: dict[int, ChromeProcess] = {}
     with source.stream() as stream:
         for events in JsonEvents(source.path, target.lose).batches(stream):
@@ -75,7 +76,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _process(pid: int, process: ChromeProcess, *, is_numbered: bool) -> ProcessInfo:
-    from rocpd.schema.trace.infos import ProcessInfo
 
     facts = process.facts
     rank = facts.get("rank")
@@ -94,3 +94,163 @@ def _add_names(processes: dict[int, ChromeProcess], event: Event) -> None:
         processes[event["pid"]].facts.update(arguments)
     elif event.get("name") == "thread_name" and event.get("pid") in processes:
         processes[event["pid"]].tracks[event["tid"]] = str(arguments.get("name"))
+
+
+_LANE = re.compile(r"(.*) \(\d+\)")
+_OF_AGENT = re.compile(r"(.*?) · (?:stream|queue|allocations|scratch)\b")
+_DERIVED = re.compile(r".* · (?:memory|scratch) \w+ held")
+_SIZES = {"lds_size": "group_segment_size", "scratch_size": "private_segment_size"}
+
+
+class ChromeRows:
+    """Writes the events of one process.
+
+    Args:
+        trace: the file.
+        tracks: number of a track -> its name.
+        agents: name of an agent, as tracks have it -> its number.
+        lose: called with what has no place in the file.
+    """
+
+    def __init__(
+        self, trace: TraceWriter, tracks: Mapping[int, str], agents: Mapping[str, int], lose: Callable[[str], None]
+    ) -> None:
+        self._trace, self._tracks, self._known_agents, self._lose = trace, tracks, agents, lose
+        self._numbers = {name: number for number, name in tracks.items()}
+        self._gpus = {match[1] for match in map(_OF_AGENT.match, tracks.values()) if match}
+        self._counters = CounterTracks(trace)
+        self._kernels: dict[tuple[Any, ...], int] = {}
+        self._threads: dict[int, int] = {}
+        self._sample_tracks: dict[int, int] = {}
+        self._agents: dict[str, int | None] = {}
+        self._regions: list[tuple[Any, ...]] = []
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Write events."""
+        for event in events:
+            phase, arguments = event.get("ph"), event.get("args") or {}
+            if phase == "X" and "category" in arguments:  # others are calculated from events
+                start = _ns(event["ts"])
+                _ADDERS.get(event.get("cat"), ChromeRows._add_region)(
+                    self, event, (start, start + _ns(event["dur"])), arguments
+                )
+            elif phase == "i":
+                self._add_sample(event, arguments)
+            elif phase == "C" and not _DERIVED.fullmatch(event["name"]):
+                for unit, value in arguments.items():
+                    if value is not None:
+                        self._counters.add(event["name"], None, unit, _ns(event["ts"]), float(value))
+        self._write()
+
+    def _add_region(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        category = arguments.get("category", event.get("cat"))
+        extdata = message_json(event["name"]) if is_marker(category) else "{}"
+        self._regions.append(
+            (*times, self._thread(event["tid"]), event["name"], category, arguments.get("stack_id", 0), extdata)
+        )
+
+    def _thread(self, tid: int) -> int:
+        """Return the thread of a track; what overlaps lies on further tracks of its name."""
+        if tid not in self._threads:
+            name = self._tracks.get(tid)
+            lane = _LANE.fullmatch(name or "")
+            if lane and lane[1] in self._numbers:
+                self._threads[tid] = self._thread(self._numbers[lane[1]])
+            else:
+                self._threads[tid] = self._trace.register(ThreadInfo(tid, name=name))
+        return self._threads[tid]
+
+    def _add_sample(self, event: Event, arguments: Mapping[str, Any]) -> None:
+        tid = event["tid"]
+        if tid not in self._sample_tracks:
+            is_thread = is_marker(arguments.get("category"))
+            track = TrackInfo(name=self._tracks.get(tid), tid=self._thread(tid) if is_thread else None)
+            self._sample_tracks[tid] = self._trace.register(track)
+        sample = {"track_id": self._sample_tracks[tid], "timestamp": _ns(event["ts"])}
+        self._put(Samples, sample, arguments, message_json(event["name"]))
+
+    def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        registers: dict[str, Any] = {field: arguments.get(name) for name, field in REGISTERS.items()}
+        name = arguments.get("name", event["name"])
+        key = (name, *registers.values())
+        if key not in self._kernels:
+            self._kernels[key] = self._trace.register(KernelInfo(display_name=name, **registers))
+        sizes = sizes_of(lambda what, axis: arguments.get(f"{what}_{axis}", 0))
+        row = self._on_gpu(event, times, arguments) | {"kernel_id": self._kernels[key]} | sizes
+        row |= {field: arguments.get(name) for name, field in _SIZES.items()}
+        row |= {"dispatch_id": arguments.get("dispatch_id", 0), "queue_id": row["queue_id"] or 0}
+        self._put(KernelDispatches, row | {"stream_id": row["stream_id"] or 0}, arguments)
+
+    def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        row = self._on_gpu(event, times, arguments)
+        del row["agent_id"]
+        ends = {f"{end}_agent_id": self._agent(arguments.get(name, "")) for end, name in _ENDS}
+        row |= {"name": arguments.get("name", event["name"]), "size": arguments.get("bytes", 0)}
+        self._put(MemoryCopies, row | ends, arguments)
+
+    def _add_allocation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        row = self._on_gpu(event, times, arguments)
+        row |= {name: arguments.get(name) for name in ("type", "level", "address")}
+        self._put(MemoryAllocations, row | {"size": arguments.get("bytes", 0)}, arguments)
+
+    def _add_graph(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        row = self._on_gpu(event, times, arguments)
+        del row["stream_id"]
+        number = re.fullmatch(r"graph (\d+)", event["name"])
+        row |= {"graph_exec_id": int(number[1]) if number else None}
+        row |= {"kernel_dispatch_count": arguments.get("kernel_dispatch_count")}
+        self._put(GraphLaunches, row, arguments)
+
+    def _on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what work of GPUs has in common."""
+        name = self._tracks.get(event["tid"], "")
+        of_agent = _OF_AGENT.match(name)
+        line = {field: arguments.get(field) for field in ("queue_id", "stream_id")}
+        agent = self._agent(of_agent[1] if of_agent else "")
+        return {"start": times[0], "end": times[1], "agent_id": agent, **line}
+
+    def _agent(self, text: str) -> int | None:
+        """Return the agent that a text such as `GPU 2` names."""
+        if text not in self._agents:
+            number, kind = self._known_agents.get(text), "GPU" if text in self._gpus else "CPU"
+            self._agents[text] = None if number is None else self._trace.register(AgentInfo(number, type=kind))
+        return self._agents[text]
+
+    def _put(self, kind: type[Any], row: dict[str, Any], arguments: Mapping[str, Any], extdata: str = "{}") -> None:
+        event = arguments.get("category"), arguments.get("stack_id", 0), extdata
+        self._rows.setdefault(kind, []).append({**row, "event": event})
+
+    def _write(self) -> None:
+        if self._regions:
+            start, end, tid, name, category, stack, extdata = zip(*self._regions, strict=True)
+            events = Events(category, stack, extdata=extdata)
+            self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
+            self._regions.clear()
+        for kind, rows in self._rows.items():
+            columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+            categories, stacks, texts = zip(*columns["event"], strict=True)
+            self._trace.write(kind(**columns | {"event": Events(categories, stacks, extdata=texts)}))
+        self._rows.clear()
+        self._counters.write()
+
+
+_ENDS = (("src", "source"), ("dst", "destination"))
+_ADDERS: Mapping[Any, Callable[[ChromeRows, Event, tuple[int, int], Mapping[str, Any]], None]] = {
+    "kernel_dispatch": ChromeRows._add_kernel,
+    "memory_copy": ChromeRows._add_copy,
+    "MEMORY_SET": ChromeRows._add_copy,
+    "memory_allocation": ChromeRows._add_allocation,
+    "scratch_memory": ChromeRows._add_allocation,
+    "GRAPH_LAUNCH": ChromeRows._add_graph,
+}
+
+
+def _ns(microseconds: str | int) -> int:
+    """Return a time that the file has as text with three decimals.
+
+    >>> _ns("1763000000000000.001"), _ns(12)
+    (1763000000000000001, 12000)
+    """
+    whole, _, part = str(microseconds).partition(".")
+    return int(whole) * 1000 + int(part.ljust(3, "0")[:3] or 0)

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import opening_of
-from rocpd.frozen import frozen
-from rocpd.sqlite import apsw
 
 GZIP_MAGIC = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"

@@ -1,32 +1,488 @@
 """Traces of PyTorch's profiler (Kineto), on ROCm and CUDA: one process, as JSON, mostly compressed.
 
-The file is read twice: what rows need to know stands anywhere in it (`kineto_survey`), rows are written in the second
-reading (`kineto_rows`). Both go through the file in pieces.
+The file is read twice, in pieces: what rows need to know stands anywhere in it (`KinetoSurvey`), such as the clock, the
+names of threads, the size of a copy, the arguments of a collective; rows are written in the second reading
+(`KinetoRows`). What is known of it grows with the number of threads, copies, collectives and forward-backward links,
+not with that of events.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.kineto_survey import KinetoSurvey
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
+import orjson
 
-_SCHEMA = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|record_shapes)"\s*:')
-_CATEGORY = re.compile(
-    rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|cuda_runtime|cuda_driver|kernel|gpu_memcpy|Operator)"'
+from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.importers.json_stream import Event, JsonEvents
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.torch_collectives import ANNOTATION, OPERATOR, Range, arguments_of
+from rocpd.importers.words import (
+    HOST,
+    MEMORY_SET,
+    Argument,
+    CounterTracks,
+    Registered,
+    ThreadIds,
+    api_category,
+    copy_direction,
+    gpu,
+    write_arguments,
 )
+from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
+from rocpd.schema.trace.events import (
+    MARK,
+    MARKER_RANGE,
+    Events,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+)
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
+from rocpd.schema.trace.writer import TraceWriter
+
+OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
+KERNELS, COPIES, SETS, GPU_ANNOTATIONS = "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"
+CALLS = ("cuda_runtime", "cuda_driver", "privateuse1_runtime", "privateuse1_driver")
+ON_GPU = frozenset({KERNELS, COPIES, SETS, GPU_ANNOTATIONS, "cuda_sync", "gpu_mem"})
+
+_FORMER = {
+    "operator": OPERATORS, "runtime": "cuda_runtime", "memcpy": COPIES, "memset": SETS, "python": PYTHON,
+    "annotation": ANNOTATIONS,
+}  # fmt: skip
 
 
-def knows(head: InputHead) -> bool:
-    """Whether it is a PyTorch trace: it lists trace events, and has keys or categories of Kineto."""
-    start = head.start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    is_list = start.startswith(b"[") or (start.startswith(b"{") and b'"traceEvents"' in start)
-    return (is_list and bool(_CATEGORY.search(start))) or (start.startswith(b"{") and bool(_SCHEMA.search(start)))
+def category_of(event: Mapping[str, Any]) -> str:
+    """Return the category of an event by its present name: PyTorch 1.8 called operators `Operator`."""
+    category = str(event.get("cat", ""))
+    return _FORMER.get(category.lower(), category if category.islower() else category.lower())
+
+
+class KinetoSurvey:
+    """What a trace says of its process.
+
+    Attributes:
+        threads: thread as events name it -> its name.
+        processes: process as events name it -> its name.
+        copied: correlation id -> bytes, of calls that copy.
+        links: thread and time of an operator -> ids of the links to its forward or backward operator.
+        facts: the other keys of the file.
+        span: first start and last end of what ran on the CPU, as the file has them.
+        devices: numbers of GPUs as operations have them, and as PyTorch's allocator does.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[Any, str] = {}
+        self.processes: dict[Any, str] = {}
+        self.copied: dict[int, int] = {}
+        self.links: dict[tuple[Any, float], list[int]] = {}
+        self.facts: dict[str, Any] = {}
+        self.span: tuple[float, float] | None = None
+        self.devices: tuple[set[int], set[int]] = (set(), set())
+        self._collectives: list[Range] = []
+        self._pids: Counter[Any] = Counter()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Look at events."""
+        for event in events:
+            phase = event.get("ph")
+            if phase == "X":
+                self._add_range(event)
+            elif phase == "M":
+                self._add_name(event)
+            elif phase == "i" and event.get("name") == "[memory]":
+                self._add_device(event, 1, "Device Id")
+            elif phase in ("s", "f") and event.get("cat") == "fwdbwd" and isinstance(event.get("id"), int):
+                self.links.setdefault((event.get("tid"), event.get("ts", 0)), []).append(event["id"])
+
+    @property
+    def pid(self) -> int:
+        """Id of the process: that of most calls and operators."""
+        known = [pid for pid, _ in self._pids.most_common() if isinstance(pid, int)]
+        return known[0] if known else 0
+
+    @property
+    def base(self) -> int:
+        """What is added to times [ns]: then they count from 1970."""
+        base = self.facts.get("baseTimeNanoseconds", 0)
+        return base if isinstance(base, int) else 0
+
+    def collectives(self) -> dict[tuple[object, float, str], dict[str, str]]:
+        """Return the arguments of collectives by the ranges that carry them out."""
+        return arguments_of(self._collectives)
+
+    def _add_range(self, event: Event) -> None:
+        category = category_of(event)
+        if category in (KERNELS, COPIES, SETS):
+            self._add_device(event, 0, "device")
+        if category in ON_GPU or category == "trace":
+            return
+        start = event.get("ts")
+        if not isinstance(start, (int, float)):
+            return
+        self._pids[event.get("pid")] += category != PYTHON
+        end = start + (event.get("dur") or 0)
+        first, last = self.span or (start, end)
+        self.span = min(first, start), max(last, end)
+        name = event.get("name")
+        arguments = event.get("args")
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            return
+        if name == OPERATOR or (name.startswith(ANNOTATION) and category == ANNOTATIONS):
+            self._collectives.append(Range(event.get("tid"), start, end, name, arguments))
+        elif category in CALLS and ("bytes" in arguments or "size" in arguments):
+            self._add_copy(arguments)
+
+    def _add_device(self, event: Event, whose: int, key: str) -> None:
+        arguments = event.get("args")
+        device = arguments.get(key) if isinstance(arguments, dict) else None
+        if isinstance(device, int) and device >= 0:
+            self.devices[whose].add(device)
+
+    def _add_copy(self, arguments: Mapping[str, Any]) -> None:
+        size = str(arguments.get("bytes", arguments.get("size")))
+        correlation = arguments.get("correlation")
+        if size.isdigit() and isinstance(correlation, int):
+            self.copied[correlation] = int(size)
+
+    def _add_name(self, event: Event) -> None:
+        arguments = event.get("args")
+        name = arguments.get("name") if isinstance(arguments, dict) else None
+        if not isinstance(name, str):
+            return
+        if event.get("name") == "thread_name":
+            self.threads[event.get("pid"), event.get("tid")] = name
+        elif event.get("name") == "process_name":
+            self.processes[event.get("pid")] = name
+
+
+_OTHERS = {"overhead": TRACER, "cuda_sync": GPU_WAIT}
+_GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
+_IN_COLUMNS = frozenset({
+    "External id", "external id", "correlation", "device", "stream", "grid", "block", "shared memory",
+    "registers per thread", "bytes", "graph id", "graph node id", "Ev Idx", "Record function id", "finished", "cbid",
+    "cid", "Call stack", "memory bandwidth (GB/s)",
+})  # fmt: skip
+"""Arguments that rows hold elsewhere, that follow from others, or that number records of the profiler."""
+_NO_SIZES = (0, 0, 0)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
+
+
+class _Region(NamedTuple):
+    """A region: times [ns], thread, name and category; number of the operator around it, and what its event has."""
+
+    start: int
+    end: int
+    tid: int
+    name: str
+    category: str
+    external: int = 0
+    stack: int = 0
+    extdata: str = "{}"
+    call_stack: str = "{}"
+    recorded: Sequence[Argument] = ()
+
+
+class KinetoRows:
+    """Writes the events of one process.
+
+    Args:
+        trace: the file.
+        survey: what the first reading says.
+        lose: called with what has no place in the file.
+    """
+
+    def __init__(self, trace: TraceWriter, survey: KinetoSurvey, lose: Callable[[str], None]) -> None:
+        self._trace, self._survey, self._lose = trace, survey, lose
+        self._base = survey.base
+        self._collectives = survey.collectives()
+        self._threads = ThreadIds(
+            trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
+        )
+        self._counters = CounterTracks(trace)
+        self._kernels = Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
+        self._agents = Registered(trace, gpu)
+        self._streams = Registered(trace, StreamInfo)
+        self._done: set[int] = set()  # hashes of operations
+        self._regions: list[_Region] = []
+        self._dispatches: list[tuple[Any, ...]] = []
+        self._copies: list[tuple[Any, ...]] = []
+        self._allocations: list[tuple[Any, ...]] = []
+        self._memory_is_on = _same_device(*survey.devices)
+        trace.register(HOST)
+        described = _devices(survey.facts)
+        for device in described:
+            self._agents[device["id"]] = trace.register(_agent(device["id"], device))
+        if len({_json({**device, "id": 0}) for device in described}) == 1:  # then those not listed are like them
+            for number in sorted(survey.devices[0] - set(self._agents)):
+                self._agents[number] = trace.register(_agent(number, described[0]))
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Write events."""
+        for event in events:
+            try:
+                self._add(event)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                self._lose("events without a time or a name, or with values of another type than these have")
+        self._write()
+
+    def _add(self, event: Event) -> None:
+        phase = event.get("ph")
+        if phase == "X":
+            self._add_range(event)
+        elif phase == "i" and event.get("name") == "[memory]":
+            self._add_memory(event, event.get("args") or {})
+        elif phase == "i" and event.get("cat"):
+            self._add_mark(event)
+        elif phase == "C":
+            self._add_counters(event)
+        elif phase not in ("M", "s", "t", "f", "i"):
+            self._lose(f"events of the phase {phase!r}, which PyTorch does not write")
+
+    def _add_range(self, event: Event) -> None:
+        category, arguments = category_of(event), event.get("args") or {}
+        if not isinstance(event["name"], str):
+            raise TypeError(event["name"])
+        begin = self._time(event["ts"])
+        times = begin, begin + max(0, round((event.get("dur") or 0) * 1000))
+        if category in _OPERATIONS and self._is_done(event, arguments):
+            self._lose("operations of GPUs that the file has twice")
+            return
+        add = _ADDERS.get(category)
+        if add:
+            add(self, event, times, arguments)
+        elif category != "trace":
+            self._add_other(category, event, times, arguments)
+
+    def _is_done(self, event: Event, arguments: Mapping[str, Any]) -> bool:
+        """Whether the file had an operation before: one of a launch starts once on a stream."""
+        where = arguments.get("device"), arguments.get("stream")
+        operation = hash((event["ts"], arguments.get("correlation"), *where, event["name"]))
+        before = len(self._done)
+        self._done.add(operation)
+        return len(self._done) == before
+
+    def _add_counters(self, event: Event) -> None:
+        for series, value in (event.get("args") or {}).items():
+            name = event["name"] if series in ("value", "") else f"{event['name']} {series}"
+            self._counters.add(str(name), None, "", self._time(event["ts"]), float(value))
+
+    def _time(self, microseconds: float) -> int:
+        """Return a time of the file in ns from 1970, or whatever its clock counts from."""
+        return self._base + round(microseconds * 1000)
+
+    def _add_operator(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        recorded = _recorded(arguments)
+        recorded += [("int", "fwdbwd", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
+        recorded += self._of_collective(event)
+        stack = arguments.get("Call stack")
+        frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
+        region = self._region(event, times, TORCH_OPERATOR, arguments)
+        self._regions.append(region._replace(recorded=recorded, call_stack=frames))
+
+    def _region(self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any]) -> _Region:
+        return _Region(*times, self._threads.thread(event.get("tid")), event["name"], category, _external(arguments))
+
+    def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        recorded = _recorded(arguments) + self._of_collective(event)
+        region = self._region(event, times, MARKER_RANGE, arguments)
+        self._regions.append(region._replace(recorded=recorded, extdata=_json({"message": event["name"]})))
+
+    def _of_collective(self, event: Event) -> list[Argument]:
+        if not self._collectives:
+            return []
+        facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
+        return [("", name, value) for name, value in facts.items()]
+
+    def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
+        region = self._region(event, times, api_category(event["name"]), arguments)
+        self._regions.append(region._replace(recorded=recorded, stack=arguments.get("correlation", 0)))
+
+    def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
+        region = self._region(event, times, PYTHON_FUNCTION, arguments)
+        self._regions.append(region._replace(name=_ADDRESS.sub("", region.name), extdata=_json(facts)))
+
+    def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        region = self._region(event, times, _OTHERS.get(category, category.upper()), arguments)
+        if isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int):
+            line = self._threads.other(arguments["device"], arguments["stream"], category)
+            region = region._replace(tid=line)
+        self._regions.append(region._replace(recorded=_recorded(arguments)))
+
+    def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        line = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
+        self._regions.append(_Region(*times, line, event["name"], GPU_ANNOTATION, _external(arguments)))
+
+    def _add_mark(self, event: Event) -> None:
+        time = self._time(event["ts"])
+        region = self._region(event, (time, time), MARK, {})
+        text = _json({"message": str(event["name"])})
+        self._regions.append(region._replace(recorded=_recorded(event.get("args") or {}), extdata=text))
+
+    def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        block = _sizes(arguments.get("block"))
+        grid = [blocks * items for blocks, items in zip(_sizes(arguments.get("grid")), block, strict=True)]
+        kernel = self._kernels[event["name"], arguments.get("registers per thread")]
+        self._dispatches.append((
+            *times, self._agent(event, arguments), kernel, self._stream(event, arguments),
+            arguments.get("correlation", 0), _external(arguments), _left(arguments),
+            arguments.get("shared memory"), *block, *grid, arguments.get("graph id"), arguments.get("graph node id"),
+        ))  # fmt: skip
+
+    def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        name, from_host, to_host = copy_direction(event["name"])
+        agent = self._agent(event, arguments)
+        ends = [None if is_host is None else 0 if is_host else agent for is_host in (from_host, to_host)]
+        for at, key in enumerate(("fromDevice", "toDevice")):
+            if isinstance(arguments.get(key), int):
+                ends[at] = self._agent({}, {"device": arguments[key]})
+        self._put_copy(event, times, arguments, "MEMORY_COPY", name, ends)
+
+    def _add_set(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        self._put_copy(event, times, arguments, MEMORY_SET, MEMORY_SET, [None, self._agent(event, arguments)])
+
+    def _put_copy(
+        self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
+        category: str, name: str, ends: Sequence[int | None],
+    ) -> None:  # fmt: skip
+        correlation = arguments.get("correlation", 0)
+        size = arguments.get("bytes", self._survey.copied.get(correlation, 0))
+        self._copies.append((
+            *times, *ends, name, category, size, self._stream(event, arguments), correlation, _external(arguments),
+            _left(arguments),
+        ))  # fmt: skip
+
+    def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
+        """Add what PyTorch's allocator gave or took, and what it holds in all."""
+        time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
+        is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
+        device = self._memory_is_on.get(device, device)
+        agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
+        thread = self._threads.thread(event.get("tid"))
+        kind = "FREE" if size < 0 else "ALLOC"
+        self._allocations.append((time, agent, kind, arguments.get("Addr"), abs(size), thread))
+        where = f"GPU {device}" if is_gpu else "CPU"
+        for key in ("Total Allocated", "Total Reserved"):
+            if is_gpu and isinstance(arguments.get(key), int):
+                name = f"PyTorch {key.lower()} {where}"
+                self._counters.add(name, agent, "bytes", time, float(arguments[key]))
+
+    def _agent(self, event: Event, arguments: Mapping[str, Any]) -> int:
+        return self._agents[arguments.get("device", event.get("pid"))]
+
+    def _stream(self, event: Event, arguments: Mapping[str, Any]) -> int:
+        return self._streams[arguments.get("stream", event.get("tid"))]
+
+    def _write(self) -> None:
+        """Write what was collected."""
+        if self._regions:
+            start, end, tid, name, category, external, stack, extdata, frames, recorded = zip(
+                *self._regions, strict=True
+            )
+            events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
+            rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
+            write_arguments(self._trace, rows.events, recorded)
+        if self._dispatches:
+            (
+                start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
+            ) = zip(*self._dispatches, strict=True)  # fmt: skip
+            self._trace.write(KernelDispatches(
+                start=start, end=end, agent_id=agent, kernel_id=kernel, stream_id=stream, group_segment_size=lds,
+                workgroup_size_x=wx, workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy,
+                grid_size_z=gz, graph_exec_id=graph, graph_node_id=node,
+                event=Events(None, stack, None, external, extdata=extdata),
+            ))  # fmt: skip
+        if self._copies:
+            start, end, source, to, name, category, size, stream, stack, external, extdata = zip(
+                *self._copies, strict=True
+            )
+            self._trace.write(MemoryCopies(
+                start=start, end=end, src_agent_id=source, dst_agent_id=to, name=name, size=size, stream_id=stream,
+                event=Events(category, stack, None, external, extdata=extdata),
+            ))  # fmt: skip
+        if self._allocations:
+            time, agent, kind, address, size, tid = zip(*self._allocations, strict=True)
+            self._trace.write(
+                MemoryAllocations(start=time, end=time, agent_id=agent, type=kind, address=address, size=size, tid=tid)
+            )
+        self._counters.write()
+        for collected in (self._regions, self._dispatches, self._copies, self._allocations):
+            collected.clear()
+
+
+_OPERATIONS = frozenset({KERNELS, COPIES, SETS})
+_NOT_OF_CALLS = _IN_COLUMNS - {"bytes", "stream", "grid", "block", "shared memory"}
+_ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str, Any]], None]] = {
+    OPERATORS: KinetoRows._add_operator,
+    ANNOTATIONS: KinetoRows._add_annotation,
+    PYTHON: KinetoRows._add_python,
+    KERNELS: KinetoRows._add_kernel,
+    COPIES: KinetoRows._add_copy,
+    SETS: KinetoRows._add_set,
+    GPU_ANNOTATIONS: KinetoRows._add_on_gpu,
+    **dict.fromkeys(CALLS, KinetoRows._add_call),
+}
+
+
+def _devices(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    devices = facts.get("deviceProperties")
+    listed = devices if isinstance(devices, list) else []
+    return [device for device in listed if isinstance(device, dict) and isinstance(device.get("id"), int)]
+
+
+def _same_device(of_operations: set[int], of_memory: set[int]) -> Mapping[int, int]:
+    """Return GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too."""
+    if len(of_operations) == len(of_memory) == 1:
+        return dict(zip(of_memory, of_operations, strict=True))
+    return {}
+
+
+def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
+    """Return the agent with this number that an entry of `deviceProperties` describes."""
+    known = {"id", "name", "numSms", "totalGlobalMem", "warpSize"}
+    more = {key: value for key, value in device.items() if key not in known}
+    facts = {"cu_count": device.get("numSms"), "wave_front_size": device.get("warpSize"), **more}
+    return gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
+
+
+def _external(arguments: Mapping[str, Any]) -> int:
+    """Return the number of the operator that was running."""
+    external = arguments.get("External id", arguments.get("external id", 0))
+    return external if isinstance(external, int) else 0
+
+
+def _sizes(sizes: Any) -> Sequence[int]:
+    return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
+
+
+def _recorded(arguments: Mapping[str, Any]) -> list[Argument]:
+    """Return the arguments of an operator: type, name and text of each."""
+    return [
+        ("int" if isinstance(value, int) else "", name, _text(value))
+        for name, value in arguments.items()
+        if name not in _IN_COLUMNS
+    ]
+
+
+def _left(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of GPU work that have no column, as JSON."""
+    left = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS}
+    return _json(left) if left else "{}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -35,11 +491,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: the file is damaged elsewhere than at its end.
     """
-    from rocpd.importers.json_events import JsonEvents
-    from rocpd.importers.kineto_rows import KinetoRows
-    from rocpd.importers.kineto_survey import KinetoSurvey
-    from rocpd.schema.trace.infos import NodeInfo
-
     survey = KinetoSurvey()
     first = JsonEvents(source.path, target.lose)
     with source.stream() as stream:
@@ -59,7 +510,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _process(survey: KinetoSurvey) -> Any:
-    from rocpd.schema.trace.infos import ProcessInfo
 
     info = survey.facts.get("distributedInfo")
     job = info if isinstance(info, dict) else {}

@@ -5,25 +5,21 @@ Names stand between quotes and are not escaped; the column `dispatch` is the hos
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from rocpd.base.errors import InputError
+from rocpd.importers.omniprobe import lines
+from rocpd.importers.signs import LOG_HEADER
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.schema.trace.events import Events, KernelDispatches
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo
 
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
-
-_HEAD = b"kernel,dispatch,startNs,endNs"
 _LINE = re.compile(r'"(.*)",(\d{1,19}),(\d{1,19}),(\d{1,19})')
 _BATCH = 1 << 14
-
-
-def knows(head: InputHead) -> bool:
-    """Whether it is such a log."""
-    return head.start.lstrip().startswith(_HEAD)
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -32,11 +28,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: it holds none that can be read.
     """
-    import itertools
-
-    from rocpd.errors import InputError
-    from rocpd.schema.trace.events import Events, KernelDispatches
-    from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo
 
     if next(_lines(source, None), None) is None:
         raise InputError(f"{source.path}: damaged: no kernel of it can be read", 'a line is "name",launch,start,end')
@@ -58,13 +49,11 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 def _lines(source: TraceSource, target: TraceTarget | None) -> Iterator[tuple[str, int, int, int]]:
     """Yield name, launch, start and end [ns] of each kernel; `target` counts lines that say no such thing."""
-    from rocpd.importers.omniprobe import lines
-
     with source.stream() as stream:
         for line in lines(stream):
             match = _LINE.fullmatch(line)
             launch, start, end = (int(match[group]) for group in (2, 3, 4)) if match else (0, 0, 0)
             if match and max(launch, start, end) < 1 << 63:
                 yield match[1], launch, start, end
-            elif target and line and line.encode() != _HEAD:
+            elif target and line and line.encode() != LOG_HEADER:
                 target.lose("lines that say no kernel")

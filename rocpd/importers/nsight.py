@@ -1,19 +1,490 @@
 """SQLite exports of Nsight Systems (`nsys export --type sqlite`): a rank for each process that used a GPU.
 
 Tables are absent where nothing was traced, and columns come and go with versions: each is looked for. The schema is
-that of NVIDIA's exporter documentation. What the tables of events become is in `nsight_rows`.
+that of NVIDIA's exporter documentation.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.nsight_tables import NsightTables
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
+from rocpd.base.sqlite import apsw
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.words import (
+    HOST,
+    MEMORY_SET,
+    Argument,
+    CounterTracks,
+    Registered,
+    ThreadIds,
+    api_category,
+    copy_direction,
+    gpu,
+    operator_in,
+    write_arguments,
+)
+from rocpd.schema.rules.categories import GPU_WAIT, TORCH_OPERATOR, TRACER
+from rocpd.schema.trace.events import (
+    MARK,
+    MARKER_RANGE,
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+)
+from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo, StreamInfo
+from rocpd.schema.trace.writer import TraceWriter
+
+_BATCH = 1 << 14
+_NOT_EVENTS = ("ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_", "sqlite_", "NVTX_PAYLOAD", "ANALYSIS_", "PROFILER_")
+
+
+class NsightTables:
+    """An open export.
+
+    Args:
+        connection: reads it.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self._columns: dict[str, tuple[str, ...]] = {
+            str(name): tuple(
+                str(row[0]) for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+            )
+            for (name,) in names
+        }
+
+    def query(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
+        """Run a SELECT."""
+        return self._connection.execute(sql, tuple(bindings))
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is a table with these columns."""
+        return table in self._columns and set(columns) <= set(self._columns[table])
+
+    def rows(self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield rows of a table, in order; columns that it lacks are NULL, a table that is absent has no rows."""
+        if table in self._columns:
+            yield from self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
+
+    def batches(
+        self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()
+    ) -> Iterator[tuple[Sequence[Any], ...]]:
+        """Yield columns of a table, some thousand rows at a time."""
+        if table not in self._columns:
+            return
+        cursor = self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
+        while rows := tuple(itertools.islice(cursor, _BATCH)):
+            yield tuple(zip(*rows, strict=True))
+
+    def _listed(self, table: str, columns: Sequence[str]) -> str:
+        there = self._columns[table]
+        return ", ".join(f'"{name}"' if name in there else "NULL" for name in columns)
+
+    @functools.cached_property
+    def texts(self) -> Mapping[int, str]:
+        """Number of a text -> the text."""
+        return dict(self.rows("StringIds", ("id", "value")))
+
+    @functools.cached_property
+    def has_utc(self) -> bool:
+        """Whether it says when the session began."""
+        return self.shift != 0
+
+    @functools.cached_property
+    def shift(self) -> int:
+        """What is added to times [ns]: then they count from 1970; 0 where nobody knows when the session began.
+
+        Times count from the session's start, or are those of the system's clock, which stands beside it.
+        """
+        columns = ("utcEpochNs", "systemClockNs")
+        for utc, system in self.rows("TARGET_INFO_SESSION_START_TIME", columns):
+            if isinstance(utc, int):
+                return utc - (system or 0)
+        return 0
+
+    @functools.cached_property
+    def session(self) -> tuple[int | None, int | None]:
+        """Start and end of the session [ns], shifted; None where it does not say."""
+        for start, end in self.rows("ANALYSIS_DETAILS", ("startTime", "stopTime")):
+            if isinstance(start, int) and isinstance(end, int) and start + self.shift > 0:
+                return start + self.shift, end + self.shift
+        return None, None
+
+    def left_out(self, read: Collection[str], processes: Collection[int]) -> dict[str, int]:
+        """Return the tables of events that nothing reads, and how many rows they have or have of other processes."""
+        counts = {}
+        listed = ", ".join(map(str, processes))
+        for name, columns in self._columns.items():
+            times = {"start", "timestamp", "rawTimestamp"} & set(columns)
+            if not times or name.startswith(_NOT_EVENTS):
+                continue
+            key = next((column for column in ("globalPid", "globalTid") if column in columns), None)
+            where = f"{key} >> 24 & 0xFFFFFF NOT IN ({listed})" if name in read and key else "1"
+            if name in read and not key:
+                continue
+            count = int(self.query(f"SELECT COUNT(*) FROM {name} WHERE {where}").get)
+            if count:
+                counts[name if name not in read else f"{name} of processes without a GPU"] = count
+        return counts
+
+
+_KERNELS, _COPIES, _SETS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
+_CALLS, _SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+_GRAPHS, _MEMORY = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GPU_MEMORY_USAGE_EVENTS"
+_RANGES, _METRICS = "NVTX_EVENTS", "GPU_METRICS"
+_ON_THREADS = {
+    "OSRT_API": "OS_RUNTIME_API",
+    "MPI_P2P_EVENTS": "MPI",
+    "MPI_COLLECTIVES_EVENTS": "MPI",
+    "MPI_START_WAIT_EVENTS": "MPI",
+    "MPI_OTHER_EVENTS": "MPI",
+    "CUDNN_EVENTS": "CUDNN_API",
+    "CUBLAS_EVENTS": "CUBLAS_API",
+    "PROFILER_OVERHEAD": TRACER,
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": TRACER,
+}
+"""Tables of calls that nothing links to, and the categories of their regions."""
+_MARK, _START_END, _DOMAIN = {34, 65}, {60, 71}, 75  # of ENUM_NSYS_EVENT_TYPE
+_RANGE_TYPES = {59, 70} | _START_END
+_HOST_MEMORY = {0, 1}  # of ENUM_CUDA_MEM_KIND: pageable, pinned
+_GPU_COLUMNS = (
+    "name", "totalMemory", "smCount", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation", "uuid",
+    "chipName",
+)  # fmt: skip
+_VERSION = re.compile(r"(?:_(?:v\d+|ptsz|ptds))+$")
+_NCCL = "NCCL"
+_NCCL_ARGUMENTS = {
+    "NCCL communicator ID": "comm", "No. of ranks": "nranks", "Rank": "rank", "Peer rank": "peer", "Root": "root",
+}  # fmt: skip
+
+
+class NsightRows:
+    """Writes the events of one process.
+
+    Args:
+        trace: the file.
+        tables: the export.
+        pid: the process.
+        holds_metrics: whether metrics of GPUs, which are of no process, go into this file.
+    """
+
+    TABLES = (_KERNELS, _COPIES, _SETS, _GRAPHS, _CALLS, _SYNCHRONIZATIONS, _RANGES, *_ON_THREADS, _MEMORY, _METRICS)
+    """The tables that are read, in order."""
+
+    def __init__(self, trace: TraceWriter, tables: NsightTables, pid: int, *, holds_metrics: bool) -> None:
+        self._trace, self._tables, self._pid = trace, tables, pid
+        self._holds_metrics = holds_metrics
+        self._agents = Registered(trace, lambda device: gpu(device, vendor="NVIDIA"))
+        self._devices: dict[int, int] = {}  # number of a GPU in the machine -> its number in the process
+        self._kernels = Registered(trace, self._kernel)
+        names = {
+            thread & 0xFFFFFF: tables.texts.get(name)
+            for thread, name in tables.rows("ThreadNames", ("globalTid", "nameId"), "1 ORDER BY priority DESC")
+            if thread >> 24 & 0xFFFFFF == pid
+        }
+        self._threads = ThreadIds(trace, {tid: name for tid, name in names.items() if name})
+        self._stacks = _call_stacks(tables)
+        trace.register(HOST)
+        self._describe_gpus()
+        self._describe_streams()
+
+    def write(self) -> Iterator[str]:
+        """Write all events; yield the name of each table once it is written."""
+        for name in self.TABLES:
+            _WRITERS.get(name, NsightRows._write_calls)(self, name)
+            yield name
+
+    def _describe_gpus(self) -> None:
+        """Register GPUs by the numbers that CUDA gives them in this process."""
+        self._gpus = {row[0]: row[1:] for row in self._tables.rows("TARGET_INFO_GPU", ("id", *_GPU_COLUMNS))}
+        by_cuda = {
+            cuda: number
+            for pid, number, cuda in self._tables.rows("TARGET_INFO_CUDA_DEVICE", ("pid", "gpuId", "cudaId"))
+            if pid in (self._pid, None)
+        }
+        for device in sorted(by_cuda or self._gpus):
+            self._describe_gpu(device, by_cuda.get(device, device))
+
+    def _describe_gpu(self, device: int, number: int) -> None:
+        """Register a GPU by its numbers in the process and in the machine, as far as it is known."""
+        self._devices[number] = device
+        if number in self._gpus:
+            name, memory, units, wave, *more = self._gpus[number]
+            facts = {"cu_count": units, "wave_front_size": wave, **dict(zip(_GPU_COLUMNS[4:], more, strict=True))}
+            self._agents[device] = self._trace.register(gpu(device, name, memory, facts, "NVIDIA"))
+
+    def _agent_in_machine(self, number: int) -> int | None:
+        """Return the agent of a GPU by its number in the machine, of which the process may see some only."""
+        if number not in self._devices:
+            self._describe_gpu(max(self._agents) + 1 if number in self._agents else number, number)
+        return self._agents_of([self._devices[number]])[0]
+
+    def _describe_streams(self) -> None:
+        columns = ("streamId", "contextId", "priority")
+        streams = {
+            row[0]: row for row in self._tables.rows("TARGET_INFO_CUDA_STREAM", columns, "processId = ?", (self._pid,))
+        }
+        sql = " UNION ".join(
+            f"SELECT DISTINCT streamId FROM {name} WHERE {self._mine('globalPid')}"
+            for name in (_KERNELS, _COPIES, _SETS, _GRAPHS)
+            if self._tables.has(name, "streamId")
+        )
+        for (stream,) in self._tables.query(sql) if sql else ():
+            _, context, priority = streams.get(stream, (stream, None, None))
+            facts = {} if context is None else {"context": context, "priority": priority}
+            self._trace.register(StreamInfo(stream, name=f"Stream {stream}", extdata=json.dumps(facts)))
+
+    def _mine(self, column: str) -> str:
+        return f"{column} >> 24 & 0xFFFFFF = {self._pid}"
+
+    def _batches(self, table: str, columns: Sequence[str], key: str = "globalPid") -> Iterator[tuple[Any, ...]]:
+        if self._tables.has(table, key):
+            yield from self._tables.batches(table, columns, self._mine(key))
+
+    def _times(self, column: Sequence[int]) -> list[int]:
+        shift = self._tables.shift
+        return [time + shift for time in column]
+
+    def _ends(self, ends: Sequence[int | None], starts: Sequence[int]) -> list[int]:
+        """Return ends; what was still running has none, and ends where it starts."""
+        shift = self._tables.shift
+        return [(start if end is None else end) + shift for end, start in zip(ends, starts, strict=True)]
+
+    def _agents_of(self, devices: Sequence[int | None]) -> list[int | None]:
+        return [None if device is None else self._agents[device] for device in devices]
+
+    def _write_kernels(self, table: str) -> None:
+        columns = (
+            "start", "end", "deviceId", "streamId", "correlationId", "demangledName", "mangledName",
+            "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
+            "dynamicSharedMemory", "localMemoryPerThread", "graphNodeId", "graphId", "graphExecId",
+        )  # fmt: skip
+        for batch in self._batches(table, columns):
+            start, end, device, stream, correlation, name, mangled, registers, *rest = batch
+            gx, gy, gz, bx, by, bz = map(_or_0, rest[:6])
+            static, dynamic, local, node, graph, executable = rest[6:]
+            grids = ([a * b for a, b in zip(g, w, strict=True)] for g, w in ((gx, bx), (gy, by), (gz, bz)))
+            x, y, z = grids
+            kernels = [self._kernels[key] for key in zip(name, mangled, registers, strict=True)]
+            self._trace.write(KernelDispatches(
+                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
+                kernel_id=kernels, stream_id=_or_0(stream), workgroup_size_x=bx, workgroup_size_y=by,
+                workgroup_size_z=bz, grid_size_x=x, grid_size_y=y, grid_size_z=z, private_segment_size=local,
+                group_segment_size=[(a or 0) + (b or 0) for a, b in zip(static, dynamic, strict=True)],
+                graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
+                graph_node_id=node, event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _kernel(self, key: tuple[int, int | None, int | None]) -> KernelInfo:
+        name, mangled, registers = key
+        shown = self._tables.texts.get(name, f"kernel {name}")
+        linked = self._tables.texts.get(mangled or 0, shown)
+        return KernelInfo(display_name=shown, kernel_name=linked, arch_vgpr_count=registers)
+
+    def _write_copies(self, table: str) -> None:
+        kinds = dict(self._tables.rows("ENUM_CUDA_MEMCPY_OPER", ("id", "label"))) or _COPY_KINDS
+        columns = (
+            "start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcDeviceId", "dstDeviceId",
+        )  # fmt: skip
+        for start, end, device, stream, correlation, size, kind, source, to in self._batches(table, columns):
+            names, ends = [], ([], [])  # type: ignore[var-annotated]
+            for number, on, *others in zip(kind, self._agents_of(device), source, to, strict=True):
+                name, *hosts = copy_direction(str(kinds.get(number, "")))
+                names.append(name)
+                for side, is_host, other in zip(ends, hosts, others, strict=True):
+                    agent = on if other is None else self._agents_of([other])[0]
+                    side.append(HOST.id if is_host else None if is_host is None else agent)
+            self._trace.write(MemoryCopies(
+                start=self._times(start), end=self._ends(end, start), name=names, src_agent_id=ends[0],
+                dst_agent_id=ends[1], size=_or_0(size), stream_id=stream, event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_sets(self, table: str) -> None:
+        columns = ("start", "end", "deviceId", "streamId", "correlationId", "bytes")
+        for start, end, device, stream, correlation, size in self._batches(table, columns):
+            self._trace.write(MemoryCopies(
+                start=self._times(start), end=self._ends(end, start), name=MEMORY_SET, size=_or_0(size),
+                dst_agent_id=self._agents_of(device), stream_id=stream, event=Events(MEMORY_SET, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_graphs(self, table: str) -> None:
+        columns = ("start", "end", "deviceId", "correlationId", "graphExecId", "graphId")
+        for start, end, device, correlation, executable, graph in self._batches(table, columns):
+            self._trace.write(GraphLaunches(
+                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
+                graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
+                event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_calls(self, table: str) -> None:
+        """Write calls of CUDA, which launch, or of another library."""
+        columns = ("start", "end", "globalTid", "nameId", "textId", "correlationId", "returnValue", "callchainId")
+        category = _ON_THREADS.get(table)
+        for start, end, thread, name, text, correlation, result, chain in self._batches(table, columns, "globalTid"):
+            numbers = [b if a is None else a for a, b in zip(name, text, strict=True)]
+            names = [_VERSION.sub("", self._tables.texts.get(number, "?")) for number in numbers]
+            rows = self._trace.write(Regions(
+                start=self._times(start), end=self._ends(end, start), tid=self._threads_of(thread), name=names,
+                event=Events(
+                    list(map(api_category, names)) if category is None else category,
+                    _or_0(correlation) if category is None else 0,
+                    call_stack=[self._stacks.get(number, "{}") for number in chain],
+                ),
+            ))  # fmt: skip
+            returned = [[("int", "returnValue", str(code))] if code else [] for code in result]
+            write_arguments(self._trace, rows.events, returned)
+
+    def _threads_of(self, threads: Sequence[int]) -> list[int]:
+        return [self._threads.thread(thread & 0xFFFFFF) for thread in threads]
+
+    def _write_synchronizations(self, table: str) -> None:
+        kinds = dict(self._tables.rows("ENUM_CUPTI_SYNC_TYPE", ("id", "label")))
+        columns = ("start", "end", "deviceId", "streamId", "syncType")
+        for start, end, device, stream, kind in self._batches(table, columns):
+            lines = [self._threads.other(on, at, "synchronization") for on, at in zip(device, stream, strict=True)]
+            self._trace.write(Regions(
+                start=self._times(start), end=self._ends(end, start), tid=lines,
+                name=[str(kinds.get(number, f"synchronization {number}")) for number in kind],
+                event=Events(GPU_WAIT),
+            ))  # fmt: skip
+
+    def _write_ranges(self, table: str) -> None:
+        domains = {
+            domain: text or self._tables.texts.get(number, "")
+            for domain, text, number in self._tables.rows(
+                table, ("domainId", "text", "textId"), f"eventType = {_DOMAIN} AND {self._mine('globalTid')}"
+            )
+        }
+        schemas = self._tables.rows("NVTX_PAYLOAD_SCHEMA_ENTRIES", ("domainId", "name"))
+        domains |= {number: _NCCL for number, name in schemas if str(name).startswith(_NCCL) and number not in domains}
+        columns = ("start", "end", "eventType", "globalTid", "text", "textId", "domainId", "jsonText", "jsonTextId")
+        for batch in self._batches(table, columns, "globalTid"):
+            regions, arguments = [], []
+            for start, end, kind, thread, text, number, domain, payload, payload_number in zip(*batch, strict=True):
+                shown = self._tables.texts.get(number, "") if text is None else text
+                facts = payload or self._tables.texts.get(payload_number)
+                name, category, extdata, recorded = _range(shown, domains.get(domain), facts)
+                if kind not in _RANGE_TYPES | _MARK:
+                    continue
+                category = MARK if kind in _MARK and category == MARKER_RANGE else category
+                tid = self._threads.thread(thread & 0xFFFFFF)
+                regions.append((start, start if end is None else end, tid, name, category, extdata))
+                arguments.append(recorded)
+            self._write_regions(regions, arguments)
+
+    def _write_regions(self, regions: Sequence[Any], arguments: Sequence[Sequence[Argument]]) -> None:
+        if not regions:
+            return
+        start, end, tid, name, category, extdata = zip(*regions, strict=True)
+        events = Events(category, extdata=extdata)
+        rows = self._trace.write(
+            Regions(start=self._times(start), end=self._times(end), tid=tid, name=name, event=events)
+        )
+        write_arguments(self._trace, rows.events, arguments)
+
+    def _write_memory(self, table: str) -> None:
+        columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId", "memKind")
+        for start, device, size, address, kind, stream, memory in self._batches(table, columns):
+            times = self._times(start)
+            on_gpus = self._agents_of(
+                [None if of in _HOST_MEMORY else on for on, of in zip(device, memory, strict=True)]
+            )
+            agents = [HOST.id if of in _HOST_MEMORY else on for on, of in zip(on_gpus, memory, strict=True)]
+            self._trace.write(MemoryAllocations(
+                start=times, end=times, agent_id=agents, address=address, size=_or_0(size),
+                type=["FREE" if operation else "ALLOC" for operation in kind], stream_id=stream,
+            ))  # fmt: skip
+
+    def _write_metrics(self, table: str) -> None:
+        """Write metrics of GPUs; the lowest byte of `typeId` is the number of the GPU in the machine."""
+        if not self._holds_metrics or not self._tables.has(table, "timestamp", "typeId", "metricId", "value"):
+            return
+        names = {
+            (kind, metric): name
+            for kind, metric, name in self._tables.rows("TARGET_INFO_GPU_METRICS", ("typeId", "metricId", "metricName"))
+        }
+        counters = CounterTracks(self._trace)
+        for batch in self._tables.batches(table, ("timestamp", "typeId", "metricId", "value")):
+            for time, kind, metric, value in zip(*batch, strict=True):
+                agent = self._agent_in_machine(kind & 0xFF)
+                name = names.get((kind, metric), f"metric {metric}")
+                counters.add(name, agent, "%" if "%" in name else "", time + self._tables.shift, float(value))
+            counters.write()
+
+
+_WRITERS: Mapping[str, Callable[[NsightRows, str], None]] = {
+    _KERNELS: NsightRows._write_kernels,
+    _COPIES: NsightRows._write_copies,
+    _SETS: NsightRows._write_sets,
+    _GRAPHS: NsightRows._write_graphs,
+    _SYNCHRONIZATIONS: NsightRows._write_synchronizations,
+    _RANGES: NsightRows._write_ranges,
+    _MEMORY: NsightRows._write_memory,
+    _METRICS: NsightRows._write_metrics,
+}
+_COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer"}
+
+
+def _or_0(column: Sequence[int | None]) -> list[int]:
+    return [number or 0 for number in column]
+
+
+def _call_stacks(tables: NsightTables) -> dict[int, str]:
+    """Return number of a call chain -> its functions, the innermost first, as JSON."""
+    frames: dict[int, list[str]] = {}
+    for number, symbol in tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth"):
+        frames.setdefault(number, []).append(tables.texts.get(symbol, "?"))
+    return {number: json.dumps(names) for number, names in frames.items()}
+
+
+def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[Argument]]:
+    """Return name, category, JSON and arguments of an NVTX range.
+
+    NCCL puts ranges around its calls; PyTorch (`emit_nvtx`) around operators, whose numbers it adds to their names.
+
+    >>> _range("aten::mm, seq = 7, op_id = 12", None, None)
+    ('aten::mm', 'TORCH_OPERATOR', '{}', [('int', 'Sequence number', '7'), ('int', 'op_id', '12')])
+    >>> _range("ncclSend", "NCCL", '{"Peer rank": 1, "Message size [bytes]": 8}')
+    ('ncclSend', 'RCCL_API', '{}', [('', 'peer', '1'), ('', 'count', '8'), ('', 'datatype', 'ncclInt8')])
+    >>> _range("step 1", None, None)
+    ('step 1', 'MARKER_CORE_RANGE_API', '{"message": "step 1"}', ())
+    """
+    if domain == _NCCL and text.startswith("nccl"):
+        return text, "RCCL_API", "{}", _nccl_arguments(text, payload)
+    operator = operator_in(text)
+    if operator:
+        return operator[0], TORCH_OPERATOR, "{}", operator[1]
+    facts_of_range: dict[str, object] = {"message": text}
+    if domain:
+        facts_of_range["domain"] = domain
+    if payload:
+        facts_of_range["payload"] = payload
+    return text, MARKER_RANGE, json.dumps(facts_of_range, ensure_ascii=False), ()
+
+
+def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
+    """Return what the payload of a range of NCCL says, under the names of NCCL's arguments."""
+    try:
+        facts = json.loads(payload or "{}")
+    except ValueError:
+        return ()
+    recorded = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
+    if "Message size [bytes]" in facts:
+        counts = {"ncclAllGather": "sendcount", "ncclReduceScatter": "recvcount"}
+        recorded |= {counts.get(function, "count"): str(facts["Message size [bytes]"]), "datatype": "ncclInt8"}
+    return [("", name, value) for name, value in recorded.items()]
+
 
 _PID = "{} >> 24 & 0xFFFFFF"
 """Process in a `globalPid` or `globalTid`; the lowest 24 bits are the thread."""
@@ -29,20 +500,8 @@ _WITH_PROCESS = (
 """What tells processes: those with calls of CUDA or work of GPUs, and only where there are none, any others."""
 
 
-def knows(head: InputHead) -> bool:
-    """Whether it is an export of Nsight Systems: it has its table of texts, and one that only it has."""
-    return "StringIds" in head.tables and any(
-        name.startswith(("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT"))
-        for name in head.tables
-    )
-
-
 def read(source: TraceSource, target: TraceTarget) -> None:
     """Write each process of an export."""
-    from rocpd.importers.nsight_rows import NsightRows
-    from rocpd.importers.nsight_tables import NsightTables
-    from rocpd.schema.trace.infos import NodeInfo
-
     tables = NsightTables(source.database)
     system = dict(tables.rows("TARGET_INFO_SYSTEM_ENV", ("name", "value")))
     node = NodeInfo(
@@ -80,7 +539,6 @@ def _processes(tables: NsightTables) -> list[int]:
 
 
 def _process(tables: NsightTables, pid: int) -> Any:
-    from rocpd.schema.trace.infos import ProcessInfo
 
     names = {number: name for number, name in tables.rows("PROCESSES", ("pid", "name")) if name}
     ranks = {pid_of(number): rank for number, rank in tables.rows("MPI_RANKS", ("globalPid", "rank"))}

@@ -1,7 +1,11 @@
-"""What Omniprobe's outputs have in common: objects that may be damaged, counts that may be none, dispatches by kernel.
+"""Omniprobe's outputs, each of which becomes rows of one table by dispatch.
 
-Its files are never closed, hold further lines in between, and do not escape names: what can be read is, and the rest is
-counted. Knows none of the formats.
+MemoryAnalysis (JSON) has the cache lines that accesses need and touch, and bank conflicts, per source line;
+BasicBlockAnalysis (lines of JSON, or CSV) time and lanes of each basic block; Heatmap (lines of JSON, or of text)
+accesses to each page of memory; AddressLogger (lines of JSON, or CSV) the addresses of each access of a wave.
+
+The files are never closed, hold further lines in between, and do not escape names: what can be read is, and the rest is
+counted.
 """
 
 from __future__ import annotations
@@ -12,18 +16,24 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
-from rocpd.errors import InputError
-from rocpd.trace.kernel_names import without_instrumentation
-
-if TYPE_CHECKING:
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
+from rocpd.base.errors import InputError
+from rocpd.facts.pc_sampling import signed
+from rocpd.importers import signs
+from rocpd.importers.head import InputHead
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.schema.rules.kernel_names import without_instrumentation
+from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TableRows
 
 Members: TypeAlias = Mapping[str, Any]
 DispatchRows: TypeAlias = Sequence[Mapping[str, Any]]
 """Rows of one dispatch, as columns of the table that they go to."""
+
+_Records: TypeAlias = Callable[[BinaryIO], Iterator[DispatchRows | None]]
+"""Yields the rows of each dispatch; None for what is damaged."""
 
 DAMAGED = "damaged lines or dispatches of Omniprobe"
 
@@ -38,59 +48,240 @@ _TEXT = re.compile(
     re.S,
 )
 _ESCAPED = re.compile(r'(?:[^"\\\n]|\\["\\/bfnrtu])*')
+_FACT = re.compile(r"(Kernel|Dispatch|Branchiness)\s*:\s*(.*)")
+_REPORT = re.compile(r"memory heatmap report\((?P<kernel>.*)\[(?P<dispatch>\d+)\]\)")
+_PAGE = re.compile(r"page\[0x(?P<start>[0-9a-fA-F]+):(?:0x)?(?P<end>[0-9a-fA-F]+)\] (?P<accesses>\d+) accesses")
+_COUNTS = ("start_address", "end_address", "accesses")
+_ADDRESSES = re.compile(
+    r'ADDRESS_MESSAGE,\s*(?P<ticks>\d+),\s*"?(?P<kernel>.*?)"?,\s*(?P<line>\d+),\s*(?P<dispatch>\d+),'
+    r"\s*(?P<mask>0x[0-9a-fA-F]+|\d+),\s*(?P<xcc>\d+),\s*(?P<se>\d+),\s*(?P<cu>\d+),\s*(?P<access>[^,]*)"
+    r"(?P<addresses>(?:,\s*(?:0x[0-9a-fA-F]+|\d+))*),?"
+)
+_ACCESSES = {1: "read", 2: "write", 3: "read/write"}
 
 
-class OmniprobeTable:
-    """Writes what one output says to a table of a file of its own.
+def read(source: TraceSource, target: TraceTarget) -> None:
+    """Write a file for an output, which is read twice: only its end says which dispatch of its kernel one is.
 
-    Args:
-        source: the output.
-        target: where the file goes.
-        table: name of the table.
-        records: yields the rows of each dispatch, from a stream; for what is damaged None.
+    Raises:
+        InputError: it is a form for people, or nothing of it can be read.
     """
+    with source.stream() as stream:
+        head = InputHead(source.path, stream.read(1 << 20))
+    table, records = _table_and_records(head)
+    numbers: dict[str, set[int]] = {}
+    for rows in _read(source, records):
+        for row in rows or ():
+            numbers.setdefault(row["kernel"], set()).add(row["dispatch_id"])
+    if not numbers:
+        raise InputError(f"{source.path}: damaged: no dispatch of it can be read", _HINT)
+    ordinals = {
+        kernel: {number: ordinal for ordinal, number in enumerate(sorted(dispatches), 1)}
+        for kernel, dispatches in numbers.items()
+    }
+    node = NodeInfo(machine_id=f"omniprobe-{source.digest}", hostname="omniprobe")
+    with target.rank(0, node, ProcessInfo(1, command="omniprobe")) as trace:
+        for rows in _read(source, records):
+            if rows is None:
+                target.lose(DAMAGED)
+            elif rows:
+                columns = {name: [row[name] for row in rows] for name in rows[0]}
+                columns["ordinal"] = [ordinals[row["kernel"]][row["dispatch_id"]] for row in rows]
+                trace.insert(TableRows(table, columns))
 
-    def __init__(
-        self,
-        source: TraceSource,
-        target: TraceTarget,
-        table: str,
-        records: Callable[[BinaryIO], Iterator[DispatchRows | None]],
-    ) -> None:
-        self._source, self._target, self._table, self._records = source, target, table, records
 
-    def write(self) -> None:
-        """Write the file. The output is read twice: only its end says which dispatch of its kernel one is.
+def _table_and_records(head: InputHead) -> tuple[str, _Records]:
+    """Return the table that an output goes to, and what yields its rows, dispatch by dispatch.
 
-        Raises:
-            InputError: nothing of it can be read.
-        """
-        from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
-        from rocpd.schema.trace.writer import TableRows
+    Raises:
+        InputError: it is a form for people.
+    """
+    if signs.is_memory_analysis(head):
+        if f'"{signs.ANALYSIS}"'.encode() not in head.start:
+            raise InputError(
+                f"{head.path}: a report of Omniprobe for people, which does not say what is of which dispatch",
+                "write it with LOGDUR_LOG_FORMAT=json",
+            )
+        return "rocpd_memory_access", _analyses
+    if signs.is_block_analysis(head):
+        return "rocpd_basic_block", _blocks if signs.JSON_BLOCKS in head.start else _blocks_of_csv
+    if signs.is_heatmap(head):
+        return "rocpd_memory_page", _pages
+    return "rocpd_memory_message", _accesses if signs.JSON_ADDRESSES.search(head.start) else _accesses_of_csv
 
-        numbers: dict[str, set[int]] = {}
-        for rows in self._read():
-            for row in rows or ():
-                numbers.setdefault(row["kernel"], set()).add(row["dispatch_id"])
-        if not numbers:
-            raise InputError(f"{self._source.path}: damaged: no dispatch of it can be read", _HINT)
-        ordinals = {
-            kernel: {number: ordinal for ordinal, number in enumerate(sorted(dispatches), 1)}
-            for kernel, dispatches in numbers.items()
+
+def _read(source: TraceSource, records: _Records) -> Iterator[DispatchRows | None]:
+    with source.stream() as stream:
+        yield from records(stream)
+
+
+def _analyses(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    for record in objects(stream, signs.ANALYSIS):
+        key = dispatch(inner(record, signs.ANALYSIS, "kernel_info"), "name", "dispatch_id") if record else None
+        yield [{**key, **row} for row in _of_analysis(record)] if record and key else None
+
+
+def _of_analysis(record: Members) -> Iterator[dict[str, Any]]:
+    gpu = inner(record, "metadata", "gpu_info")
+    architecture = text(gpu.get("architecture"))
+    for kind in ("cache_analysis", "bank_conflicts"):
+        for access in listed(inner(record, signs.ANALYSIS, kind), "accesses"):
+            source, info = inner(access, "source_location"), inner(access, "access_info")
+            lines = inner(info, "cache_lines")
+            yield {
+                "source_file": text(source.get("file")),
+                "source_line": count(source.get("line")),
+                "source_column": count(source.get("column")),
+                "code": text(access.get("code_context")),
+                "access": text(info.get("type")),
+                "executions": count(info.get("execution_count")),
+                "ir_bytes": count(info.get("ir_bytes")),
+                "isa_bytes": count(info.get("isa_bytes")),
+                "isa_instruction": text(info.get("isa_instruction")),
+                "lines_needed": count(lines.get("needed")),
+                "lines_used": count(lines.get("used")),
+                "line_size": count(gpu.get("cache_line_size")),
+                "bank_conflicts": count(info.get("total_conflicts")),
+                "architecture": None if architecture == "unknown" else architecture,
+            }
+
+
+def _blocks(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    for line in lines(stream):
+        if line.startswith("{"):
+            record = members(line)
+            if record is None or "resources" not in record:  # of the kernel: where its waves ran
+                yield _block(record)
+
+
+def _block(record: Members | None) -> DispatchRows | None:
+    key = dispatch(record, "kernel", "dispatch_id") if record else None
+    if record is None or key is None:
+        return None
+    mnemonics = {name: number for name, number in inner(record, "instructions").items() if count(number) is not None}
+    reals = {
+        "ticks": "block_duration",
+        "branchiness": "block_branchiness",
+        "overhead": "block_overhead",
+        "kernel_branchiness": "kernel_branchiness",
+    }
+    return [
+        {
+            **key,
+            "source_file": text(record.get("kernel_file_name")),
+            "start_line": count(record.get("block_start_line")),
+            "end_line": count(record.get("block_end_line")),
+            "executions": count(record.get("block_count")),
+            **{column: amount(record.get(name)) for column, name in reals.items()},
+            "instructions": json.dumps(mnemonics),
         }
-        node = NodeInfo(machine_id=f"omniprobe-{self._source.digest}", hostname="omniprobe")
-        with self._target.rank(0, node, ProcessInfo(1, command="omniprobe")) as trace:
-            for rows in self._read():
-                if rows is None:
-                    self._target.lose(DAMAGED)
-                elif rows:
-                    columns = {name: [row[name] for row in rows] for name in rows[0]}
-                    columns["ordinal"] = [ordinals[row["kernel"]][row["dispatch_id"]] for row in rows]
-                    trace.insert(TableRows(self._table, columns))
+    ]
 
-    def _read(self) -> Iterator[DispatchRows | None]:
-        with self._source.stream() as stream:
-            yield from self._records(stream)
+
+def _blocks_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    """Yield the blocks of tables that lines on kernel and dispatch precede."""
+    facts: dict[str, str] = {}
+    for line in lines(stream):
+        if fact := _FACT.fullmatch(line):
+            facts[fact[1]] = fact[2].strip()
+        elif re.match(r"\d", line) and line.count(",") >= 6:
+            start, end, duration, rest = (part.strip() for part in line.split(",", 3))
+            file, *shares = (part.strip() for part in rest.rsplit(",", 3))
+            values: dict[str, Any] = {
+                "kernel": facts.get("Kernel"), "dispatch_id": _number(facts.get("Dispatch", "")),
+                "kernel_file_name": file, "block_start_line": _number(start), "block_end_line": _number(end),
+                "block_duration": _number(duration), "kernel_branchiness": _number(facts.get("Branchiness", "")),
+                **dict(zip(("block_branchiness", "block_overhead", "block_count"), map(_number, shares), strict=True)),
+            }  # fmt: skip
+            yield _block(values)
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    """Yield the pages of each dispatch; a text has a line for each page after that of its dispatch."""
+    key: dict[str, Any] | None = None
+    for line in lines(stream):
+        if line.startswith("{"):
+            yield _pages_of(members(line))
+        elif report := _REPORT.search(line):
+            key = dispatch({"kernel": report["kernel"], "id": int(report["dispatch"])}, "kernel", "id")
+        elif (page := _PAGE.search(line)) and key:
+            start, end = count(int(page["start"], 16)), count(int(page["end"], 16))
+            yield [{**key, "start_address": start, "end_address": end, "accesses": count(int(page["accesses"]))}]
+
+
+def _pages_of(record: Members | None) -> DispatchRows | None:
+    key = dispatch(record, "kernel", "dispatch_id") if record else None
+    if not record or not key:
+        return None
+    return [{**key, **{name: count(page.get(name)) for name in _COUNTS}} for page in listed(record, "pages")]
+
+
+def _accesses(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    for line in lines(stream):
+        if line.startswith("{"):
+            record = members(line)
+            key = dispatch(record, "kernel_name", "dispatch_id") if record else None
+            yield [{**key, **_access(record)}] if record and key else None
+
+
+def _access(record: Members) -> dict[str, Any]:
+    mask, access = record.get("exec"), record.get("op_type", record.get("user_data"))
+    addresses = record.get("addresses")
+    kind = _ACCESSES.get(access & 3) if isinstance(access, int) else access if isinstance(access, str) else None
+    numbers = {
+        "ticks": "timestamp",
+        "source_line": "dwarf_line",
+        "source_column": "dwarf_column",
+        "block_x": "block_idx_x",
+        "block_y": "block_idx_y",
+        "block_z": "block_idx_z",
+        "wave": "wave_num",
+        "xcc": "xcc_id",
+        "shader_engine": "se_id",
+        "compute_unit": "cu_id",
+        "lanes": "active_lane_count",
+    }
+    return {
+        **{column: count(record.get(name)) for column, name in numbers.items()},
+        "exec_mask": signed(_address(mask) or 0) if _address(mask) is not None else None,
+        "access": kind,
+        "addresses": json.dumps([_address(each) for each in addresses] if isinstance(addresses, list) else []),
+    }
+
+
+def _accesses_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
+    for line in lines(stream):
+        if not line.startswith(signs.CSV_ADDRESSES) or line.startswith("ADDRESS_MESSAGE,timestamp"):
+            continue
+        match = _ADDRESSES.fullmatch(line)
+        addresses = [each.strip() for each in match["addresses"].split(",") if each.strip()] if match else []
+        record: dict[str, Any] = {} if not match else {
+            "kernel_name": match["kernel"], "dispatch_id": int(match["dispatch"]), "timestamp": int(match["ticks"]),
+            "dwarf_line": int(match["line"]), "exec": match["mask"], "xcc_id": int(match["xcc"]),
+            "se_id": int(match["se"]), "cu_id": int(match["cu"]), "addresses": addresses,
+            "active_lane_count": len(addresses),
+            "op_type": int(match["access"]) if match["access"].strip().isdigit() else match["access"].strip(),
+        }  # fmt: skip
+        key = dispatch(record, "kernel_name", "dispatch_id")
+        yield [{**key, **_access(record)}] if key else None
+
+
+def _address(value: object) -> int | None:
+    """Return an address or mask, which is a number or a text of one; None for anything else."""
+    if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}|\d{1,20}", value):
+        return int(value, 0) if value.startswith("0x") else int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64 else None
 
 
 def objects(stream: BinaryIO, start: str) -> Iterator[Members | None]:

@@ -12,27 +12,26 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.importers.signs import SYSTEM, files_of_counters
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.words import ONE_ROW, Registered, counter_of, gpu
+from rocpd.schema.trace.events import CounterValues, KernelDispatches
+from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TraceWriter
 
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
-    from rocpd.schema.trace.writer import TraceWriter
-
-_VALUES, _SYSTEM, _TIMES = "pmc_perf.csv", "sysinfo.csv", "timestamps.csv"
-_RESULTS = re.compile(r"results_[^/]*\.csv(\.gz)?")
+_TIMES = "timestamps.csv"
 _SIZES = {
     "lds_per_workgroup": "group_segment_size", "scratch_per_workitem": "private_segment_size",
     "workgroup_size": "workgroup_size_x", "grid_size": "grid_size_x",
 }  # fmt: skip
 _REGISTERS = {"arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"}
-_RESULTS = re.compile(r"results_[^/]*\.csv(\.gz)?")
 _REPEAT = re.compile(r"(\w+)_\d+")
 _NEXT_PASS = re.compile(r"wave_size_\d+")
 _NO_COUNTER = re.compile(
@@ -50,16 +49,6 @@ _FACTS = {
 """Fact of a GPU, by its name in rocprofv3's files -> column of `sysinfo.csv`."""
 _ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
 _CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
-
-
-def knows(head: InputHead) -> bool:
-    """Whether it is a workload folder."""
-    return _SYSTEM in head.names and bool(_files_of_values(head.names))
-
-
-def _files_of_values(names: Iterable[str]) -> Sequence[str]:
-    """Return which files of a folder hold counters."""
-    return (_VALUES,) if _VALUES in names else sorted(filter(_RESULTS.fullmatch, names))
 
 
 @frozen
@@ -101,8 +90,6 @@ class CountedProgram:
 
 def read(source: TraceSource, target: TraceTarget) -> None:
     """Write the program of a workload folder."""
-    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
-
     workload = _workload(source.path)
     system = workload.system
     node = NodeInfo(
@@ -143,7 +130,7 @@ def _is_counter(name: str) -> bool:
 
 
 def _workload(path: Path) -> CountedProgram:
-    rows = [row for name in _files_of_values([file.name for file in path.iterdir()]) for row in _rows(path / name)]
+    rows = [row for name in files_of_counters([file.name for file in path.iterdir()]) for row in _rows(path / name)]
     times = {row["dispatch_id"]: row for row in _rows(path / _TIMES) if "dispatch_id" in row}
     dispatches: dict[int, dict[str, str]] = {}
     for row in rows:
@@ -151,7 +138,7 @@ def _workload(path: Path) -> CountedProgram:
         dispatches.setdefault(int(row["dispatch_id"]), {**known, **row})
     values = list(_long(rows) if rows and "Counter_Name" in rows[0] else _wide(rows))
     values += _levels(path, values)
-    system = next(_rows_of_system(path / _SYSTEM), {})
+    system = next(_rows_of_system(path / SYSTEM), {})
     return CountedProgram(dispatches, tuple(values), system, max((value.number for value in values), default=0))
 
 
@@ -205,34 +192,26 @@ def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue
 
 
 def _write(trace: TraceWriter, workload: CountedProgram) -> None:
-    from rocpd.schema.trace.events import CounterValues, KernelDispatches
-    from rocpd.schema.trace.infos import CounterInfo, KernelInfo
 
     agents = _agents(trace, workload)
     events: dict[int, int] = {}
-    pmcs: dict[tuple[str, int], int] = {}
+    counters = Registered(trace, lambda key: counter_of(*key))
     for number, row in workload.dispatches.items():
         name = _CLONE.sub("", row["kernel_name"])
         registers: dict[str, Any] = {field: _whole(row.get(column)) for column, field in _REGISTERS.items()}
         sizes: dict[str, Any] = {field: _whole(row.get(column)) or 0 for column, field in _SIZES.items()}
-        ones = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
         kernel = trace.register(KernelInfo(display_name=name, **registers))
         dispatch = KernelDispatches(
             start=_whole(row.get("start_timestamp")) or 0, end=_whole(row.get("end_timestamp")) or 0,
-            agent_id=agents[row["gpu_id"]], kernel_id=kernel, dispatch_id=number, **sizes, **ones,
+            agent_id=agents[row["gpu_id"]], kernel_id=kernel, dispatch_id=number, **sizes, **ONE_ROW,
         )  # fmt: skip
         events[number] = trace.write(dispatch).events[0]
-    counters = []
-    for value in workload.values:
-        agent = agents[workload.dispatches[value.dispatch]["gpu_id"]]
-        if (value.name, agent) not in pmcs:
-            pmcs[value.name, agent] = trace.register(
-                CounterInfo(agent_id=agent, target_arch="GPU", name=value.name, symbol=value.counter, value_type="ABS")
-            )
-        counters.append(pmcs[value.name, agent])
     if workload.values:
+        ran_on = [agents[workload.dispatches[value.dispatch]["gpu_id"]] for value in workload.values]
+        of_gpus = zip(ran_on, workload.values, strict=True)
         trace.write(CounterValues(
-            event_id=[events[value.dispatch] for value in workload.values], pmc_id=counters,
+            event_id=[events[value.dispatch] for value in workload.values],
+            pmc_id=[counters[agent, value.name, value.counter] for agent, value in of_gpus],
             value=[value.value for value in workload.values],
             extdata=[json.dumps(_pass(value, workload.passes)) for value in workload.values],
         ))  # fmt: skip
@@ -245,8 +224,6 @@ def _pass(value: CounterValue, passes: int) -> dict[str, int]:
 
 def _agents(trace: TraceWriter, workload: CountedProgram) -> dict[str, int]:
     """Register the GPUs that dispatches ran on; return them by what the folder calls them."""
-    from rocpd.importers.vocabulary import gpu
-
     system = workload.system
     agents = {}
     for device, name in enumerate(sorted({row["gpu_id"] for row in workload.dispatches.values()})):

@@ -10,16 +10,17 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
-    from rocpd.schema.trace.writer import TraceWriter
+from rocpd.importers.signs import ROCPROF_COLUMNS
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.words import ONE_ROW, counter_of, gpu, write_values
+from rocpd.schema.trace.events import KernelDispatches
+from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TraceWriter
 
-_NEEDED = frozenset(("index", "kernelname", "gpu-id", "grd", "wgr"))
-_NO_COUNTERS = _NEEDED | {
+_NO_COUNTERS = ROCPROF_COLUMNS | {
     "queue-id", "queue-index", "pid", "tid", "lds", "scr", "vgpr", "arch_vgpr", "accum_vgpr", "sgpr", "fbar",
     "wave_size", "sig", "obj", "dispatchns", "beginns", "endns", "completens", "durationns",
 }  # fmt: skip
@@ -33,16 +34,8 @@ _REGISTERS = {
 _KERNEL_CODE = (" [clone .kd]", ".kd")
 
 
-def knows(head: InputHead) -> bool:
-    """Whether the first line has rocprof's columns."""
-    first, _, _ = head.start.partition(b"\n")
-    return _NEEDED.issubset(name.strip(' "\r') for name in first.decode("utf-8", "replace").lower().split(","))
-
-
 def read(source: TraceSource, target: TraceTarget) -> None:
     """Write each process of a file."""
-    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
-
     with source.stream() as stream:
         lines = csv.reader(io.StringIO(stream.read().decode("utf-8", "replace"), newline=""))
         header = [name.strip() for name in next(lines)]
@@ -79,10 +72,6 @@ def _whole(row: Mapping[str, str], name: str) -> int:
 
 def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequence[str]) -> int:
     """Write the dispatches of one process; return how many values of their counters are no numbers."""
-    from rocpd.importers.vocabulary import gpu
-    from rocpd.schema.trace.events import KernelDispatches
-    from rocpd.schema.trace.infos import KernelInfo
-
     devices = sorted({_whole(row, "gpu-id") for row in rows})
     agents = {device: trace.register(gpu(number, vendor="AMD")) for number, device in enumerate(devices)}
     kernels = []
@@ -90,19 +79,16 @@ def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequ
         registers: dict[str, Any] = {field: _whole(row, name) for name, field in _REGISTERS.items() if name in row}
         kernels.append(trace.register(KernelInfo(display_name=_name(row["kernelname"]), **registers)))
     sizes: dict[str, Any] = {field: [_whole(row, name) for row in rows] for name, field in _SIZES.items()}
-    ones = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
     ran_on = [agents[_whole(row, "gpu-id")] for row in rows]
-    written = trace.write(KernelDispatches(agent_id=ran_on, kernel_id=kernels, **sizes, **ones))
+    written = trace.write(KernelDispatches(agent_id=ran_on, kernel_id=kernels, **sizes, **ONE_ROW))
     return _write_counters(trace, rows, list(zip(written.events, ran_on, strict=True)), counters)
 
 
 def _write_counters(
     trace: TraceWriter, rows: Sequence[Mapping[str, str]], events: Sequence[tuple[int, int]], counters: Sequence[str]
 ) -> int:
-    from rocpd.schema.trace.events import CounterValues
-    from rocpd.schema.trace.infos import CounterInfo
 
-    values: list[tuple[int, int, float]] = []
+    values: list[tuple[int | None, int, float]] = []
     no_numbers = 0
     for (event, agent), row in zip(events, rows, strict=True):
         for name in filter(row.get, counters):
@@ -111,11 +97,8 @@ def _write_counters(
             except ValueError:
                 no_numbers += 1
                 continue
-            info = CounterInfo(agent_id=agent, target_arch="GPU", name=name, symbol=name, value_type="ABS")
-            values.append((event, trace.register(info), value))
-    if values:
-        event_ids, pmc_ids, numbers = zip(*values, strict=True)
-        trace.write(CounterValues(event_id=event_ids, pmc_id=pmc_ids, value=numbers))
+            values.append((event, trace.register(counter_of(agent, name, name)), value))
+    write_values(trace, values)
     return no_numbers
 
 

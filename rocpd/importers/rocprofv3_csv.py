@@ -2,38 +2,322 @@
 
 Files whose names start alike are of one process, unless a column `Guid` says which row is of which. Folders `pass_1`,
 `pass_2` … are runs of one program for different counters, one after the other; they may have a folder for each host.
+Headers count in small letters: AMD's tool of 2026 writes the same ones in others.
 """
 
 from __future__ import annotations
 
+import csv
+import itertools
+import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from rocpd.importers.head import InputHead
-    from rocpd.importers.rocprofv3_files import CsvProcess
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
+from rocpd.base.frozen import frozen
+from rocpd.facts.pc_sampling import signed
+from rocpd.importers.head import files_in
+from rocpd.importers.signs import (
+    AGENTS,
+    ALLOCATIONS,
+    CALLS,
+    COPIES,
+    COUNTERS,
+    CSV_NAME,
+    GRAPHS,
+    KERNELS,
+    KINDS,
+    PC_SAMPLES,
+    SCRATCH,
+)
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.importers.words import REGISTERS, counter_of, sizes_of
+from rocpd.schema.trace.events import (
+    CounterValues,
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+    message_json,
+)
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TableRows, TraceWriter
+
+_BATCH = 1 << 14
+_TIMES = ("start_timestamp", "end_timestamp")
+Columns = Mapping[str, Sequence[str]]
+
+
+@frozen
+class CsvProcess:
+    """The files of one process, and which of their rows are its own.
+
+    Args:
+        files: kind -> file.
+        guid: what `Guid` says of its rows; None: all rows.
+        counts_damage: whether damaged rows are its own to count, which may be of any process.
+    """
+
+    files: Mapping[str, Path]
+    guid: str | None = None
+    counts_damage: bool = True
+
+    def batches(self, *kinds: str, lost: Counter[str] | None = None) -> Iterator[Columns]:
+        """Yield the columns of files, by header, some thousand rows at a time; `lost` counts damaged rows."""
+        for kind in kinds:
+            if kind in self.files:
+                counter = Counter[str]() if lost is None or not self.counts_damage else lost
+                yield from _batches(self.files[kind], self.guid, counter)
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process: as calls have it, else as the names of files start, else its first thread."""
+        for batch in self.batches(*CALLS, *COUNTERS):
+            known = [text for text in batch.get("process_id", ()) if text.isdecimal()]
+            if known:
+                return int(known[0])
+        named = re.match(r"\d+", next(iter(self.files.values())).name)
+        if named:
+            return int(named[0])
+        threads = [t for batch in self.batches(KERNELS) for t in batch.get("thread_id", ()) if t.isdecimal()]
+        return min(map(int, threads), default=None)
+
+    @property
+    def counted_from_to(self) -> tuple[int | None, int | None]:
+        """First start and last end of dispatches with counters [ns]; None: there are no times."""
+        starts, ends = set[int](), set[int]()
+        for batch in self.batches(*COUNTERS):
+            starts |= {min(filter(None, numbers(batch, _TIMES[0])), default=0)}
+            ends |= {max(filter(None, numbers(batch, _TIMES[1])), default=0)}
+        return min(starts - {0}, default=None), max(ends - {0}, default=None)
+
+
+def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Columns]:
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        lines = csv.reader(file)
+        header = [name.strip().lower() for name in next(lines, [])]
+        of_guid = header.index("guid") if guid is not None and "guid" in header else None
+        timed = [header.index(name) for name in _TIMES if name in header]
+
+        def is_whole(line: Sequence[str]) -> bool:
+            good = len(line) == len(header) and all(line[column].isdecimal() for column in timed)
+            lost["lines of CSV files that are cut or damaged"] += not good
+            return good
+
+        whole = filter(is_whole, lines)
+        of_process = whole if of_guid is None else (line for line in whole if line[of_guid] == guid)
+        while rows := list(itertools.islice(of_process, _BATCH)):
+            yield dict(zip(header, zip(*rows, strict=True), strict=True))
+
+
+def numbers(batch: Columns, name: str, default: Any = None) -> list[Any]:
+    """Return a column as whole numbers; `default` where it is absent or holds none."""
+    texts = batch.get(name)
+    if texts is None:
+        return [default] * len(next(iter(batch.values())))
+    return [_number(text, default) for text in texts]
+
+
+def _number(text: str, default: Any) -> Any:
+    try:
+        return int(text, 0) if text[:2] in ("0x", "0X") else int(text)
+    except ValueError:
+        return default
+
+
+_NAMES = {"name": "name", "model_name": "model_name", "vendor_name": "vendor_name", "product_name": "product_name"}
+_SAMPLE_NUMBERS = ("exec_mask", "dispatch_id", "correlation_id", "wave_issued_instruction", "wave_count")
+_SAMPLE_TEXTS = ("instruction", "instruction_comment", "instruction_type", "stall_reason")
+_SIZES = {"lds_block_size": "group_segment_size", "scratch_size": "private_segment_size"}
+
+
+class CsvRows:
+    """Writes the rows of one process.
+
+    Args:
+        trace: the file.
+        process: its files.
+
+    Attributes:
+        lost: what the files do not hold -> how often.
+    """
+
+    def __init__(self, trace: TraceWriter, process: CsvProcess) -> None:
+        self._trace, self._process = trace, process
+        self._by_type: dict[tuple[str, int], int] = {}
+        self._kernels: dict[int, str] = {}
+        self._events: dict[int, int] = {}  # dispatch id -> event
+        self.lost: Counter[str] = Counter()
+
+    def write(self) -> None:
+        """Write everything."""
+        self._describe_agents()
+        for kinds, write in (
+            (CALLS, self._write_calls), ((KERNELS,), self._write_dispatches), ((COPIES,), self._write_copies),
+            ((ALLOCATIONS, SCRATCH), self._write_allocations), ((GRAPHS,), self._write_graphs),
+            (COUNTERS, self._write_counters),
+        ):  # fmt: skip
+            for batch in self._batches(*kinds):
+                write(batch)
+        for kind, method in PC_SAMPLES.items():
+            for batch in self._batches(kind):
+                self.lost["lines of CSV files that are cut or damaged"] += _write_samples(self._trace, method, batch)
+
+    def _batches(self, *kinds: str) -> Iterator[Columns]:
+        return self._process.batches(*kinds, lost=self.lost)
+
+    def _describe_agents(self) -> None:
+        for batch in self._batches(AGENTS):
+            for row in (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)):
+                number = int(row["node_id"])
+                kind = row.get("agent_type", "")
+                index = sum(known == kind for known, _ in self._by_type)
+                self._by_type[kind, index] = number
+                facts: dict[str, Any] = {}
+                for name, text in row.items():
+                    of, is_dimension, axis = name.partition("_dim_")
+                    if is_dimension:
+                        facts.setdefault(f"{of}_dim", {})[axis] = _value(text)
+                    elif name not in ("guid", *_NAMES):
+                        facts[name] = _value(text)
+                self._trace.register(AgentInfo(
+                    number, type=kind if kind in ("CPU", "GPU", "NIC") else None, absolute_index=number,
+                    logical_index=int(row.get("logical_node_id") or number), type_index=index,
+                    extdata=json.dumps(facts), **{field: row.get(name) for name, field in _NAMES.items()},
+                ))  # fmt: skip
+
+    def _agents(self, batch: Columns, name: str = "agent_id") -> list[int | None]:
+        """Return the agents that `Agent 2` (by its number in the node), `GPU 0` (of its type) or `2` name."""
+        texts: Sequence[str] = batch.get(name) or [""] * len(next(iter(batch.values())))
+        known = {text: self._agent(text) for text in set(texts)}
+        return [known[text] for text in texts]
+
+    def _agent(self, text: str) -> int | None:
+        match = re.fullmatch(r"(?:(\w+) )?(\d+)", text.strip())
+        if not match:
+            return None
+        return self._by_type.get((match[1], int(match[2])), int(match[2]))
+
+    def _common(
+        self, batch: Columns, category: Sequence[str] | None = None, extdata: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Return the columns that rows of all tables have."""
+        times = {"start": numbers(batch, "start_timestamp"), "end": numbers(batch, "end_timestamp")}
+        return {**times, "event": Events(category, numbers(batch, "correlation_id", 0), extdata=extdata)}
+
+    def _write_calls(self, batch: Columns) -> None:
+        """Write calls and markers; the function of a marker is its message."""
+        domains, functions = batch["domain"], batch["function"]
+        extdata = [
+            message_json(name) if domain.startswith("MARKER") else "{}"
+            for domain, name in zip(domains, functions, strict=True)
+        ]
+        common = self._common(batch, domains, extdata)
+        self._trace.write(Regions(**common, name=functions, tid=numbers(batch, "thread_id")))
+
+    def _write_dispatches(self, batch: Columns) -> None:
+        sizes = sizes_of(lambda what, axis: numbers(batch, f"{what}_size_{axis}", 1))
+        self._put_dispatches(batch, numbers(batch, "dispatch_id"), sizes)
+
+    def _put_dispatches(self, batch: Columns, dispatches: Sequence[int | None], sizes: dict[str, list[int]]) -> None:
+        self._register_kernels(batch)
+        rows = self._trace.write(KernelDispatches(
+            tid=numbers(batch, "thread_id"), agent_id=self._agents(batch), kernel_id=numbers(batch, "kernel_id", 0),
+            dispatch_id=dispatches, queue_id=numbers(batch, "queue_id", 0), stream_id=numbers(batch, "stream_id", 0),
+            **self._common(batch), **sizes, **{field: numbers(batch, name) for name, field in _SIZES.items()},
+        ))  # fmt: skip
+        self._events |= {n: event for n, event in zip(dispatches, rows.events, strict=True) if n is not None}
+
+    def _register_kernels(self, batch: Columns) -> None:
+        registers = [numbers(batch, name) for name in REGISTERS]
+        kernels = zip(numbers(batch, "kernel_id", 0), batch["kernel_name"], *registers, strict=True)
+        for number, name, *counts in kernels:
+            if number not in self._kernels:
+                self._kernels[number] = name
+                known = dict(zip(REGISTERS.values(), counts, strict=True))
+                self._trace.register(KernelInfo(number, display_name=name, **known))
+
+    def _write_copies(self, batch: Columns) -> None:
+        names = [f"MEMORY_COPY_{name.removeprefix('MEMORY_COPY_')}" for name in batch["direction"]]
+        self.lost["sizes of copies, which CSV files do not hold"] += len(names)
+        self._trace.write(MemoryCopies(
+            **self._common(batch), name=names, size=0, stream_id=numbers(batch, "stream_id"),
+            src_agent_id=self._agents(batch, "source_agent_id"),
+            dst_agent_id=self._agents(batch, "destination_agent_id"),
+        ))  # fmt: skip
+
+    def _write_allocations(self, batch: Columns) -> None:
+        operations = [name.removeprefix("MEMORY_ALLOCATION_") for name in batch["operation"]]
+        kinds = ("ALLOC", "FREE", "RECLAIM")
+        levels = ["SCRATCH" if "SCRATCH" in name else "VIRTUAL" if "VMEM" in name else "REAL" for name in operations]
+        flags = [json.dumps({"flags": flag}) for flag in numbers(batch, "alloc_flags")]
+        self._trace.write(MemoryAllocations(
+            **self._common(batch), tid=numbers(batch, "thread_id"), agent_id=self._agents(batch), level=levels,
+            type=[next((kind for kind in kinds if kind in name), "RECLAIM") for name in operations],
+            address=[None if address is None else signed(address) for address in numbers(batch, "address")],
+            size=numbers(batch, "allocation_size", 0), queue_id=numbers(batch, "queue_id"),
+            extdata=flags if "alloc_flags" in batch else None,
+        ))  # fmt: skip
+
+    def _write_graphs(self, batch: Columns) -> None:
+        self._trace.write(GraphLaunches(
+            **self._common(batch), tid=numbers(batch, "thread_id"), queue_id=numbers(batch, "queue_id"),
+            graph_exec_id=numbers(batch, "graph_exec_id"),
+            kernel_dispatch_count=numbers(batch, "kernel_dispatch_count"),
+        ))  # fmt: skip
+
+    def _write_counters(self, batch: Columns) -> None:
+        """Write values of counters; dispatches too where there is no file of them, which have sizes in one number."""
+        dispatches = numbers(batch, "dispatch_id", 0)
+        firsts = {number: row for row, number in reversed(list(enumerate(dispatches))) if number not in self._events}
+        if firsts:
+            rows = sorted(firsts.values())
+            own = {name: [column[row] for row in rows] for name, column in batch.items()}
+            ones = {f"{what}_size_{axis}": [1] * len(rows) for what in ("workgroup", "grid") for axis in "yz"}
+            along = {f"{what}_size_x": numbers(own, f"{what}_size", 0) for what in ("workgroup", "grid")}
+            self._put_dispatches(own, [dispatches[row] for row in rows], along | ones)
+        keys = list(zip(self._agents(batch), batch["counter_name"], strict=True))
+        known = {key: self._trace.register(counter_of(*key)) for key in sorted(set(keys), key=str)}
+        values = [float(text or "nan") for text in batch["counter_value"]]
+        events = [self._events.get(number) for number in dispatches]
+        self._trace.write(CounterValues(event_id=events, pmc_id=[known[key] for key in keys], value=values))
+
+
+def _value(text: str) -> object:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _write_samples(trace: TraceWriter, method: str, batch: Columns) -> int:
+    """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
+    times = numbers(batch, "sample_timestamp", -1)  # where the file is of another kind
+    rows = [row for row, time in enumerate(times) if 0 <= time < 1 << 63]
+    if rows:
+        whole = {name: [column[row] for row in rows] for name, column in batch.items()}
+        columns: dict[str, Sequence[object]] = {
+            "timestamp": [times[row] for row in rows],
+            **{
+                name: [None if value is None else signed(value) for value in numbers(whole, name)]
+                for name in _SAMPLE_NUMBERS
+            },
+            **{name: whole.get(name) or [None] * len(rows) for name in _SAMPLE_TEXTS},
+        }
+        trace.insert(TableRows("rocpd_pc_sampling", {"method": [method] * len(rows), **columns}))
+    return len(times) - len(rows)
 
 
 _PASS = re.compile(r"pass_\d+")
 
 
-def knows(head: InputHead) -> bool:
-    """Whether it is a folder with files of that kind."""
-    from rocpd.importers.rocprofv3_files import KINDS, NAME
-
-    matches = (NAME.fullmatch(name.rpartition("/")[2]) for name in head.names)
-    return any(match["kind"] in KINDS for match in matches if match)
-
-
 def read(source: TraceSource, target: TraceTarget) -> None:
     """Write each process of a folder."""
-    from rocpd.importers.rocprofv3_csv_rows import CsvRows
-    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
-
     processes = list(_processes(source.path))
     for number, process in enumerate(processes):
         folder = next(iter(process.files.values())).parent
@@ -52,12 +336,9 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 def _processes(path: Path) -> Iterator[CsvProcess]:
     """Yield the processes of a folder, by the order of names of files, then of rows."""
-    from rocpd.importers.head import files_in
-    from rocpd.importers.rocprofv3_files import KINDS, NAME, CsvProcess
-
     groups: dict[tuple[Path, str | None], dict[str, Path]] = {}
     for file in files_in(path):
-        match = NAME.fullmatch(file.name)
+        match = CSV_NAME.fullmatch(file.name)
         if match:
             groups.setdefault((file.parent, match["before"]), {})[match["kind"]] = file
     for files in groups.values():

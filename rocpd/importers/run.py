@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from rocpd.errors import InputError, RocpdError, UsageError
-from rocpd.evidence import Evidence
+from rocpd.base.errors import InputError, RocpdError, UsageError
+from rocpd.base.evidence import Evidence
+from rocpd.base.frozen import frozen
+from rocpd.base.output import folder_complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.open.source import Input, find_sources
 from rocpd.federate.run.cores import usable_cores
-from rocpd.frozen import frozen
-from rocpd.importers import Importer, known_importers
-from rocpd.importers.find import importer_of, inputs_in
+from rocpd.importers import Importer, importer_of, inputs_in, known_importers
 from rocpd.importers.source import TraceSource
 from rocpd.importers.target import TraceTarget, name_of
-from rocpd.output import folder_complete_or_nothing
-from rocpd.sqlite import apsw
-from rocpd.types import Progress
 
 _PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save
 _ODD_CONTENT = (
@@ -151,7 +150,8 @@ def import_all(
     count = min(len(tasks), jobs or (usable_cores() if sum(sizes) > _PROCESS_BYTES else 1))
     if count == 1:
         for number, task in enumerate(tasks):
-            yield import_one(task, _of_all(progress, sum(sizes[:number]), sizes[number], sum(sizes)))
+            of_all = progress and partial(_report_part, progress, sum(sizes[:number]), sizes[number], sum(sizes))
+            yield import_one(task, of_all)
         return
     from rocpd.federate.run.workers import Workers
 
@@ -172,12 +172,8 @@ def _size(path: Path) -> int:
     return max(1, sum(file.stat().st_size for file in files if file.is_file()))
 
 
-def _of_all(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:
-    """Return the progress of one input as a part of that of all."""
-    return progress and partial(_scaled, progress, before, size, total)
-
-
-def _scaled(progress: Progress, before: int, size: int, total: int, done: int, of: int) -> None:
+def _report_part(progress: Progress, before: int, size: int, total: int, done: int, of: int) -> None:
+    """Report the progress of one input as a part of that of all."""
     progress(before + size * done // max(of, 1), total)
 
 
@@ -204,15 +200,10 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
 def _as_damage(error: Exception, task: ImportTask) -> InputError:
     if isinstance(error, InputError):
         return error
-    what = _what_is_odd(error)
+    what = f"{error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+    what = error.message if isinstance(error, RocpdError) else what
     hint = f"read as {task.importer.doc}; --skip-bad leaves it out"
     return InputError(f"{task.path}: cannot be imported: {what}", hint)
-
-
-def _what_is_odd(error: Exception) -> str:
-    if isinstance(error, RocpdError):
-        return error.message
-    return f"{error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 
 def good_ones(

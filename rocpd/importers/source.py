@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from rocpd import leftovers
-from rocpd.errors import InputError
+from rocpd.base import leftovers
+from rocpd.base.errors import InputError
+from rocpd.base.identity import digest_of, digest_of_stream
+from rocpd.base.output import as_output_error
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
-from rocpd.identity import digest_of, digest_of_stream
 from rocpd.importers.head import GZIP_MAGIC
-from rocpd.output import as_output_error
-from rocpd.sqlite import apsw
-from rocpd.types import Progress
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer

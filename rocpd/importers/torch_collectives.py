@@ -1,4 +1,4 @@
-"""What PyTorch records of its collectives, as arguments of RCCL calls: then `rocpd.trace.rccl` reads them.
+"""What PyTorch records of its collectives, as arguments of RCCL calls, which `facts.communication.rccl` reads.
 
 ProcessGroupNCCL records an operator `record_param_comms` with the arguments of a collective, and in it an annotation
 `nccl:all_reduce` around the call of the library. The arguments go to the annotation, which is the innermost range
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
 

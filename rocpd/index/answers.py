@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
-from rocpd.errors import InputError
+from rocpd.base.errors import InputError
+from rocpd.base.types import Row, Value
 from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share
 from rocpd.index.entries import VIEWS, IndexEntry
@@ -22,7 +23,6 @@ from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
-from rocpd.types import Row, Value
 
 _MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
 _CHUNK = 10_000  # rows

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.run.rank_reader import RankTask, Work, Works
 from rocpd.index.described import Indescribable, described
-from rocpd.sqlite import apsw
 
 _DIGEST = 16
 

@@ -15,21 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rocpd import leftovers
-from rocpd.cache import Cache, cache_root
+from rocpd.base import leftovers
+from rocpd.base.cache import Cache, cache_root
+from rocpd.base.frozen import frozen
+from rocpd.base.output import as_output_error
+from rocpd.base.types import NULL, Progress
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.frozen import frozen
 from rocpd.index.entries import VIEWS, IndexEntry, cannot_index, facts_of, indexes, state_of
 from rocpd.index.kinds import StoredView, ValueKind
-from rocpd.output import as_output_error
 from rocpd.schema.load import Kind, ViewColumn, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import without_suffix
-from rocpd.types import NULL, Progress
 
 OF_THE_RANK = ("guid", "rank", "hostname")
 """Columns that have one value in a rank: that of the job, which need not be the file's."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.cache import has_cache_folder
-from rocpd.errors import InputError, OutputError, UsageError
+from rocpd.base.cache import has_cache_folder
+from rocpd.base.errors import InputError, OutputError, UsageError
+from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.run.columnar import RankQuestion
@@ -19,7 +20,6 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
 from rocpd.index.entries import IndexEntry, cannot_index, indexes, is_still, stat_of, state_of
-from rocpd.types import Answer, Row
 
 if TYPE_CHECKING:
     from rocpd.index.answers import StoredAnswers

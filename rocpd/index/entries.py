@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rocpd.cache import Cache, cache_root, size_of
+from rocpd.base.cache import Cache, cache_root, size_of
+from rocpd.base.frozen import frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
-from rocpd.frozen import frozen
 from rocpd.index.kinds import StoredView, ValueKind
 
 FORMAT = 3

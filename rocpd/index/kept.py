@@ -17,12 +17,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd import leftovers
-from rocpd.cache import Cache, cache_root
-from rocpd.errors import RocpdError
+from rocpd.base import leftovers
+from rocpd.base.cache import Cache, cache_root
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankTask, Works, run_task
-from rocpd.frozen import frozen
 from rocpd.index.asked import names_of, works_of
 
 _MOST_OF_AN_ANSWER = 32 << 20  # bytes; larger ones are found again nearly as fast

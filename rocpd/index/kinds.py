@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 
 class ValueKind(enum.StrEnum):

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from rocpd.errors import InputError, QueryError
+from rocpd.base.errors import InputError, QueryError
+from rocpd.base.frozen import frozen
 from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.request import PlanLine, Request
-from rocpd.frozen import frozen
 from rocpd.index.entries import IndexEntry
 from rocpd.schema.load import ViewTable
 from rocpd.schema.render import RankTables

@@ -11,16 +11,16 @@ from functools import partial
 
 from sqlglot import exp
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Value
 from rocpd.federate.plan import vocabulary
 from rocpd.federate.plan.scope import output_index
 from rocpd.federate.plan.sqltext import Unfaithful, read_select
-from rocpd.frozen import frozen
 from rocpd.index.expressions import Expressions
 from rocpd.index.kinds import ValueKind
 from rocpd.index.order import Order
 from rocpd.index.sources import FILE, ROW, Catalog, Sources, StoredSource, file_of, is_left_join, renamed, union_all
 from rocpd.index.typed import Typed, Untranslatable
-from rocpd.types import Value
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
 _CHOICES = (exp.In, exp.Or, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
 from rocpd.index.kinds import ValueKind
 from rocpd.index.typed import Typed, Untranslatable, constant, one_kind
 from rocpd.schema.load import ViewTable
 from rocpd.schema.quote import quote_name
-from rocpd.types import Row
 
 FILE, ROW = "file_index", "file_row_number"
 _JOIN_PARTS = {"this", "on", "side", "kind"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Value
 from rocpd.index.kinds import ValueKind
 from rocpd.schema.quote import quote_text
-from rocpd.types import Value
 
 MOST_OF_64_BITS = (1 << 63) - 1
 _EXACT = 1 << 53  # whole numbers up to here are doubles too

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Option
-from rocpd.record import installed, library, places
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
+from rocpd.record import installed, library
 
 TRACES = (
     "hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters", "rocdecode", "rocjpeg", "graph",
@@ -51,10 +51,7 @@ class Settings:
         folder: folder of the files.
     """
 
-    trace: Annotated[
-        str | None,
-        Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST"),
-    ] = None
+    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST")] = None
     counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
     sample_hz: Annotated[
         float | None, Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000)
@@ -124,8 +121,8 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
     token = os.urandom(8).hex()
     try:
         environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
-        places.writable(settings.folder)
-    except (library.NoRecorderError, places.NoFolderError) as error:
+        library.writable(settings.folder)
+    except (library.NoRecorderError, library.NoFolderError) as error:
         if not settings.best_effort:
             raise
         return Outcome(_wait(command, os.environ), why_not=error)
@@ -241,8 +238,8 @@ def _written(folder: Path, token: str) -> Iterator[Written]:
 
 def _describe(path: Path, token: str) -> Written | None:
     """Describe a file; None when another run wrote it."""
+    from rocpd.base.sqlite import apsw
     from rocpd.schema.quote import quote_name
-    from rocpd.sqlite import apsw
 
     size = path.stat().st_size
     try:

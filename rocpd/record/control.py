@@ -15,8 +15,8 @@ import time
 from enum import StrEnum
 from pathlib import Path
 
-from rocpd.errors import InputError, RocpdError
-from rocpd.read.documents import json_object
+from rocpd.base.errors import InputError, RocpdError
+from rocpd.facts.documents import json_object
 from rocpd.record.recorder import Status
 
 _PATIENCE_S = 5.0
@@ -45,41 +45,26 @@ def control(pid: int, action: Action) -> Status:
         RocpdError: the recorder failed.
     """
     owner, path = _owner_and_socket(pid)
-    _check_folder(pid, owner, path.parent)
-    _check_socket(pid, owner, path)
+    _check(pid, owner, path)
     return _status(pid, action, json_object(_ask(pid, owner, path, action)))
 
 
-def _check_folder(pid: int, owner: int, folder: Path) -> None:
-    """Refuse a folder in which another user could listen.
+def _check(pid: int, owner: int, path: Path) -> None:
+    """Refuse what is no socket of the process's user alone, or lies in a folder in which another user could listen.
 
     Raises:
-        InputError: it is one.
+        InputError: it is refused, or there is nothing.
     """
-    try:
-        facts = folder.lstat()
-    except OSError as error:
-        raise _nobody_listens(pid, error) from error
-    if not (stat.S_ISDIR(facts.st_mode) and _is_private(facts, owner)):
-        raise InputError(f"process {pid}: {folder} is not a folder of its user alone (mode 0700)", _ELSEWHERE)
-
-
-def _check_socket(pid: int, owner: int, path: Path) -> None:
-    """Refuse what is no socket of the process's user alone.
-
-    Raises:
-        InputError: it is none, or there is nothing.
-    """
-    try:
-        facts = path.lstat()
-    except OSError as error:
-        raise _nobody_listens(pid, error) from error
-    if not (stat.S_ISSOCK(facts.st_mode) and _is_private(facts, owner)):
-        raise InputError(f"process {pid}: {path} is not a socket of its user alone (mode 0600)", _ELSEWHERE)
-
-
-def _is_private(facts: os.stat_result, owner: int) -> bool:
-    return facts.st_uid == owner and not facts.st_mode & 0o077
+    for each, is_kind, what in (
+        (path.parent, stat.S_ISDIR, "folder of its user alone (mode 0700)"),
+        (path, stat.S_ISSOCK, "socket of its user alone (mode 0600)"),
+    ):
+        try:
+            facts = each.lstat()
+        except OSError as error:
+            raise _nobody_listens(pid, error) from error
+        if not is_kind(facts.st_mode) or facts.st_uid != owner or facts.st_mode & 0o077:
+            raise InputError(f"process {pid}: {each} is not a {what}", _ELSEWHERE)
 
 
 def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
@@ -188,8 +173,7 @@ def _clean_after(pid: int) -> None:
     """Remove the socket of a process of this user that is gone: it was killed."""
     with contextlib.suppress(OSError, InputError):
         path = _folder(os.geteuid()) / f"{_space(Path('/proc/self'))}-{pid}.sock"
-        _check_folder(pid, os.geteuid(), path.parent)
-        _check_socket(pid, os.geteuid(), path)
+        _check(pid, os.geteuid(), path)
         path.unlink()
 
 

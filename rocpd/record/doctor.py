@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.record import installed, library, places
-from rocpd.version import __version__
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.version import __version__
+from rocpd.record import installed, library
 
 
 class State(StrEnum):
@@ -183,8 +183,8 @@ def _clock_error_us() -> int | None:
 def _output(folder: Path) -> Check:
     shown = _shown(folder)
     try:
-        exists = places.writable(folder)
-    except places.NoFolderError as error:
+        exists = library.writable(folder)
+    except library.NoFolderError as error:
         return Check("output", State.MISSING, error.message.replace(str(folder), shown, 1), error.hint or "")
     free = shutil.disk_usage(exists).free
     words = f"{shown}, {free / 1e9:.1f} GB free"
@@ -214,7 +214,7 @@ def _first_line(path: str) -> str:
 
 def _shown(path: Path) -> str:
     """Return a path that names no user."""
-    home = places.home()
+    home = library.home()
     if home and path.is_relative_to(home):
         return f"~/{path.relative_to(home)}"
     return str(Path(*("$USER" if part == _user() else part for part in path.parts)))

@@ -1,4 +1,7 @@
-"""Owns finding the recorder's libraries and loading them into this process. Never starts a recording."""
+"""Finds the recorder's libraries and loads them into this process, and knows the folders that a recording may write to.
+
+Never starts a recording, makes no folder.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,41 @@ import functools
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from rocpd.errors import UsageError
-from rocpd.record import places
+from rocpd.base.errors import UsageError
+
+
+class NoFolderError(UsageError):
+    """Files cannot be written where they should."""
+
+
+def home() -> Path | None:
+    """Return the user's home; None where there is none, as for made-up users of containers."""
+    try:
+        folder = Path.home()
+    except RuntimeError:
+        return None
+    return None if folder == Path(folder.anchor) else folder
+
+
+def writable(folder: Path) -> Path:
+    """Return the folder, or the one in which it will be made, after making sure that files can be written there.
+
+    Raises:
+        NoFolderError: they cannot; it says why.
+    """
+    try:
+        exists = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        with tempfile.TemporaryFile(dir=exists):
+            return exists
+    except OSError as error:
+        message = f"{folder} cannot be written: {error.strerror}"
+        raise NoFolderError(message, "name another folder: rocpd record -o DIR") from error
+
 
 RECORDER = "librocpd-recorder.so"
 ROCTX = "librocpd-roctx.so"
@@ -84,8 +116,8 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
     pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
     if pointer.is_file():
         folders.append(Path(pointer.read_text(encoding="utf-8").strip()))
-    home = places.home()
-    prefixes = [Path(sys.prefix), *([home / ".local"] if home else []), Path("/usr/local"), Path("/usr")]
+    own = home()
+    prefixes = [Path(sys.prefix), *([own / ".local"] if own else []), Path("/usr/local"), Path("/usr")]
     return folders + [prefix / "lib" / "rocpd" for prefix in prefixes]
 
 

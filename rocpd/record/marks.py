@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
 from rocpd.record import library
 
 P = ParamSpec("P")

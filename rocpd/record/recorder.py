@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from rocpd.errors import OutputError, UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.record import library, marks
 
 P = ParamSpec("P")

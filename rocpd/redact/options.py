@@ -6,8 +6,8 @@ import enum
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
 
 
 class Level(enum.StrEnum):

@@ -1,34 +1,226 @@
 """Writes the redacted files of a job: new ones, in which hosts, users, paths and secrets have other names.
 
-Durations, ids and counts stay, so every analysis gives the same numbers. Never changes a raw file, and never delivers
-a file in which a search finds what was replaced.
+Durations, ids and counts stay, so every analysis gives the same numbers; numbers that identify a machine change, and in
+strict files times and addresses. Never copies a page, as no old text may survive, never changes a raw file, and never
+delivers a file in which a search by bytes, so of every page and column, finds what was replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from rocpd.errors import OutputError, UsageError
+from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import folder_complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.open.stored_window import TAG
-from rocpd.output import folder_complete_or_nothing
-from rocpd.redact.columns import NUMBERS
-from rocpd.redact.copying import Counts, NewIdentity, Numbers, RankCopy
 from rocpd.redact.options import Clue, Level, RedactOptions
-from rocpd.redact.pseudonyms import Pseudonyms
-from rocpd.redact.search import column_with, find_texts, sought
-from rocpd.redact.survey import kernels_and_markers, shifts, survey
-from rocpd.redact.texts import Redactor
-from rocpd.schema.render import OUTSIDE, RankTables
-from rocpd.sqlite import apsw
-from rocpd.trace.tables import SPANS
-from rocpd.types import Progress
+from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, survey
+from rocpd.redact.texts import Pseudonyms, Redactor
+from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.render import OUTSIDE, RankTables, select_text, views_over
+from rocpd.schema.rules.tables import SPANS
+from rocpd.schema.versions import suffix_of
+from rocpd.schema.write import create_view_text
+
+Counts: TypeAlias = Counter[tuple[str, str]]
+"""(table, column) -> texts that were replaced."""
+
+Numbers: TypeAlias = Mapping[tuple[str, str], str]
+"""(table, column) -> SQL expression in place of a number; `{column}` stands for its quoted name."""
+
+_DISTINCT = ("rocpd_string", "string")  # the only texts that the schema wants to differ from each other
+_EMPTY = ("", "{}", "[]")
+"""Texts that hold nothing, and that most rows have."""
+
+
+@frozen
+class NewIdentity:
+    """The suffix and GUID that a rank had, and those that it gets."""
+
+    old: Rank
+    guid: str
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of the new tables."""
+        return suffix_of(self.guid)
+
+    def in_text(self, text: str) -> str:
+        """Return a text with the new ones, in all the ways in which they are written."""
+        old = self.old.plain_guid
+        text = text.replace(self.old.suffix, self.suffix).replace(self.old.guid, self.guid).replace(old, self.guid)
+        return text.replace(old.replace("-", ""), self.guid.replace("-", ""))
+
+
+class RankCopy:
+    """Copies one rank into an open, empty database.
+
+    Args:
+        connection: to that database; the rank's file is attached to it.
+        tables: those of the rank, as the schema `source`.
+        identity: what the rank is called from now on.
+        redactor: replaces texts.
+        numbers: what stands in place of numbers.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        tables: RankTables,
+        identity: NewIdentity,
+        redactor: Redactor,
+        numbers: Numbers,
+    ) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._identity = identity
+        self._redactor = redactor
+        self._numbers = numbers
+        self._functions: list[Callable[[Any], str]] = []
+        self._columns: list[tuple[str, str]] = []
+        self.counts: Counts = Counter()
+        connection.create_scalar_function("redacted", self._redacted, 2, deterministic=True)
+
+    def write(self) -> None:
+        """Write all tables with their rows and indexes, and the views."""
+        self._connection.execute("BEGIN")
+        texts: Any = self._connection.execute(
+            "SELECT tbl_name, type, sql FROM source.sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL "
+            "ORDER BY type DESC"
+        ).fetchall()
+        for base in self._tables.columns:
+            of_table = [(kind, sql) for table, kind, sql in texts if table == base + self._tables.suffix]
+            self._execute_all(self._identity.in_text(sql) for kind, sql in of_table if kind == "table")
+            self._connection.execute(f"INSERT INTO main.{self._new_name(base)} {self._select(base)}")
+            self._execute_all(self._identity.in_text(sql) for kind, sql in of_table if kind == "index")
+        self._write_views()
+        self._connection.execute("COMMIT")
+
+    def count(self) -> None:
+        """Count what would be replaced."""
+        for base in self._tables.columns:
+            for _ in self._connection.execute(self._select(base)):
+                pass
+
+    def _execute_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._connection.execute(text)
+
+    def _write_views(self) -> None:
+        columns = dict(self._tables.columns)
+        tables = RankTables(self._identity.suffix, columns)
+        for base in columns:
+            self._connection.execute(create_view_text(base, f"SELECT * FROM {self._new_name(base)}"))  # noqa: S608
+        for name in views_over(columns):
+            self._connection.execute(create_view_text(name, select_text(name, [tables])))
+
+    def _new_name(self, base: str) -> str:
+        return quote_name(base + self._identity.suffix)
+
+    def _select(self, base: str) -> str:
+        items = ", ".join(self._expression(base, column) for column in self._tables.columns[base])
+        return f"SELECT {items} FROM {self._tables.rows(base)}"  # noqa: S608 (quoted names)
+
+    def _expression(self, base: str, column: str) -> str:
+        name = quote_name(column)
+        if column == "guid":
+            return quote_text(self._identity.guid)
+        number = self._numbers.get((base, column), "{column}").replace("{column}", name)
+        key = len(self._columns)
+        self._columns.append((base, column))
+        redact: Callable[[str], str] = partial(rule(base, column), self._redactor)
+        if (base, column) == _DISTINCT:
+            redact = _distinct(redact)
+        self._functions.append(lru_cache(1 << 16)(lambda raw: redact(self._decoded(raw))))
+        empty = ", ".join(map(quote_text, _EMPTY))
+        return (
+            f"CASE typeof({name}) WHEN 'text' THEN CASE WHEN {name} IN ({empty}) THEN {name} "
+            f"ELSE redacted({key}, CAST({name} AS BLOB)) END WHEN 'blob' THEN redacted({key}, {name}) ELSE {number} END"
+        )
+
+    def _decoded(self, raw: bytes) -> str:
+        return self._identity.in_text(raw.decode("utf-8", "backslashreplace"))
+
+    def _redacted(self, *cells: Any) -> str:
+        key, raw = cells
+        text: str = self._functions[key](raw)
+        if text.encode() != raw:
+            self.counts[self._columns[key]] += 1
+        return text
+
+
+def _distinct(redact: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a function whose answers for different texts differ: a number is added to one that was given before."""
+    given: dict[str, str] = {}
+
+    def redacted(text: str) -> str:
+        answer = name = redact(text)
+        number = 1
+        while given.setdefault(answer, text) != text:
+            number += 1
+            answer = f"{name} #{number}"
+        return answer
+
+    return redacted
+
+
+_SOUGHT = frozenset({Clue.HOST, Clue.MACHINE, Clue.USER, Clue.SECRET, Clue.MAIL, Clue.URL, Clue.GUID, Clue.RULE})
+_LEAST = 4  # shorter texts stand in other words by chance
+
+
+def sought(replaced: Iterable[tuple[Clue, str]]) -> dict[str, Clue]:
+    """Return the texts that no file may hold, and what they are; of two of which one holds the other, the shorter."""
+    kinds = {text: kind for kind, text in replaced if kind in _SOUGHT and len(text) >= _LEAST}
+    shortest: dict[str, Clue] = {}
+    for text in sorted(kinds, key=len):
+        if not any(other in text for other in shortest):
+            shortest[text] = kinds[text]
+    return shortest
+
+
+def find_texts(path: Path, texts: Iterable[str]) -> list[str]:
+    """Return those of the texts that a file holds anywhere, as words."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return [text for text in texts if _is_word_in(content, text.encode())]
+
+
+def _is_word_in(content: mmap.mmap, text: bytes) -> bool:
+    at = content.find(text)
+    while at >= 0:
+        around = content[max(at - 1, 0) : at] + content[at + len(text) : at + len(text) + 1]
+        if not any(byte < 128 and chr(byte).isalnum() for byte in around):
+            return True
+        at = content.find(text, at + 1)
+    return False
+
+
+def column_with(path: Path, text: str) -> str:
+    """Return the table and column of a file that hold a text, to be named in an error."""
+    connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
+    try:
+        for (name_of_table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            table = str(name_of_table)
+            for column in [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quote_name(table)})")]:
+                name = quote_name(column)
+                sql = f"SELECT 1 FROM {quote_name(table)} WHERE instr({name}, ?) LIMIT 1"  # noqa: S608 (quoted names)
+                if connection.execute(sql, (text,)).fetchall():
+                    return f"{table}.{column}"
+    finally:
+        connection.close()
+    return "a text of the schema"
 
 
 def redact(

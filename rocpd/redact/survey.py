@@ -1,26 +1,170 @@
-"""Owns what is known before anything is replaced: hosts, machines, users, secrets and GUIDs of all ranks.
+"""What is known before anything is replaced: how each column is redacted, and hosts, machines, users, secrets, GUIDs,
+kernels and markers of all ranks. They are replaced wherever they stand, not only in the columns that they come from.
 
-They are replaced wherever they stand, not only in the columns that they come from.
+All columns without a rule, of tables of the contract or not, are texts or documents. In strict files the names of
+kernels and markers say what analyses go by, and nothing else: a kernel keeps its category, and kernels of one function
+stay together; a marker keeps its numbers, and that of a step, whose words are few and known, stays. Kernels of
+collectives, whose names are those of public libraries, stay.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TypeAlias
 
+from rocpd.base.frozen import frozen
+from rocpd.facts.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.frozen import frozen
-from rocpd.read.documents import json_object
-from rocpd.redact.columns import MOMENTS_AND_ADDRESSES
-from rocpd.redact.names import kernel_names, marker_names
 from rocpd.redact.options import Clue
-from rocpd.redact.pseudonyms import Pseudonyms
-from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES
+from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES, Pseudonyms, Redactor
 from rocpd.schema.quote import quote_name
-from rocpd.trace.kernel_names import without_instrumentation
-from rocpd.trace.tables import MEASURED
+from rocpd.schema.rules.kernel_categories import is_communication, load
+from rocpd.schema.rules.kernel_names import without_instrumentation, without_kd
+from rocpd.schema.rules.steps import STEP_MARKER
+from rocpd.schema.rules.tables import MEASURED, PC_SAMPLES, POINTS, SPANS
+
+Rule: TypeAlias = Callable[[Redactor, str], str]
+
+
+def _named(kind: Clue, *, but: tuple[str, ...] = ("",)) -> Rule:
+    """Return the rule that a text as a whole is of a kind, unless it is one that says nothing."""
+    return lambda redactor, text: text if kind in redactor.keep or text in but else redactor.pseudonyms.of(kind, text)
+
+
+def plain(redactor: Redactor, text: str) -> str:
+    """Redact a text, or the strings of a JSON document."""
+    return redactor.document(text) if text[:1] in ("{", "[") else redactor.text(text)
+
+
+RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
+    {
+        ("rocpd_info_node", "hostname"): _named(Clue.HOST),
+        ("rocpd_info_node", "machine_id"): _named(Clue.MACHINE),
+        ("rocpd_info_node", "domain_name"): _named(Clue.HOST, but=("", "(none)")),
+        ("rocpd_info_process", "command"): Redactor.command,
+        ("rocpd_info_process", "environment"): Redactor.environment,
+        ("rocpd_memory_access", "code"): lambda _redactor, _text: "",
+    }
+)
+"""(table, column) -> how its texts are redacted."""
+
+NUMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("rocpd_info_node", "hash"): "{column} * 0", ("rocpd_info_agent", "uuid"): "{column} * 0"}
+)
+"""Numbers that identify a machine or a device, and that no analysis reads -> what stands there."""
+
+
+_ADDRESSES = {
+    "rocpd_memory_copy": ("dst_address", "src_address"),
+    "rocpd_memory_allocate": ("address",),
+    "rocpd_info_code_object": ("load_base", "load_delta"),
+    "rocpd_info_kernel_symbol": ("kernel_object",),
+    "rocpd_memory_page": ("start_address", "end_address"),
+}
+_TIMES = {
+    **dict.fromkeys(SPANS, ("start", "end")),
+    **dict.fromkeys((*POINTS, *PC_SAMPLES), ("timestamp",)),
+    "rocpd_info_process": ("start", "end", "init", "fini"),
+    "rocpd_info_thread": ("start", "end"),
+}
+MOMENTS_AND_ADDRESSES: Mapping[str, Mapping[str, bool]] = MappingProxyType(
+    {
+        base: dict.fromkeys(_TIMES.get(base, ()), True) | dict.fromkeys(_ADDRESSES.get(base, ()), False)
+        for base in {**_TIMES, **_ADDRESSES}
+    }
+)
+"""Table -> columns of times (True) and addresses (False), which strict files count from the least of the job."""
+
+
+def rule(base: str, column: str) -> Rule:
+    """Return how the texts of a column are redacted."""
+    return RULES.get((base, column), plain)
+
+
+_LETTERS = 3
+_DIGITS = re.compile(r"\d+")
+_STEP = re.compile(STEP_MARKER)
+_FUNCTION = re.compile(r"[^(<]*")
+
+
+def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
+    """Return name -> name in its place.
+
+    Args:
+        symbols: of all ranks: the names of one kernel, the one for people first and the linker's second.
+
+    >>> kernel_names([("void gemm<float>(float*)", "_Z4gemmIfE.kd"), ("void gemm<half>(half*)", "_Z4gemmIhE.kd")])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'void gemm<float>(float*)': 'GEMM_001<1>', '_Z4gemmIfE.kd': 'GEMM_001_1.kd', '_Z4gemmIfE': 'GEMM_001_1',
+     'void gemm<half>(half*)': 'GEMM_001<2>', '_Z4gemmIhE.kd': 'GEMM_001_2.kd', '_Z4gemmIhE': 'GEMM_001_2'}
+    """
+    categories = load(None)
+    functions: dict[str, str] = {}
+    variants: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    for display, mangled, *others in sorted(set(symbols)):
+        category = categories.of(display)
+        if is_communication(category):
+            continue
+        function = _function(display)
+        short = functions.setdefault(function, f"{category}_{len(functions) + 1:03}")
+        known = variants.setdefault(function, [])
+        if display not in known:
+            known.append(display)
+        number = known.index(display) + 1
+        names[display] = short if display == function else f"{short}<{number}>"
+        linked = f"{short}_{number}"
+        names.setdefault(mangled, linked + (".kd" if mangled.endswith(".kd") else ""))
+        names.setdefault(without_kd(mangled), linked)
+        for other in others:
+            names.setdefault(other, short if without_kd(other) == function else names[display])
+    return {name: new for name, new in names.items() if name}
+
+
+def _function(display: str) -> str:
+    """Return the bare name of a function.
+
+    >>> _function("void at::native::add<float>(int)"), _function("gemm")
+    ('at::native::add', 'gemm')
+    """
+    match = _FUNCTION.match(display)
+    return (match[0] if match else display).split(" ")[-1] or display
+
+
+def _letters(number: int) -> str:
+    """Return a number as letters, at least three: paths of markers fold digits, so different markers would be one.
+
+    >>> _letters(0), _letters(27), _letters(26**3)
+    ('aaa', 'abb', 'baaa')
+    """
+    letters = ""
+    while number or len(letters) < _LETTERS:
+        number, letter = divmod(number, 26)
+        letters = chr(ord("a") + letter) + letters
+    return letters
+
+
+def marker_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return text of a marker -> text in its place.
+
+    >>> marker_names(["step 1", "step 2", "load shard 7 of 9", "forward"])
+    {'forward': 'm_aaa', 'load shard 7 of 9': 'm_aab 7 9', 'step 1': 'step 1', 'step 2': 'step 2'}
+    """
+    forms: dict[str, str] = {}
+    names = {}
+    for text in sorted(set(texts)):
+        if _STEP.search(text):
+            names[text] = text
+            continue
+        form = forms.setdefault(_DIGITS.sub("#", text), f"m_{_letters(len(forms))}")
+        names[text] = " ".join([form, *_DIGITS.findall(text)])
+    return names
+
 
 _USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOST_VARIABLES = ("HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_NODELIST", "SLURM_SUBMIT_HOST")

@@ -1,27 +1,31 @@
-"""Owns making a report: sections are chosen, all ranks are read once, each section arranges what it needs."""
+"""Makes a report and writes it: sections are chosen, all ranks are read once, files are there when complete."""
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocpd import entries
-from rocpd.compare.metrics import DiffMetric
-from rocpd.compare.options import DiffOptions
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import options_of, typed
+from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
+from rocpd.base.types import Progress
+from rocpd.base.version import __version__
+from rocpd.chart.draw import draw
+from rocpd.chart.svg import svg
+from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
-from rocpd.errors import UsageError
+from rocpd.facts.options import Options
+from rocpd.facts.recorders import recorder_of
 from rocpd.federate.facts import importers_of
 from rocpd.federate.federation import Federation
-from rocpd.frozen import frozen
-from rocpd.option import options_of, typed
 from rocpd.report.contents import READ, Entry, chosen_sections
 from rocpd.report.material import Material, ReportBase, gather
 from rocpd.report.model import Report, Section, Text
-from rocpd.summary.options import Options
-from rocpd.trace.recorders import recorder_of
-from rocpd.types import Progress
-from rocpd.version import __version__
+from rocpd.report.writers import ReportFormat, format_of
 
 _FEW = 4  # files that are named one by one
 _COMPARED = """
@@ -152,3 +156,88 @@ def inputs_of(session: Federation) -> str:
 
 def _paths(session: Federation) -> list[Path]:
     return list(dict.fromkeys(rank.opening.path for rank in session.ranks))
+
+
+def write(
+    session: Federation,
+    path: Path,
+    options: ReportOptions | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Write the report of what a session selects; return it.
+
+    Args:
+        session: what to read.
+        path: the file; its ending says which format.
+        options: which sections, what is asked of analyses, and where charts go.
+        force: replace existing files.
+        progress: called with (ranks read, ranks in all).
+
+    Raises:
+        UsageError: an unknown ending or section, or a package that the format needs is not installed.
+        OutputError: the file exists (without `force`) or cannot be written.
+        InputError: an input is damaged.
+    """
+    options = options or ReportOptions()
+    form = ready(path, options.plots)
+    check_free(path, force)
+    if options.plots:
+        check_folder_free(options.plots, force)
+    report = build(session, options, progress)
+    with complete_or_nothing(path, force) as temporary:
+        entries.load(form.home, f"format {form.ending}")(report, temporary)
+    if options.plots:
+        write_plots(report, options.plots, force)
+    return report
+
+
+def ready(path: Path, plots: Path | None = None) -> ReportFormat:
+    """Return the format of a file, before anything is read.
+
+    Raises:
+        UsageError: an unknown ending, or what the format or pictures of charts need is not installed.
+    """
+    form = format_of(path.name)
+    for name, needs in ((path.name, form.needs), ("--plots", NEEDS if plots else ())):
+        missing = [package for package in needs if importlib.util.find_spec(package) is None]
+        if missing:
+            raise UsageError(f"{name} needs {', '.join(missing)}: not installed", "pip install 'rocpd[report]'")
+    return form
+
+
+NEEDS = ("resvg_py", "font_roboto")
+"""What PNG needs: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
+
+_ZOOM = 2.0  # pixels of a PNG by those of the chart
+
+
+def write_plots(report: Report, folder: Path, force: bool = False) -> int:
+    """Write all charts of a report to a folder; return how many.
+
+    Args:
+        report: the report.
+        folder: new, or written by an earlier run.
+        force: replace that.
+
+    Raises:
+        OutputError: the folder exists (without `force`), holds what we did not write, or cannot be written.
+    """
+    import font_roboto
+    import resvg_py
+
+    figures = list(report.figures())
+    with folder_complete_or_nothing(folder, force) as temporary:
+        for figure in figures:
+            text = svg(draw(figure.chart), figure.chart.title, figure.description)
+            (temporary / f"{figure.name}.svg").write_text(text, encoding="utf-8")
+            png = resvg_py.svg_to_bytes(
+                svg_string=text,
+                zoom=_ZOOM,
+                skip_system_fonts=True,
+                font_files=[font_roboto.Roboto],
+                font_family="Roboto",
+                sans_serif_family="Roboto",
+            )
+            (temporary / f"{figure.name}.png").write_bytes(bytes(png))
+    return len(figures)

@@ -1,17 +1,17 @@
-"""Owns which sections a report has, in order. `SECTIONS` is the table of contents; imports nothing heavy.
+"""Which sections a report has, in order. `SECTIONS` is the table of contents; imports nothing heavy.
 
-Adding a section touches its file, its row here and its test.
+Adding a section touches its function in `sections.py`, its row here and its test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocpd import entries
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.summary.options import By
-from rocpd.trace.recorders import Recordable
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.facts.options import By
+from rocpd.facts.recorders import Recordable
 
 ENTRY_POINTS = "rocpd.report_sections"
 """Entry point group; each one names an `Entry`, or a function that takes a `Material` and yields blocks."""
@@ -56,104 +56,43 @@ class Entry:
 COMPARED = Inquiry("diff")
 """Asks the comparison with a base, which is no analysis of one job."""
 
-_KERNELS = Inquiry("kernels")
 _RANKS = Inquiry("ranks")
-_BUDGET = Inquiry("budget")
-_IDLE = Inquiry("idle")
-_SITES = Inquiry("allocation-sites")
+_BUDGET = (Inquiry("budget"), Inquiry("budget", By.RANK))
+_COUNTERS = (Inquiry("counters"), Inquiry("roofline"))
+_INSIDE = (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks"))
 
-_TRACE = Inquiry("trace")
+
+def _ours(
+    name: str,
+    title: str,
+    *needs: Inquiry,
+    recordable: Recordable | None = None,
+    has_base: bool = False,
+    is_rare: bool = False,
+    concludes: bool = False,
+) -> Entry:
+    """Return the entry of a section of this package: a function of its name."""
+    return Entry(name, title, f"rocpd.report.sections:{name}", needs, recordable, has_base, is_rare, concludes)
+
 
 SECTIONS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry(
-            "verdict",
-            "Verdict",
-            "rocpd.report.sections.verdict:verdict",
-            concludes=True,
-        ),
-        Entry("job", "The job", "rocpd.report.sections.job:job", (_TRACE,)),
-        Entry(
-            "overview",
-            "Ranks over time",
-            "rocpd.report.sections.overview:overview",
-            (_RANKS,),
-            Recordable.KERNELS,
-        ),
-        Entry(
-            "budget",
-            "Where the time goes",
-            "rocpd.report.sections.budget:budget",
-            (_BUDGET, Inquiry("budget", By.RANK)),
-            Recordable.KERNELS,
-        ),
-        Entry(
-            "steps",
-            "Steps",
-            "rocpd.report.sections.steps:steps",
-            (_RANKS,),
-            Recordable.STEPS,
-        ),
-        Entry("kernels", "Kernels", "rocpd.report.sections.kernels:kernels", (_KERNELS,), Recordable.KERNELS),
-        Entry(
-            "collectives",
-            "Collectives, and who waits for whom",
-            "rocpd.report.sections.collectives:collectives",
-            (_RANKS,),
-            Recordable.COLLECTIVES,
-        ),
-        Entry(
-            "idle",
-            "Why GPUs are idle",
-            "rocpd.report.sections.idle:idle",
-            (_IDLE,),
-            Recordable.CALLS,
-        ),
-        Entry(
-            "launch",
-            "Launches and queues",
-            "rocpd.report.sections.launch:launch",
-            (Inquiry("launch"),),
-            Recordable.CALLS,
-        ),
-        Entry(
-            "copies",
-            "Copies",
-            "rocpd.report.sections.copies:copies",
-            (Inquiry("copies"), Inquiry("copy-sizes")),
-            Recordable.COPIES,
-        ),
-        Entry(
-            "memory",
-            "Memory",
-            "rocpd.report.sections.memory:memory",
-            (Inquiry("memory"), _SITES),
-            Recordable.ALLOCATIONS,
-        ),
-        Entry(
-            "counters",
-            "Hardware counters",
-            "rocpd.report.sections.counters:counters",
-            (Inquiry("counters"), Inquiry("roofline")),
-            Recordable.COUNTERS,
-        ),
-        Entry(
-            "inside",
-            "Inside of kernels",
-            "rocpd.report.sections.inside:inside",
-            (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks")),
-            Recordable.PC_SAMPLES,
-            is_rare=True,
-        ),
-        Entry(
-            "comparison",
-            "Compared with the base",
-            "rocpd.report.sections.comparison:comparison",
-            (COMPARED,),
-            has_base=True,
-        ),
-        Entry("appendix", "How to make each table again", "rocpd.report.sections.appendix:appendix"),
+        _ours("verdict", "Verdict", concludes=True),
+        _ours("job", "The job", Inquiry("trace")),
+        _ours("overview", "Ranks over time", _RANKS, recordable=Recordable.KERNELS),
+        _ours("budget", "Where the time goes", *_BUDGET, recordable=Recordable.KERNELS),
+        _ours("steps", "Steps", _RANKS, recordable=Recordable.STEPS),
+        _ours("kernels", "Kernels", Inquiry("kernels"), recordable=Recordable.KERNELS),
+        _ours("collectives", "Collectives, and who waits for whom", _RANKS, recordable=Recordable.COLLECTIVES),
+        _ours("idle", "Why GPUs are idle", Inquiry("idle"), recordable=Recordable.CALLS),
+        _ours("launch", "Launches and queues", Inquiry("launch"), recordable=Recordable.CALLS),
+        _ours("copies", "Copies", Inquiry("copies"), Inquiry("copy-sizes"), recordable=Recordable.COPIES),
+        _ours("memory", "Memory", Inquiry("memory"), Inquiry("allocation-sites"), recordable=Recordable.ALLOCATIONS),
+        _ours("counters", "Hardware counters", *_COUNTERS, recordable=Recordable.COUNTERS),
+        _ours("inside", "Inside of kernels", *_INSIDE, recordable=Recordable.PC_SAMPLES, is_rare=True),
+        _ours("comparison", "Compared with the base", COMPARED, has_base=True),
+        _ours("appendix", "How to make each table again"),
     )
 }
 """The sections of this package, in order; those of others come before the appendix."""

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from rocpd import entries
+from rocpd.advice.judge import analysis_function, questions, tables_of_rules, tables_or_reason
 from rocpd.advice.registry import known_rules
-from rocpd.advice.run import questions, tables_of_rules
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option, spelt
+from rocpd.base.types import Progress, Row
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
-from rocpd.errors import RocpdError, UsageError
+from rocpd.facts.options import By, Options
 from rocpd.federate.federation import Federation, Notes
-from rocpd.frozen import frozen
-from rocpd.option import Option, spelt
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
-from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import OF_ONE_JOB, TABLES, joined_analyses, known_analyses, tables_of
+from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary
-from rocpd.summary.together import Analysis, together
+from rocpd.summary.run import Function, together
 from rocpd.table.human import Head, heading
-from rocpd.types import Progress, Row
 
 HELD_ROWS = 2000
 """Rows of a table that a report holds; files for programs have all."""
@@ -183,12 +180,11 @@ def gather(
     answers: dict[Inquiry, dict[str, Summary]] = {}
     missing: dict[Inquiry, str] = {}
     for question, (_, tables) in zip(asked, together(reading, analyses, options_of), strict=True):
-        try:
-            answers[question] = {table.name: table for table in tables if session.runs == 1 or _is_of_any(table)}
-        except UsageError:
-            raise
-        except RocpdError as error:  # it lacks the data that it needs
-            missing[question] = error.message
+        answer = tables_or_reason(tables, session.runs)
+        if isinstance(answer, str):
+            missing[question] = answer
+        else:
+            answers[question] = answer
     return Material(reading, answers, missing, inputs, base)
 
 
@@ -213,19 +209,14 @@ def _wanted() -> frozenset[str]:
     return frozenset(tables_of(analyses)) - (costly - tables_of_rules(known_rules()))
 
 
-def _is_of_any(table: Summary) -> bool:
-    return table.name not in OF_ONE_JOB
-
-
 def _key(question: Inquiry) -> str:
     return f"{question.analysis} by {question.by}" if question.by else question.analysis
 
 
-def _function(question: Inquiry, base: ReportBase | None) -> Analysis:
+def _function(question: Inquiry, base: ReportBase | None) -> Function:
     if base and question == COMPARED:
         return compared_with(base.runs, base.options, base.selection)
-    home = known_analyses()[question.analysis].home
-    return cast("Callable[[Reading], Iterable[Summary]]", entries.load(home, question.analysis))
+    return analysis_function(question.analysis)
 
 
 def _options(session: Federation, options: Options, question: Inquiry) -> Options:

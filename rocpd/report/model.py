@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
 from rocpd.chart.model import Chart
-from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding
-from rocpd.types import Row
 
 
 @frozen
@@ -133,6 +133,14 @@ class Section:
     blocks: tuple[Block, ...]
 
 
+def tables_in(sections: Iterable[Section]) -> Iterator[Table]:
+    """Yield the tables of sections, those behind charts too."""
+    for section in sections:
+        for block in section.blocks:
+            if isinstance(block, Table | Figure):
+                yield block.table if isinstance(block, Figure) else block
+
+
 @frozen
 class Report:
     """All that is written.
@@ -152,13 +160,8 @@ class Report:
     connect: str = ""
 
     def tables(self) -> Iterator[Table]:
-        """Yield all tables, those behind charts too."""
-        for section in self.sections:
-            for block in section.blocks:
-                if isinstance(block, Table):
-                    yield block
-                elif isinstance(block, Figure):
-                    yield block.table
+        """Return all tables, those behind charts too."""
+        return tables_in(self.sections)
 
     def figures(self) -> Iterator[Figure]:
         """Yield all charts."""

@@ -90,7 +90,7 @@ class RaptorParser:
 
     def print_op_trace(self, outfile: TextIO | None = None) -> None:
         """Write each operation as a line, to stdout unless a file is given."""
-        from rocpd.summary.trace_text import raptor
+        from rocpd.summary.kernels.op_trace import raptor
 
         (outfile or sys.stdout).writelines(raptor(self._reading()))
 
@@ -111,13 +111,13 @@ class RaptorParser:
         self._session = self._whole.within(window) if window else self._whole
 
     def _reading(self) -> Reading:
-        from rocpd.summary.options import Options
+        from rocpd.facts.options import Options
         from rocpd.summary.reading import Reading
 
         categories = None if self.category_json is None else Path(self.category_json)
         return Reading(self._session, Options(categories=categories, sequence=self.prekernel_seq))
 
     def _table(self, name: str) -> pd.DataFrame:
-        from rocpd.summary.raptor import raptor
+        from rocpd.summary.kernels.raptor import raptor
 
         return next(table for table in raptor(self._reading()) if table.name == name).df()

@@ -12,7 +12,7 @@ def main() -> None:
     import sys
     import uuid
 
-    from rocpd.errors import RocpdError
+    from rocpd.base.errors import RocpdError
     from rocpd.schema.write import create
 
     parser = argparse.ArgumentParser("python -m rocpd.schema", description="Make a database without events.")

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rocpd.errors import ViewTextError
-from rocpd.frozen import frozen
+from rocpd.base.errors import ViewTextError
+from rocpd.base.frozen import frozen
 from rocpd.schema.text import (
     bare_column,
     clauses,

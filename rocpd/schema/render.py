@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 from rocpd.schema.load import OPTIONAL_TABLES, RANK_HOST_OF_V, RPDS, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.text import replace_relations

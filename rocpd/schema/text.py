@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")

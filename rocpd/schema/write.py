@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.errors import OutputError, UsageError, ViewTextError
-from rocpd.output import complete_or_nothing
+from rocpd.base.errors import OutputError, UsageError, ViewTextError
+from rocpd.base.output import complete_or_nothing
+from rocpd.base.sqlite import apsw
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
-from rocpd.sqlite import apsw
 
 _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 

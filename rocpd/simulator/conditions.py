@@ -1,19 +1,106 @@
-"""Owns how fast everything is, round by round: GPUs, hosts, transfers. By chance and by what is planted.
+"""Whom planted facts strike, which rank, node and steps; how fast everything is; and what clocks show of it.
 
-A round is the setup, one step, or the teardown: round 0, 1 …, and the last.
+A round is the setup, one step, or the teardown: round 0, 1 …, and the last. GPUs, hosts and transfers are faster or
+slower in each, by chance and by what is planted. The clocks of machines lie apart, drift, and one may step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rocpd.frozen import frozen
-from rocpd.simulator.facts import PlantedFact
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Floats, Ints
 from rocpd.simulator.options import MOST_NOISE
-from rocpd.simulator.plants import Plant
-from rocpd.types import Flags, Floats, Ints
+from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
+
+_STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or a clock steps
+
+_OF_ONE_RANK = (
+    Plant.STRAGGLER,
+    Plant.INTERMITTENT,
+    Plant.IMBALANCE,
+    Plant.LATE_LAUNCH,
+    Plant.THROTTLED,
+    Plant.LOST_RANK,
+)
+_OF_ONE_NODE = (Plant.SLOW_NODE, Plant.CLOCK_STEP)
+
+
+@frozen
+class PlantedFact:
+    """One planted fact, as it came out.
+
+    Args:
+        size: in the unit that its meaning has; 0 where it has no size.
+        rank: the rank that it strikes; None: all.
+        node: the node that it strikes, all of its ranks or its clock; None: none in particular.
+        steps: in which steps; none: in all, or not in steps.
+    """
+
+    plant: Plant
+    size: float
+    rank: int | None = None
+    node: int | None = None
+    steps: tuple[int, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What it does, in words."""
+        return self.plant.meaning.format(f"{self.size:g}")
+
+
+@frozen
+class Setting:
+    """The job that facts are planted in: how many ranks compute, nodes and steps it has, and two first choices."""
+
+    ranks: int
+    nodes: int
+    steps: int
+    straggler: int
+    slow_step: int
+
+
+def planted(planting: Planting, setting: Setting, seed: int) -> tuple[PlantedFact, ...]:
+    """Choose whom the facts strike; what is chosen for one does not depend on which others are planted.
+
+    Facts about one of several ranks or steps are left out where there is only one.
+    """
+    others = [rank for rank in range(setting.ranks) if rank != setting.straggler]
+    random = np.random.default_rng([seed, 5])
+    order = random.permutation(len(others)).tolist() or [0]
+    chance = random.random()
+    facts = []
+    for plant, size in planting.sizes:
+        rank = None
+        if plant in _OF_ONE_RANK:
+            if setting.ranks == 1:
+                continue
+            turn = _OF_ONE_RANK.index(plant)
+            rank = setting.straggler if turn == 0 else others[order[(turn - 1) % len(order)]]
+        steps = _steps(plant, setting)
+        if (plant is Plant.SLOW_STEP and not steps) or (plant is Plant.SLOW_NODE and setting.nodes == 1):
+            continue
+        node = int(chance * setting.nodes) if plant in _OF_ONE_NODE else None
+        facts.append(PlantedFact(plant, size, rank, node, steps))
+    return tuple(facts)
+
+
+def _steps(plant: Plant, setting: Setting) -> tuple[int, ...]:
+    if plant is Plant.SLOW_STEP:
+        return (setting.slow_step,) if setting.steps > 1 else ()
+    if plant is Plant.INTERMITTENT:
+        return tuple(range(1, setting.steps, INTERMITTENT_EVERY))
+    if plant is Plant.SLOW_COLLECTIVES:
+        return tuple(range(1, setting.steps, SLOW_COLLECTIVES_EVERY))
+    if plant is Plant.THROTTLED:
+        return tuple(range(setting.steps // _STRUCK_SHARE, setting.steps))
+    if plant is Plant.CLOCK_STEP:
+        return (setting.steps // _STRUCK_SHARE,)
+    return ()
+
 
 _SIGMAS = 3.0  # chance goes no further, so that no rank computes in no time
 
@@ -86,3 +173,48 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
         made.clock[rounds, fact.rank] = 1.0 - fact.size / 100 * share
     elif fact.plant is Plant.SLOW_COLLECTIVES:
         made.transfer[rounds] = fact.size
+
+
+_LEAST_DRIFT = 1.0  # of a quartz that nobody disciplines [parts per million]
+_LONGEST_UPTIME = 2.6e14  # three days [ns]: how far unrelated clocks are apart at most
+
+
+@frozen
+class NodeClock:
+    """One machine and its clock.
+
+    Args:
+        offset_ns: what the clock shows at true time 0 [ns].
+        drift_ppm: how much too fast it runs [parts per million].
+        step_ns: by how much it jumps ahead, 0: never.
+        step_at: true time of the jump [ns].
+    """
+
+    hostname: str
+    machine_id: str
+    hash: int
+    offset_ns: int
+    drift_ppm: float
+    step_ns: int = 0
+    step_at: int = 0
+
+    def local(self, true: Ints) -> Ints:
+        """Return what this node's clock shows at true times [ns]."""
+        drifted: Ints = np.floor(true * (self.drift_ppm * 1e-6)).astype(np.int64)
+        shown: Ints = true + drifted + self.offset_ns
+        return shown + self.step_ns * (true >= self.step_at) if self.step_ns else shown
+
+    def stepping(self, step_ns: int, step_at: int) -> NodeClock:
+        """Return this clock with a jump."""
+        return replace(self, step_ns=step_ns, step_at=step_at)
+
+
+def make_clock(random: np.random.Generator, node: int, most_ppm: float) -> NodeClock:
+    """Return a clock that has nothing to do with others: hours apart, and 1 to `most_ppm` too fast or too slow."""
+    words = [int(w * 2**32) for w in random.random(4)]
+    offset = 1_000_000_000_000_000 + int(random.random() * _LONGEST_UPTIME)
+    share = 2.0 * random.random() - 1.0
+    least = min(_LEAST_DRIFT, most_ppm)
+    drift = round(float(np.copysign(least + (most_ppm - least) * abs(share), share)), 3)
+    machine = "".join(f"{w:08x}" for w in words)
+    return NodeClock(f"gpu-node-{node:02d}", machine, words[0] << 31 ^ words[1], offset, drift)

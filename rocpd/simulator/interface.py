@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rocpd.base.types import Progress
 from rocpd.schema.versions import LATEST
 from rocpd.simulator.job import simulate as write_job
 from rocpd.simulator.options import DEFAULT_PLANT, DEFAULT_STEPS, JobOptions
-from rocpd.types import Progress
 
 
 def simulate(  # noqa: PLR0913 (keywords, each an everyday choice)

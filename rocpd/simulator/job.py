@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from rocpd.errors import OutputError
-from rocpd.evidence import JOURNALS
-from rocpd.output import as_output_error, check_free
-from rocpd.simulator import disk
+from rocpd.base.errors import OutputError
+from rocpd.base.evidence import JOURNALS
+from rocpd.base.output import as_output_error, check_free
+from rocpd.simulator import faults
 from rocpd.simulator.job_plan import plan
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.rank import write_rank
@@ -38,9 +38,9 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
     _check_folder(options, paths)
     for done, (path, rank) in enumerate(files.items(), 1):
         with as_output_error(path):
-            disk.clear_beside(path)
+            faults.clear_beside(path)
             write_rank(path, job, rank)
-            disk.leave_as(path, rank)
+            faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))
     return paths

@@ -1,31 +1,102 @@
-"""Owns everything about a job that is decided before a row is written: who runs where, whose clock says what, what is
-planted, and when each rank does everything in true time.
+"""Decides everything about a job before a row is written: who runs where, whose clock says what, what is planted, and
+when each rank does everything in true time.
 
-This is the answer key: alignment and straggler analyses are judged against it. Never touches the disk.
+This is the answer key, with which ranks met when and who came last: analyses are judged against it. Never touches the
+disk.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 import numpy as np
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints
 from rocpd.schema.versions import VERSIONS
-from rocpd.simulator import timing, truth, workload
-from rocpd.simulator.clocks import NodeClock, make_clock
-from rocpd.simulator.conditions import Conditions, conditions
-from rocpd.simulator.facts import PlantedFact, Setting, planted
-from rocpd.simulator.layout import Layout, RankGroup
+from rocpd.simulator import timing, workload
+from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, Setting, conditions, make_clock, planted
+from rocpd.simulator.layout import GroupKind, Layout, RankGroup
 from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
-from rocpd.simulator.program import RoundProgram
-from rocpd.simulator.recording import Recording
-from rocpd.simulator.timing import Timing
-from rocpd.simulator.truth import TrueCollective, TrueTransfer
-from rocpd.simulator.workload import SPECIAL_EVERY, Role
-from rocpd.types import Ints
+from rocpd.simulator.template import ExchangeKind
+from rocpd.simulator.timing import Meeting, RoundProgram, Timing
+from rocpd.simulator.workload import SPECIAL_EVERY, Recording, Role
+
+
+@frozen
+class TrueCollective:
+    """A collective of a group of two ranks or more.
+
+    Args:
+        kind: what was done.
+        group: who took part.
+        size: bytes.
+        step: in which step; None: before the first or after the last.
+        starts: true time at which the kernel of each member starts [ns].
+        ends: true time at which it ends [ns].
+        last: members that came last: several when they came within the jitter of each other.
+    """
+
+    kind: ExchangeKind
+    group: RankGroup
+    size: int
+    step: int | None
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    last: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """True time at which the last member ends [ns]."""
+        return max(self.ends)
+
+
+@frozen
+class TrueTransfer:
+    """What one stage of a pipeline sent to another; starts and ends are true times of the two kernels [ns]."""
+
+    sender: int
+    receiver: int
+    size: int
+    step: int
+    sent: tuple[int, int]
+    received: tuple[int, int]
+
+
+def collectives(programs: Sequence[RoundProgram], anchors: Ints, jitter_ns: float) -> Iterator[TrueCollective]:
+    """Yield the collectives round by round, in the order in which they are made."""
+    for step, meeting, members, starts, ends in _rows(programs, anchors):
+        if meeting.exchange.peer or len(members) < 2:
+            continue
+        # Two may end that far apart and go on at once: who is within it of the last came as late.
+        is_last = starts >= starts.max() - jitter_ns
+        group = RankGroup(GroupKind(meeting.exchange.group), tuple(members.tolist()))
+        last = tuple(members[is_last].tolist())
+        times = tuple(starts.tolist()), tuple(ends.tolist())
+        yield TrueCollective(meeting.exchange.kind, group, meeting.exchange.size, step, *times, last)
+
+
+def transfers(programs: Sequence[RoundProgram], anchors: Ints) -> Iterator[TrueTransfer]:
+    """Yield what the stages sent to each other, step by step."""
+    for step, meeting, members, starts, ends in _rows(programs, anchors):
+        if meeting.exchange.peer and step is not None:
+            sent, received = zip(starts.tolist(), ends.tolist(), strict=True)
+            sender, receiver = members.tolist()
+            yield TrueTransfer(sender, receiver, meeting.exchange.size, step, sent, received)
+
+
+def _rows(programs: Sequence[RoundProgram], anchors: Ints) -> Iterator[tuple[int | None, Meeting, Ints, Ints, Ints]]:
+    """Yield step, meeting, members, starts and ends of every exchange of every group."""
+    for n, program in enumerate(programs):
+        step = n - 1 if 0 < n < len(programs) - 1 else None
+        for meeting in program.meetings:
+            starts, ends = (anchors[n][meeting.members, column] for column in (meeting.start, meeting.end))
+            for row in zip(meeting.members, starts, ends, strict=True):
+                yield step, meeting, *row
+
 
 DISK_STATES: tuple[str, ...] = ("plain", "wal_header", "leftover_wal", "hot_journal")
 """How a file lies on disk; all but `plain` occur only with faults.
@@ -124,15 +195,15 @@ class JobPlan:
 
     def collectives(self) -> tuple[TrueCollective, ...]:
         """Return all collectives of two ranks or more, in the order in which they are made."""
-        return tuple(truth.collectives(self._programs(), self.timing.anchors, self.options.jitter * 1000))
+        return tuple(collectives(self._programs(), self.timing.anchors, self.options.jitter * 1000))
 
     def collective_ends(self) -> Ints:
         """Return the latest end of each collective in true time [ns]."""
-        return truth.ends_of(self.collectives())
+        return np.array([collective.end for collective in self.collectives()], dtype=np.int64)
 
     def transfers(self) -> tuple[TrueTransfer, ...]:
         """Return what the stages of a pipeline sent to each other."""
-        return tuple(truth.transfers(self._programs(), self.timing.anchors))
+        return tuple(transfers(self._programs(), self.timing.anchors))
 
     def role(self, rank: int) -> Role:
         """Return what the calls of a rank that computes depend on."""

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from rocpd.frozen import frozen
-from rocpd.types import Ints
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints
 
 
 class GroupKind(StrEnum):

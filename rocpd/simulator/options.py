@@ -9,9 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.option import Heading, Option, options_of
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option, options_of
 from rocpd.schema.versions import LATEST, VERSIONS
 
 

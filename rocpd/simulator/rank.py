@@ -8,16 +8,14 @@ import numpy as np
 
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
-from rocpd.simulator import faults, rccl, workload
-from rocpd.simulator.columns import TemplateColumns
-from rocpd.simulator.identity import end_of, identity_of, open_trace
+from rocpd.simulator import faults, profiles, workload
+from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan
 from rocpd.simulator.kernels import kernels_of
 from rocpd.simulator.plants import Plant
-from rocpd.simulator.recording import Recording
-from rocpd.simulator.stamp import Stamp, StepBatch
-from rocpd.simulator.symbols import write_symbols
+from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns
 from rocpd.simulator.template import Template
+from rocpd.simulator.workload import Recording
 
 LOST_EVENTS_TAG = "recorder_lost_events"
 """Tag of the metadata by which `rocpd record` says how many events found no room."""
@@ -91,7 +89,7 @@ def _words(job: JobPlan, rank: RankPlan) -> dict[str, str]:
     for n, kind in enumerate(job.layout.communicators()):
         members = job.layout.group_of(rank.number, kind).members
         place = members.index(rank.number)
-        words[rccl.word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
+        words[profiles.word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
         facts = {"size": len(members), "rank": place, "-1": place - 1, "1": place + 1}
-        words |= {rccl.word(kind, fact): str(value) for fact, value in facts.items()}
+        words |= {profiles.word(kind, fact): str(value) for fact, value in facts.items()}
     return words

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import JITTER, Kernel
 from rocpd.simulator.layout import GroupKind
-from rocpd.simulator.rccl import ExchangeRequest, calls_of
+from rocpd.simulator.profiles import ExchangeRequest, calls_of
 from rocpd.simulator.template import (
     After,
     Allocation,

@@ -1,5 +1,7 @@
-"""Owns turning a template's columns into rows for a batch of steps: times, links, values. Decides nothing of the job.
+"""Turns a template into the rows of one rank's file: columns that are the same in every step, and what steps add to
+them, times, links and values. Decides nothing of the job.
 
+Row order within a step: regions, dispatches, copies, allocations, graph launches, samples; each row has one event.
 Works on whole columns: made one by one in Python, rows would take several times as long as SQLite takes to store them.
 """
 
@@ -11,12 +13,224 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.frozen import frozen
-from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, MemoryAllocations, Samples
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
+from rocpd.schema.trace.columns import plain, values_of
+from rocpd.schema.trace.events import (
+    MARK,
+    Arguments,
+    Batch,
+    CounterValues,
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+    Samples,
+)
 from rocpd.schema.trace.writer import TraceWriter
-from rocpd.simulator.clocks import NodeClock
-from rocpd.simulator.columns import TemplateColumns
-from rocpd.types import Floats, Ints
+from rocpd.simulator import samples
+from rocpd.simulator.conditions import NodeClock
+from rocpd.simulator.identity import Identity, queue_of
+from rocpd.simulator.kernels import KERNEL_IDS
+from rocpd.simulator.script import COPY, address
+from rocpd.simulator.template import Allocation, Copy, Dispatch, LaneRun, Moment, Sample, Template, Time
+from rocpd.simulator.timing import LaneTimes, time_columns
+
+_COPY_NAMES = {
+    "HD": "MEMORY_COPY_HOST_TO_DEVICE",
+    "DH": "MEMORY_COPY_DEVICE_TO_HOST",
+    "DD": "MEMORY_COPY_DEVICE_TO_DEVICE",
+}
+_HOST_ADDRESS, _DEVICE_ADDRESS = 0x7F2B80000000, 0x7F2A40000000
+_NO_CALL = -1  # index of the launching or enclosing region where there is none
+
+
+class Points:
+    """Starts or ends of rows: those of calls follow anchors, those of device work are those of a piece of a lane."""
+
+    def __init__(self, moments: Sequence[Moment], first: Sequence[int]) -> None:
+        """Take the moments of all rows; `first` is the number of the first piece of each lane among all."""
+        self._anchor, self._fixed = time_columns([m if isinstance(m, Time) else Time(0) for m in moments])
+        runs = [(row, first[m.lane] + m.position) for row, m in enumerate(moments) if isinstance(m, LaneRun)]
+        self._rows, self._pieces = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+
+    def resolve(self, anchors: Ints, pieces: Ints) -> Ints:
+        """Return true times [ns]: a row for each row of `anchors` and of `pieces`, which has those of all lanes."""
+        times: Ints = anchors[:, self._anchor] + self._fixed
+        times[:, self._rows] = pieces[:, self._pieces]
+        return times
+
+
+class TemplateColumns:
+    """The columns of one template for one rank's file.
+
+    `words` are what stands for braces in arguments, `work` is how much more the rank has to do than others.
+
+    `kinds` holds the rows of each table without times; `events` their events, in row order, with the indices of
+    regions in place of stack ids; `parts` the rows of each kind among all.
+    """
+
+    def __init__(
+        self, template: Template, trace: TraceWriter, ids: Identity, words: dict[str, str], work: float = 1.0
+    ) -> None:
+        template = _with_work(template, work)
+        kinds = _kinds(template, ids)
+        counts = [len(rows) for rows in template.kinds]
+        ends = np.cumsum(counts).tolist()
+        self.rows = ends[-1]
+        self.regions = len(template.regions)
+        self.parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+        # Texts are numbered once, here, rather than looked up for every row.
+        self.events = _numbered(_joined(kinds, counts), trace)
+        self.kinds = [_numbered(kind, trace) for kind in kinds]
+        self.changing = [i for i, text in enumerate(values_of(self.events.message, 0)) if text and "{step}" in text]
+        rows = [row for kind in template.kinds for row in kind]
+        self.lanes = [LaneTimes(lane) for lane in template.lanes]
+        first = np.cumsum([0, *(len(lane.lengths) for lane in template.lanes)]).tolist()
+        self.start, self.end = (Points([getattr(row, side) for row in rows], first) for side in ("start", "end"))
+        self.leaks = [(n, row.size) for n, row in enumerate(template.allocations) if row.leaks]
+        self.jitter = np.array([row.jitter for row in rows])
+        self._set_values(rows)
+        self._set_arguments(template, words)
+
+    def _set_values(self, rows: Sequence[Any]) -> None:
+        cells = [(i, n) for i, row in enumerate(rows) for n in _counters_of(row)]
+        counters = [samples.COUNTERS[n] for _, n in cells]
+        self.value_rows = np.array([row for row, _ in cells], dtype=np.int64)
+        self.value_pmc = [n + 1 for _, n in cells]
+        self.value_typical = np.array([_typical(rows[i], c) for (i, _), c in zip(cells, counters, strict=True)])
+        self.value_per_ns = np.array([c.per_ns for c in counters])
+        self.value_follows = np.array([c.follows_clock for c in counters], dtype=bool)
+        self.value_spread = np.array([c.spread for c in counters])
+        self.value_whole = np.array([c.whole for c in counters], dtype=bool)
+
+    def _set_arguments(self, t: Template, words: dict[str, str]) -> None:
+        cells = [(i, n, arg) for i, region in enumerate(t.regions) for n, arg in enumerate(region.args)]
+        self.arg_rows = np.array([row for row, _, _ in cells], dtype=np.int64)
+        rows = [{"position": n, **arg._asdict(), "value": words.get(arg.value, arg.value)} for _, n, arg in cells]
+        self.args = _columns(rows)
+
+
+def _with_work(template: Template, work: float) -> Template:
+    """Return the template with larger kernels, but for communication."""
+    if work == 1.0:
+        return template
+    dispatches = [
+        d if d.kernel.key == "nccl" else replace(d, kernel=d.kernel.larger(work)) for d in template.dispatches
+    ]
+    return replace(template, dispatches=dispatches)
+
+
+def _typical(row: object, counter: samples.Counter) -> float:
+    if counter.of_kernel is not None and isinstance(row, Dispatch):
+        return counter.of_kernel(row.kernel)
+    return counter.typical
+
+
+def _counters_of(row: object) -> Sequence[int]:
+    """Return the numbers of the counters that have a value in a row."""
+    if isinstance(row, Dispatch):
+        return row.counters
+    if isinstance(row, Sample) and row.track != samples.MARK:
+        return (len(samples.HARDWARE) + row.track,)
+    return ()
+
+
+def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
+    """Return the rows of one step, kind by kind; times come with the steps."""
+
+    def common(rows: Sequence[Any]) -> dict[str, Any]:
+        return {"start": 0, "end": 0, "tid": [ids.tids[row.thread] for row in rows]}
+
+    def launched(rows: Sequence[Any]) -> dict[str, Any]:
+        return common(rows) | {"event": Events(stack_id=[row.launcher for row in rows])}
+
+    callers = [a.launcher for a in t.allocations]
+    return (
+        Regions(
+            **common(t.regions),
+            name=[r.name for r in t.regions],
+            event=Events(
+                category=[r.category for r in t.regions],
+                stack_id=range(len(t.regions)),
+                parent_stack_id=[r.parent for r in t.regions],
+                message=[r.text for r in t.regions],
+            ),
+        ),
+        KernelDispatches(**launched(t.dispatches), **_columns([_dispatch(d, ids) for d in t.dispatches])),
+        MemoryCopies(**launched(t.copies), **_columns([_copy(c, ids) for c in t.copies])),
+        MemoryAllocations(
+            **common(t.allocations),
+            event=Events(stack_id=callers, parent_stack_id=callers),
+            **_columns([_allocation(a, ids) for a in t.allocations]),
+        ),
+        GraphLaunches(
+            **launched(t.graphs),
+            agent_id=ids.gpu,
+            queue_id=queue_of(1),
+            graph_exec_id=[g.exec_id for g in t.graphs],
+            kernel_dispatch_count=[g.count for g in t.graphs],
+        ),
+        Samples(track_id=[s.track + 1 for s in t.samples], event=_of_samples(t)),
+    )
+
+
+def _of_samples(t: Template) -> Events:
+    categories = [MARK if s.text else samples.SMI_CATEGORY for s in t.samples]
+    return Events(categories, stack_id=_NO_CALL, parent_stack_id=_NO_CALL, message=[s.text for s in t.samples])
+
+
+def _joined(kinds: Sequence[Batch], counts: Sequence[int]) -> Events:
+    """Return the events of all kinds, one after the other."""
+    filled = [(kind.events() or Events(), count) for kind, count in zip(kinds, counts, strict=True)]
+
+    def column(name: str) -> list[Any]:
+        return [value for events, count in filled for value in values_of(plain(getattr(events, name)), count)]
+
+    stack, parent = (np.array(column(name), dtype=np.int64) for name in ("stack_id", "parent_stack_id"))
+    return Events(column("category"), stack, parent, message=column("message"))
+
+
+def _numbered(rows: Any, trace: TraceWriter) -> Any:
+    """Return the rows with the ids of their texts, numbered row by row."""
+    named = {name: getattr(rows, name, None) for name in ("category", "name", "region_name")}
+    texts = {name: column for name, column in named.items() if isinstance(column, list)}
+    ids = [[trace.string(text) for text in row] for row in zip(*texts.values(), strict=True)]
+    return replace(rows, **{name: [row[i] for row in ids] for i, name in enumerate(texts)})
+
+
+def _dispatch(d: Dispatch, ids: Identity) -> dict[str, Any]:
+    kernel = d.kernel
+    row: dict[str, Any] = {"agent_id": ids.gpu, "kernel_id": KERNEL_IDS[kernel.key]}
+    row |= {"queue_id": queue_of(d.stream), "stream_id": d.stream, "region_name": d.marker}
+    row |= {"private_segment_size": kernel.scratch, "group_segment_size": kernel.lds}
+    row |= {f"workgroup_size_{axis}": size for axis, size in zip("xyz", kernel.block, strict=True)}
+    row |= {f"grid_size_{axis}": size for axis, size in zip("xyz", kernel.grid, strict=True)}
+    exec_id, node_id = d.graph or (None, None)
+    return row | {"graph_exec_id": exec_id, "graph_node_id": node_id}
+
+
+def _copy(c: Copy, ids: Identity) -> dict[str, Any]:
+    agent = {"H": 0, "D": ids.gpu}
+    memory = {"H": _HOST_ADDRESS, "D": _DEVICE_ADDRESS}
+    source, target = c.route[0], c.route[1]
+    row: dict[str, Any] = {"name": _COPY_NAMES[c.route], "size": c.size}
+    row |= {"src_agent_id": agent[source], "src_address": memory[source]}
+    row |= {"dst_agent_id": agent[target], "dst_address": memory[target]}
+    return row | {"queue_id": queue_of(COPY), "stream_id": COPY, "region_name": c.marker}
+
+
+def _allocation(a: Allocation, ids: Identity) -> dict[str, Any]:
+    scratch = a.level == "SCRATCH"
+    row: dict[str, Any] = {"agent_id": ids.gpu, "type": a.type, "level": a.level, "size": a.size}
+    row |= {"address": None if scratch else address(a.slot), "queue_id": queue_of(1) if scratch else 0, "stream_id": 0}
+    return row | {"extdata": '{"flags": 1}' if scratch else '{"flags": 0}'}
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 @frozen

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 from rocpd.simulator.kernels import Kernel
 from rocpd.simulator.layout import GroupKind
 

@@ -1,19 +1,243 @@
-"""Owns when everything happens in true time: round after round, and how long exchanges between ranks take.
+"""When everything happens in true time. Knows no clocks and writes no rows.
 
-A round is the setup, one step, or the teardown. Knows no clocks and writes no rows.
+A round is the setup, one step, or the teardown. Each op of its template gives an anchor. Ranks of one group meet in
+exchanges, and a stage of a pipeline meets its neighbours; between these, each stage goes on alone, and the work of a
+lane starts when it has been launched and the work before it is done.
+
+Lanes work on all steps, or on all ranks, at a time: a row of `anchors` and an element of `stretch` for each. `before`
+is how long the work before a piece takes; a piece that the GPU never had to wait for starts so long after the first.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.frozen import frozen
-from rocpd.simulator.conditions import Conditions
-from rocpd.simulator.program import Meeting, RoundProgram
-from rocpd.types import Ints
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
+from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
+from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.script import LANE_GAP
+from rocpd.simulator.template import After, Exchange, ExchangeKind, Lane, LaneEnd, Template, Time
+
+
+def time_columns(times: Sequence[Time]) -> tuple[Ints, Ints]:
+    """Return the anchors and the distances from them [ns]."""
+    anchor, fixed = np.array(times, dtype=np.int64).reshape(-1, 2).T
+    return anchor, fixed
+
+
+class LaneTimes:
+    """A lane as arrays, one element for each piece of work."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.start = lane.start
+        self.scales = lane.scales
+        self.anchor, self.fixed = time_columns(lane.ready)
+        self.lengths = np.array(lane.lengths, dtype=np.int64)
+        self.before = np.concatenate(([0], np.cumsum(self.lengths + LANE_GAP)[:-1]))
+
+    def runs(self, anchors: Ints, stretch: Floats) -> tuple[Ints, Ints]:
+        """Return when each piece starts and ends [ns]: a row for each row of `anchors`."""
+        factor = (stretch if self.scales else np.ones(1))[:, None]
+        before, lengths = scaled(factor, self.before), scaled(factor, self.lengths)
+        ready = anchors[:, self.anchor] + self.fixed
+        begin = anchors[:, self.start.anchor] + self.start.fixed
+        # When the first piece would start if the GPU had no pause until this one; the latest so far says how it was.
+        start: Ints = np.maximum.accumulate(np.maximum(ready - before, begin[:, None]), axis=1) + before
+        return start, start + lengths
+
+
+class LaneEndTimes:
+    """When the pieces of a lane up to a position are done."""
+
+    def __init__(self, lane: LaneTimes, position: int) -> None:
+        # Plain numbers: this runs for every step, where those of numpy would cost more than the arithmetic.
+        self._start, self._scales = lane.start, lane.scales
+        waited = [n for n in range(position + 1) if _may_be_waited_for(lane, n)]
+        columns = (lane.anchor[waited], lane.fixed[waited], lane.before[waited])
+        self._waited = tuple(zip(*(column.tolist() for column in columns), strict=True))
+        self._last, self._length = int(lane.before[position]), int(lane.lengths[position])
+
+    def end(self, anchors: Ints, stretch: Floats) -> Ints:
+        """Return the end [ns]: an element for each row of `anchors`; to the ns what `LaneTimes.runs` says."""
+        latest: Ints = anchors[:, self._start.anchor] + self._start.fixed
+        for anchor, fixed, before in self._waited:
+            ready = anchors[:, anchor] + fixed
+            if before:
+                ready -= scaled(stretch, before) if self._scales else before
+            np.maximum(latest, ready, out=latest)
+        if not self._scales:
+            return latest + (self._last + self._length)
+        if self._last:
+            latest += scaled(stretch, self._last)
+        return latest + scaled(stretch, self._length)
+
+
+def _may_be_waited_for(lane: LaneTimes, n: int) -> bool:
+    """Whether the GPU can come to a piece before it is launched: not if the pieces before always take longer.
+
+    Then the one that they were measured from decides when this one starts, on the fastest GPU too.
+    """
+    same = lane.anchor[:n] == lane.anchor[n]
+    launched = lane.fixed[n] - lane.fixed[:n]
+    least = (LEAST_STRETCH if lane.scales else 1.0) * (lane.before[n] - lane.before[:n]) - 1
+    return not bool((same & (launched <= least)).any())
+
+
+def scaled(factor: Floats, ns: Ints | int) -> Ints:
+    """Return times that take longer by a factor, in whole ns."""
+    longer: Ints = (factor * ns).astype(np.int64)
+    return longer
+
+
+@frozen
+class Meeting:
+    """An exchange, with all groups that make it at this point.
+
+    Args:
+        exchange: what is done; of a transfer, the sending.
+        members: ranks, a row for each group; of a transfer the sender and the receiver.
+        start: anchor at which each member starts.
+        end: anchor at which each member ends.
+    """
+
+    exchange: Exchange
+    members: Ints
+    start: Ints
+    end: Ints
+
+
+@frozen
+class Latest:
+    """What the ranks of one stage wait for before they go on: `anchor` is the latest of all."""
+
+    ranks: slice
+    anchor: int
+    times: tuple[Time, ...]
+    lanes: tuple[LaneEndTimes, ...]
+
+    def set(self, anchors: Ints, stretch: Floats) -> None:
+        """Set the anchor in the rows of the stage."""
+        here = anchors[self.ranks]
+        terms = [here[:, time.anchor] + time.fixed for time in self.times]
+        terms += [lane.end(here, stretch[self.ranks]) for lane in self.lanes]
+        here[:, self.anchor] = functools.reduce(np.maximum, terms)
+
+
+Move: TypeAlias = Latest | Meeting
+
+
+class RoundProgram:
+    """The templates of one round, one for each pipeline stage, as moves in an order in which each can be made."""
+
+    def __init__(self, templates: Sequence[Template], layout: Layout) -> None:
+        self.templates = tuple(templates)
+        self.width = 1 + max(len(template.ops) for template in templates)
+        self._last = np.array([len(templates[layout.stage(rank)].ops) for rank in range(layout.ranks)], dtype=np.int64)
+        self._moves = tuple(_Ordering(templates, layout).moves())
+
+    @property
+    def meetings(self) -> tuple[Meeting, ...]:
+        """The exchanges, in order."""
+        return tuple(move for move in self._moves if isinstance(move, Meeting))
+
+    def run(self, anchors: Ints, stretch: Floats, durations: Callable[[Meeting], Ints]) -> Ints:
+        """Fill `anchors[rank, :]`, whose first column is given; return when each rank is done [ns].
+
+        Args:
+            anchors: of one round, as `template.Time` numbers them.
+            stretch: how much longer kernels take, by rank.
+            durations: returns how long after the last arrival each member of each group is done [ns].
+        """
+        for move in self._moves:
+            if isinstance(move, Latest):
+                move.set(anchors, stretch)
+            else:
+                arrived = anchors[move.members, move.start].max(axis=1, keepdims=True)
+                anchors[move.members, move.end] = arrived + durations(move)
+        ends: Ints = anchors[np.arange(len(anchors)), self._last]
+        return ends
+
+
+class _Ordering:
+    """Finds the order of moves: each stage goes on until it needs another one."""
+
+    def __init__(self, templates: Sequence[Template], layout: Layout) -> None:
+        self._ops = [template.ops for template in templates]
+        self._lanes = [[LaneTimes(lane) for lane in template.lanes] for template in templates]
+        self._layout = layout
+        self._at = [0] * len(templates)  # the next op of each stage
+
+    def moves(self) -> Iterator[Move]:
+        """Yield all moves."""
+        while any(self._next(stage) for stage in range(len(self._ops))):
+            before = list(self._at)
+            for stage in range(len(self._ops)):
+                yield from self._of_stage(stage)
+            if before == self._at:
+                raise RuntimeError(f"pipeline stages wait for each other, at ops {before}")
+
+    def _next(self, stage: int) -> After | Exchange | None:
+        ops, at = self._ops[stage], self._at[stage]
+        return ops[at] if at < len(ops) else None
+
+    def _of_stage(self, stage: int) -> Iterator[Move]:
+        """Yield the moves that a stage can make now."""
+        while (op := self._next(stage)) is not None:
+            if isinstance(op, After):
+                yield self._latest(op, stage)
+                self._at[stage] += 1
+                continue
+            stages = self._stages(op, stage)
+            if not all(self._is_answer(op, stage, other) for other in stages):
+                return
+            yield self._meeting(op, stages)
+            for other in stages:
+                self._at[other] += 1
+
+    def _stages(self, op: Exchange, stage: int) -> list[int]:
+        """Return the stages that make an exchange together, of a transfer the sender's first."""
+        if op.group is GroupKind.WORLD:
+            return list(range(len(self._ops)))
+        if not op.peer:
+            return [stage]
+        return [stage, stage + op.peer] if op.kind is ExchangeKind.SEND else [stage + op.peer, stage]
+
+    def _is_answer(self, op: Exchange, stage: int, other: int) -> bool:
+        """Whether another stage has come to its side of an exchange."""
+        there = self._next(other)
+        if not isinstance(there, Exchange) or there.group is not op.group:
+            return False
+        if not op.peer or other == stage:
+            return (there.kind, there.peer) == (op.kind, op.peer)
+        return there.kind is not op.kind and there.peer == -op.peer
+
+    def _latest(self, op: After, stage: int) -> Latest:
+        latest: dict[int, int] = {}
+        for term in op.terms:
+            if isinstance(term, Time):
+                latest[term.anchor] = max(term.fixed, latest.get(term.anchor, 0))
+        lanes = (LaneEndTimes(self._lanes[stage][t.lane], t.position) for t in op.terms if isinstance(t, LaneEnd))
+        times = tuple(Time(anchor, fixed) for anchor, fixed in latest.items())
+        return Latest(self._layout.of_stage(stage), self._at[stage] + 1, times, tuple(lanes))
+
+    def _meeting(self, op: Exchange, stages: Sequence[int]) -> Meeting:
+        first, last = self._layout.of_stage(stages[0]), self._layout.of_stage(stages[-1])
+        if op.peer:
+            members = np.stack([np.arange(first.start, first.stop), np.arange(last.start, last.stop)], axis=1)
+        else:
+            every = self._layout.members(op.group)
+            members = every[(every[:, 0] >= first.start) & (every[:, 0] < last.stop)]
+        at = np.array([self._at[self._layout.stage(rank)] for rank in members[0].tolist()], dtype=np.int64)
+        ops = [self._ops[self._layout.stage(rank)][n] for rank, n in zip(members[0].tolist(), at.tolist(), strict=True)]
+        start = np.array([there.start for there in ops if isinstance(there, Exchange)], dtype=np.int64)
+        sent = next(there for there in ops if isinstance(there, Exchange))
+        return Meeting(sent, members, start, at + 1)
+
 
 LEAST_JITTER = 5.0
 """The members of an exchange end at least so far apart [us], unless the options ask for less."""

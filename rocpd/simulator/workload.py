@@ -1,20 +1,31 @@
-"""Owns the order of calls: how a rank sets up, makes a step and tears down. Knows neither times nor ids."""
+"""The order of calls, how a rank sets up, makes a step and tears down, and what of it is recorded: how much of RCCL's
+calls, and which rows a planted fact loses. Knows neither times nor ids.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
-from rocpd.simulator import rccl
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import KERNELS, hottest, kernels_of
 from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
-from rocpd.simulator.profiles import MIB, Layer, StepPhase, WorkProfile, profile_of
-from rocpd.simulator.rccl import ExchangeRequest
+from rocpd.simulator.profiles import (
+    MIB,
+    ExchangeRequest,
+    Layer,
+    StepPhase,
+    WorkProfile,
+    destruction,
+    initialisation,
+    profile_of,
+)
 from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
 from rocpd.simulator.script import (
     COMM,
@@ -34,7 +45,7 @@ from rocpd.simulator.script import (
     address,
     stream_arg,
 )
-from rocpd.simulator.template import Arg, ExchangeKind, Template
+from rocpd.simulator.template import Arg, Dispatch, ExchangeKind, HostRegion, Template
 
 SPECIAL_EVERY = 16
 """Of so many steps the first one also launches graphs, uses scratch, and allocates what it frees at its end."""
@@ -234,7 +245,7 @@ def setup(role: Role) -> Template:
     script.launch(MAIN, "fill", 0)
     script.copy(MAIN, "HD", _state_bytes(chosen))
     for group in role.layout.communicators():
-        name, args = rccl.initialisation(group)
+        name, args = initialisation(group)
         script.call(MAIN, name, RCCL, 4_000_000, args)
     script.synchronize(MAIN)
     _barrier(script, role, connects=True)
@@ -280,7 +291,7 @@ def teardown(role: Role) -> Template:
     script.synchronize(MAIN)
     _barrier(script, role)
     for group in role.layout.communicators():
-        name, args = rccl.destruction(group)
+        name, args = destruction(group)
         script.call(MAIN, name, RCCL, 800_000, args)
     for slot, _ in _resident(role):
         script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, slot)
@@ -309,3 +320,81 @@ def idle() -> Template:
 def _state_bytes(profile: WorkProfile) -> int:
     # Bounded, so that loading and saving never outlast the steps of a small job.
     return min(profile.resident[-1], 64 << 20)
+
+
+Launched = TypeVar("Launched", bound=Any)
+
+_LAUNCHES = frozenset({"hipExtModuleLaunchKernel", "hipLaunchKernel"})
+_SIZE = "nranks"
+
+
+@frozen
+class Recording:
+    """What is asked to be recorded, and what is lost."""
+
+    rccl: str
+    planting: Planting
+
+    def recorded(self, template: Template) -> Template:
+        """Return the template without the rows that are not recorded; ops and lanes stay."""
+        every = range(len(template.regions))
+        lost = self._lost_launches(template.regions)
+        there = [n for n in every if n not in lost and self._has_call(template.regions[n])]
+        if len(there) < len(every):
+            template = _keep_regions(template, there)
+        if self.rccl == Rccl.CALLS:
+            template = replace(template, regions=[_without_size(region) for region in template.regions])
+        dispatches = template.dispatches
+        if Plant.LOST_DISPATCHES in self.planting:
+            dispatches = self._every_nth_lost(dispatches)
+        if Plant.LOST_GRAPH_KERNELS in self.planting:
+            dispatches = [dispatch for dispatch in dispatches if dispatch.graph is None]
+            template = replace(template, graphs=[])
+        return replace(template, dispatches=dispatches)
+
+    def _has_call(self, region: HostRegion) -> bool:
+        if region.category in (HIP, COMPILER):
+            return Plant.NO_HIP_TRACE not in self.planting
+        return region.category != RCCL or self.rccl != Rccl.NONE
+
+    def _lost_launches(self, regions: Sequence[HostRegion]) -> frozenset[int]:
+        if Plant.LOST_LAUNCHES not in self.planting:
+            return frozenset()
+        every = int(self.planting.size(Plant.LOST_LAUNCHES, 1))
+        launches = [n for n, region in enumerate(regions) if region.name in _LAUNCHES]
+        return frozenset(launches[every // 2 :: every])
+
+    def _every_nth_lost(self, dispatches: Sequence[Dispatch]) -> list[Dispatch]:
+        """Return the dispatches without every so manyth; communication is never lost."""
+        every = int(self.planting.size(Plant.LOST_DISPATCHES, 1))
+        computing = [n for n, dispatch in enumerate(dispatches) if dispatch.kernel.key != "nccl"]
+        lost = set(computing[every // 2 :: every])
+        return [dispatch for n, dispatch in enumerate(dispatches) if n not in lost]
+
+
+def _keep_regions(template: Template, there: Sequence[int]) -> Template:
+    """Return the template with some regions alone; what lay in others lies in what is around those."""
+    numbers = {old: new for new, old in enumerate(there)}
+
+    def around(region: int) -> int:
+        while region >= 0 and region not in numbers:
+            region = template.regions[region].parent
+        return numbers.get(region, -1)
+
+    def launched(rows: Sequence[Launched]) -> list[Launched]:
+        return [replace(row, launcher=numbers.get(row.launcher, -1)) for row in rows]
+
+    regions = [template.regions[n] for n in there]
+    return replace(
+        template,
+        regions=[replace(region, parent=around(region.parent)) for region in regions],
+        dispatches=launched(template.dispatches),
+        copies=launched(template.copies),
+        allocations=launched(template.allocations),
+        graphs=launched(template.graphs),
+    )
+
+
+def _without_size(region: HostRegion) -> HostRegion:
+    args = tuple(arg for arg in region.args if arg.name != _SIZE)
+    return region if len(args) == len(region.args) else replace(region, args=args)

@@ -7,19 +7,19 @@ from enum import StrEnum
 from functools import partial
 from typing import cast
 
-from rocpd import entries
-from rocpd.errors import RocpdError
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError
+from rocpd.base.option import Option
+from rocpd.base.types import Row, Value
+from rocpd.facts.options import By
 from rocpd.federate.federation import Federation
 from rocpd.federate.relation import Given, JobRelation
-from rocpd.option import Option
 from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
-from rocpd.summary.options import By
+from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.reading import DIVISIONS
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Field
 from rocpd.summary.run import divides, summary
-from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import Row, Value
 
 _WHOLE = "all"
 

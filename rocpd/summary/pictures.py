@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rocpd.summary.reading import order_of
+from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import readable

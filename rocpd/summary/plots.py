@@ -9,13 +9,13 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from rocpd.chart.guess import chart_of
+from rocpd.base.types import Row
 from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.chart.plot import chart_of
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.result import Summary
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
-from rocpd.trace.kernel_categories import load
-from rocpd.types import Row
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own

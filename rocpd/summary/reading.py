@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Self, TypeAlias
+from typing import Any, Generic, Self, TypeAlias
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.types import Answer, Progress, Row
+from rocpd.facts.options import By, Options
+from rocpd.facts.rank import RankReading, RankWindow
+from rocpd.facts.spread import Spread
+from rocpd.facts.units import Times, steps_of_ranks, times_that_count, warm_steps, windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import Shift
-from rocpd.frozen import frozen
+from rocpd.schema.rules.times import INVALID
 from rocpd.summary.findings import Finding
-from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.summary.spread import Spread
-from rocpd.trace.times import INVALID
-from rocpd.types import NULL, Answer, Progress, Row
-
-Key: TypeAlias = tuple[object, ...]
-Base: TypeAlias = tuple[int, int]
-"""Start and end of a window by the clock of a rank [ns]."""
 
 RANK = Field("rank", "", "rank number")
 AGENT = Field("agent", "", "agent id in the rank's file; NULL for what belongs to no agent")
@@ -71,85 +68,6 @@ STATISTICS = (
     Field("std_ns", "ns", "sample deviation (n - 1), NULL for one call", True),
 )
 PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division", is_share=True)
-
-
-def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
-    """Return the values of the columns of a division.
-
-    Args:
-        by: what divides.
-        rank: the rank.
-        lane: id of the agent or stream, `NULL` where it is unknown; it may be left out where neither divides.
-
-    Raises:
-        ValueError: agents or streams divide, and no lane is given; or it goes by the launch, of which `Origins` knows.
-    """
-    match by:
-        case By.RANK:
-            return (rank.number,)
-        case By.HOST:
-            return (rank.hostname,)
-        case By.RUN:
-            return (rank.run,)
-        case By.COMMAND:
-            return (rank.command,)
-        case By.AGENT | By.STREAM:
-            if lane is None:
-                raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
-            return (rank.number, None if lane == NULL else lane)
-        case By.DISPATCH:
-            raise ValueError("the key of a division by dispatch needs the number of the dispatch")
-        case By.STEP | By.MARKER | By.API:
-            raise ValueError(f"a division by {by.value} goes by the launch of each operation")
-    return ()
-
-
-@frozen
-class RankWindow:
-    """What a rank sees of a window, by its clock.
-
-    Args:
-        part: the part of it that counts; all of it without a window.
-        base: start and end of what its agents could have worked in it [ns]; None without a window, and where work
-            counts where it was launched, not where it ran.
-    """
-
-    part: Part = Part(None, None)
-    base: Base | None = None
-
-
-@frozen
-class RankReading:
-    """What work on one rank receives, in whichever process it runs.
-
-    Args:
-        reader: reads the rank.
-        options: what was asked.
-        window: what the rank sees of the window.
-        left_out: kind of events of the rank -> how many of them are left out, for invalid timestamps.
-    """
-
-    reader: RankReader
-    options: Options
-    window: RankWindow = RankWindow()
-    left_out: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def rank(self) -> Rank:
-        """The rank."""
-        return self.reader.rank
-
-    def whole(self) -> RankReading:
-        """Return what reads all rows of the rank, whatever window and filters."""
-        return RankReading(self.reader.whole(), self.options)
-
-    def unwindowed(self) -> RankReading:
-        """Return what reads the rows of the rank that pass the filters, whatever the window."""
-        return RankReading(self.reader.unwindowed(), self.options)
-
-    def key(self, lane: int | None = None) -> Key:
-        """Return the values of the columns of the division that was asked for; as `key_of`."""
-        return key_of(self.options.by, self.rank, lane)
 
 
 class Reading:
@@ -206,29 +124,18 @@ class Reading:
         """What the job is divided into."""
         return self.options.by
 
-    def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` on each rank and yield the answers in rank order; report progress, and note what was left out.
+    def each(self, work: Callable[[RankReading], Answer]) -> RankAnswers[Answer]:
+        """Return the answers of ranks to `work`, in rank order; iterating them reports progress and what was left out.
 
         Args:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
         """
-        left_out: Counter[str] = Counter()
-        answers = self.session.map_ranks(partial(work_on_rank, work=work, options=self.options, windows=self.windows()))
-        for done, (rank, (answer, left_out_of_rank)) in enumerate(answers, 1):
-            left_out += left_out_of_rank
-            yield rank, answer
-            self.report(done)
-        self.note_left_out(left_out)
+        return RankAnswers(self, work)
 
     def report(self, done: int) -> None:
         """Report how many ranks were read."""
         if self._progress:
             self._progress(done, len(self.session.ranks))
-
-    def note_left_out(self, left_out: Mapping[str, int]) -> None:
-        """Note how many events have invalid timestamps, by kind."""
-        for what, count in left_out.items():
-            self.session.note(f"{count} {what} left out: {INVALID}")
 
     def summary(
         self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()
@@ -254,17 +161,16 @@ class Reading:
 
     def windows(self) -> dict[int, RankWindow]:
         """Return what each rank sees of the window; nothing without one."""
-        window, windows = self.session.window, {}
-        known = [each.number for each in self.session.ranks if each.window or each.number in self.session.spans]
-        for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
-            if window and rank in window.parts:
-                part, shift, base = window.part(rank), self.session.alignment.shift(rank), None
-                if not window.is_by_launch(rank):
-                    first, last = self.session.time_range or (0, 0)
-                    low = shift.to_clock(first) if part.start is None else part.start
-                    base = low, shift.to_clock(last) if part.end is None else part.end
-                windows[rank] = RankWindow(part, base)
-        return windows
+        return windows(self.session)
+
+    def times(self) -> Times:
+        """Return which time of each rank counts: the window; its steps without warm-up; else the job's active part."""
+        return times_that_count(self.session, self.options)
+
+    def warm_up(self) -> frozenset[int]:
+        """Return the numbers of the steps of a job that are warm-up; none where everything is asked for."""
+        every = steps_of_ranks(self.session, self.options.step_marker) if not self.options.everything else {}
+        return warm_steps(list(every.values()))
 
     def part(self, rank: int) -> Part:
         """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""
@@ -284,6 +190,53 @@ class Reading:
             )
 
 
+class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
+    """The answers of ranks to the work of an analysis, in rank order, once.
+
+    An analysis that yields them before it iterates them, and before its tables, shares one pass over the ranks with
+    others that run beside it. Whoever just iterates them reads the ranks by that.
+
+    Args:
+        reading: the job.
+        work: what is done on each rank.
+
+    Attributes:
+        known: rank, and what `work_on_rank` returned or raised there; None: the ranks have not been read.
+    """
+
+    def __init__(self, reading: Reading, work: Callable[[RankReading], Answer]) -> None:
+        self.reading = reading
+        self.known: list[tuple[Rank, tuple[Answer, Counter[str]] | RocpdError]] | None = None
+        self._work = work
+        self._answers = self._read()
+
+    def __next__(self) -> tuple[Rank, Answer]:
+        return next(self._answers)
+
+    def task(self, windows: Mapping[int, RankWindow]) -> Callable[[RankReader], tuple[Answer, Counter[str]]]:
+        """Return the work as `map_ranks` takes it."""
+        return partial(work_on_rank, work=self._work, options=self.reading.options, windows=windows)
+
+    def _read(self) -> Iterator[tuple[Rank, Answer]]:
+        left_out: Counter[str] = Counter()
+        for rank, answer in self._ranks() if self.known is None else self.known:
+            if isinstance(answer, RocpdError):
+                raise answer
+            left_out += answer[1]
+            yield rank, answer[0]
+        for what, count in left_out.items():
+            self.reading.session.note(f"{count} {what} left out: {INVALID}")
+
+    def _ranks(self) -> Iterator[tuple[Rank, tuple[Answer, Counter[str]]]]:
+        for done, answer in enumerate(self.reading.session.map_ranks(self.task(self.reading.windows())), 1):
+            yield answer
+            self.reading.report(done)
+
+
+Tables: TypeAlias = "Iterator[Summary | RankAnswers[Any]]"
+"""What an analysis yields: first, if it likes, what it asks of each rank; then its tables."""
+
+
 def work_on_rank(
     reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
 ) -> tuple[Answer, Counter[str]]:
@@ -299,11 +252,3 @@ def statistics(spread: Spread) -> Row:
     m = spread.moments
     middle = (spread.quantile(0.5), spread.quantile(0.95), spread.quantile(0.99))
     return (m.calls, m.total, m.mean, m.shortest, *middle, m.longest, m.deviation)
-
-
-def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
-    """Sort keys of numbers, texts and NULL: NULL first, then numbers by size and texts by letters."""
-    return tuple(
-        (value is not None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
-        for value in key
-    )

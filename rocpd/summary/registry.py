@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option, options_of, typed
 from rocpd.counters.panels import PANELS
-from rocpd.frozen import frozen
-from rocpd.option import Option, options_of, typed
-from rocpd.summary.options import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
-from rocpd.trace.recorders import Recordable
+from rocpd.facts.options import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
+from rocpd.facts.recorders import Recordable
 
 OVERVIEW = "overview"
 """What is shown when no analysis is named; it puts others together."""
+
+REGION_DOMAINS = ("HIP", "HSA", "RCCL", "MARKERS", "ROCDECODE", "ROCJPEG", "OMPT", "KFD")
+"""Domains of regions that `--region-categories` knows, besides whatever a file holds."""
+
+GPU_DOMAINS = {
+    "KERNELS": "kernels_summary",
+    "MEMORY_COPIES": "memory_copies_summary",
+    "MEMORY_ALLOCATIONS": "memory_allocations_summary",
+    "SCRATCH_MEMORY": "scratch_memory_summary",
+}
+"""Domains that are always summarised, with the name of their table; region domains are `<domain>_summary`."""
 
 ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
@@ -42,7 +53,7 @@ class Analysis:
     """One row of the table of contents.
 
     Args:
-        home: `module:function`, as `rocpd.summary.totals:kernels`; it takes a `Reading` and returns Summaries.
+        home: `module:function`, as `rocpd.summary.kernels.totals:kernels`; it takes a `Reading` and returns Summaries.
         tables: names of its tables; the first is the analysis' own name.
         help: one line.
         reads: options that it reads: names of fields of `Options`, or declarations of its own.
@@ -85,21 +96,21 @@ SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
         Analysis(
-            "rocpd.summary.overview:overview",
+            "rocpd.summary.time.overview:overview",
             ("overview", "top-kernels", "top-steps"),
             "what is wrong, what the time consists of, and what takes it",
             ("categories", "step_marker"),
             by=(),
         ),
         Analysis(
-            "rocpd.summary.trace:trace",
+            "rocpd.summary.time.trace:trace",
             ("trace",),
             "what the recording lacks, and so no analysis can see",
             by=(),
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.totals:kernels",
+            "rocpd.summary.kernels.totals:kernels",
             ("kernels",),
             "time by kernel, with median, p95 and p99",
             ("step_marker",),
@@ -109,13 +120,13 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.kernel_shapes:kernel_shapes",
+            "rocpd.summary.kernels.totals:kernel_shapes",
             ("kernel-shapes",),
             "kernels by grid and work-group, and how much of a GPU these can fill",
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.totals:copies",
+            "rocpd.summary.kernels.totals:copies",
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
             ("step_marker",),
@@ -124,7 +135,7 @@ SUMMARIES: dict[str, Analysis] = {
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.copy_rates:copy_rates",
+            "rocpd.summary.memory.copies:copy_rates",
             ("copy-sizes", "copy-pairs", "slowest-copies"),
             "how fast copies are by size and between agents; the slowest",
             ("top",),
@@ -132,7 +143,7 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.COPIES,
         ),
         Analysis(
-            "rocpd.summary.copy_calls:copy_calls",
+            "rocpd.summary.memory.copies:copy_calls",
             ("copy-calls",),
             "the calls that copy, and whether asynchronous ones wait",
             ("step_marker", "everything"),
@@ -140,14 +151,14 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.COPIES,
         ),
         Analysis(
-            "rocpd.summary.totals:allocations",
+            "rocpd.summary.kernels.totals:allocations",
             ("allocations",),
             "allocations and frees by operation and level",
             recordable=Recordable.ALLOCATIONS,
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.memory:memory",
+            "rocpd.summary.memory.memory:memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
             ("bins",),
@@ -155,7 +166,7 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.ALLOCATIONS,
         ),
         Analysis(
-            "rocpd.summary.allocation_sites:allocation_sites",
+            "rocpd.summary.memory.memory:allocation_sites",
             ("allocation-sites", "memory-steps"),
             "who allocates, what steps leave behind, leak candidates",
             ("step_marker",),
@@ -164,34 +175,34 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.totals:scratch",
+            "rocpd.summary.kernels.totals:scratch",
             ("scratch",),
             "scratch memory by operation",
             recordable=Recordable.SCRATCH,
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.totals:api",
+            "rocpd.summary.kernels.totals:api",
             ("api",),
             "API calls by domain and function",
             recordable=Recordable.CALLS,
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.totals:markers",
+            "rocpd.summary.kernels.totals:markers",
             ("markers",),
             "marker ranges by message",
             recordable=Recordable.STEPS,
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.totals:domains",
+            "rocpd.summary.kernels.totals:domains",
             ("domains",),
             "time by domain: kernels, copies, HIP, HSA, RCCL …",
             is_total=True,
         ),
         Analysis(
-            "rocpd.summary.categories:categories",
+            "rocpd.summary.kernels.totals:categories",
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
             ("categories", "step_marker"),
@@ -199,15 +210,15 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.gpu_time:gpu_time",
+            "rocpd.summary.time.gpu_time:gpu_time",
             ("gpu-time", "gaps", "largest-gaps", "overlap"),
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
-            ("categories", "top", "step_marker"),
+            ("categories", "top", "step_marker", "everything"),
             by=DIVISIONS_OF_TIME,
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.budget:budget",
+            "rocpd.summary.time.gpu_time:budget",
             ("budget",),
             "what a step consists of: compute, exposed communication and copies, idle",
             ("categories", "step_marker", "everything"),
@@ -216,7 +227,7 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.idle:idle",
+            "rocpd.summary.time.gpu_time:idle",
             ("idle", "idle-calls"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
@@ -225,7 +236,7 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.ranks:ranks",
+            "rocpd.summary.communication.ranks:ranks",
             (
                 "ranks",
                 "imbalance",
@@ -239,7 +250,7 @@ SUMMARIES: dict[str, Analysis] = {
                 "heat",
             ),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
-            ("categories", "step_marker", "bins"),
+            ("categories", "step_marker", "bins", "everything"),
             by=DIVISIONS_OF_TIME,
             by_launch=("collectives", "stragglers", "waits"),
             divided_by=By.RANK,
@@ -249,7 +260,7 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.launch:launch",
+            "rocpd.summary.host.launch:launch",
             ("launch", "bottleneck", "queue-depth"),
             "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
             ("step_marker", "bins"),
@@ -257,71 +268,73 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.CALLS,
         ),
         Analysis(
-            "rocpd.summary.calls:calls",
+            "rocpd.summary.host.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
             texts=(
-                TextForm("folded", "rocpd.summary.flame:folded", ".folded"),
-                TextForm("speedscope", "rocpd.summary.flame:speedscope", ".speedscope.json"),
+                TextForm("folded", "rocpd.summary.host.flame:folded", ".folded"),
+                TextForm("speedscope", "rocpd.summary.host.flame:speedscope", ".speedscope.json"),
             ),
             recordable=Recordable.CALLS,
         ),
         Analysis(
-            "rocpd.summary.graphs:graphs",
+            "rocpd.summary.host.graphs:graphs",
             ("graphs", "graph-launches", "graph-kernels", "graph-captures", "captured-kernels"),
             "launches of graphs: cost on the CPU, time on the GPU; their kernels, and what was captured",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.functions:functions",
+            "rocpd.summary.host.calls:functions",
             ("functions",),
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
             recordable=Recordable.CALLS,
         ),
         Analysis(
-            "rocpd.summary.stacks:stacks",
+            "rocpd.summary.host.stacks:stacks",
             ("stacks", "stack-lines"),
             "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
             texts=(
-                TextForm("folded", "rocpd.summary.flame:folded_stacks", ".folded"),
-                TextForm("speedscope", "rocpd.summary.flame:speedscope_stacks", ".speedscope.json"),
+                TextForm("folded", "rocpd.summary.host.flame:folded_stacks", ".folded"),
+                TextForm("speedscope", "rocpd.summary.host.flame:speedscope_stacks", ".speedscope.json"),
             ),
             by=(By.RANK, *GROUPS, *LAUNCHES),
         ),
         Analysis(
-            "rocpd.summary.operators:operators",
+            "rocpd.summary.host.operators:operators",
             ("operators", "operator-shapes", "operator-phases"),
             "operators of PyTorch by name, sizes of inputs and phase: calls, CPU and GPU time, rates from sizes",
             by=(By.RANK, *GROUPS),
         ),
         Analysis(
-            "rocpd.summary.autograd:autograd",
+            "rocpd.summary.host.operators:autograd",
             ("autograd", "autograd-pairs"),
             "kernels by operator of PyTorch and sizes of its inputs; forward and backward operators",
             by=(By.RANK, *GROUPS),
         ),
-        Analysis("rocpd.summary.counters:counters", ("counters", "counters-wide"), "hardware counters per kernel"),
         Analysis(
-            "rocpd.summary.collected:collected",
+            "rocpd.summary.counters.counters:counters", ("counters", "counters-wide"), "hardware counters per kernel"
+        ),
+        Analysis(
+            "rocpd.summary.counters.counters:collected",
             ("collected", "passes", "to-collect"),
             "which counters were collected, in which passes, and what further ones are for",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.roofline:roofline",
+            "rocpd.summary.counters.metrics:roofline",
             ("roofline",),
             "how near kernels are to the highest rates of operations and memory",
             ("roofs",),
             by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
-            "rocpd.summary.derived:derived",
+            "rocpd.summary.counters.metrics:derived",
             ("derived", "derived-missing"),
             "counters that are derived from others, by the file's formulas or rocprofv3's",
             by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
         ),
         Analysis(
-            "rocpd.summary.panels:panels",
+            "rocpd.summary.counters.metrics:panels",
             ("panels", *PANELS),
             "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",
             ("per", "amd_compatible"),
@@ -329,7 +342,7 @@ SUMMARIES: dict[str, Analysis] = {
             costly=("panels", *PANELS),
         ),
         Analysis(
-            "rocpd.summary.samples:samples",
+            "rocpd.summary.counters.samples:samples",
             ("samples", "step-samples"),
             "sampled values: clocks, power, temperature, memory",
             ("step_marker", "everything"),
@@ -338,53 +351,53 @@ SUMMARIES: dict[str, Analysis] = {
             costly=("step-samples",),
         ),
         Analysis(
-            "rocpd.summary.kernel_samples:kernel_samples",
+            "rocpd.summary.counters.samples:kernel_samples",
             ("kernel-samples",),
             "power, clocks and temperature while each kernel ran, and its energy",
             ("step_marker", "everything"),
             by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
-            "rocpd.summary.pc_samples:pc_samples",
+            "rocpd.summary.inside.pc_samples:pc_samples",
             ("hot-spots", "pc-lines", "pc-samples", "stall-reasons"),
             "where kernels spend their time inside: source lines, instructions, what waves wait for",
             texts=(
-                TextForm("folded", "rocpd.summary.pc_stacks:folded", ".folded"),
-                TextForm("speedscope", "rocpd.summary.pc_stacks:speedscope", ".speedscope.json"),
+                TextForm("folded", "rocpd.summary.inside.pc_samples:folded", ".folded"),
+                TextForm("speedscope", "rocpd.summary.inside.pc_samples:speedscope", ".speedscope.json"),
             ),
             by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
         ),
         Analysis(
-            "rocpd.summary.memory_access:memory_access",
+            "rocpd.summary.inside.instrumented:memory_access",
             ("memory-access", "memory-pages", "memory-addresses"),
             "cache lines and banks that source lines use, as Omniprobe counts them, beside the time of kernels",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.basic_blocks:basic_blocks",
+            "rocpd.summary.inside.instrumented:basic_blocks",
             ("basic-blocks",),
             "basic blocks, as Omniprobe measures them",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.op_trace:op_trace",
+            "rocpd.summary.kernels.op_trace:op_trace",
             ("op-trace",),
             "every GPU operation in order, with gaps",
             texts=(
-                TextForm("raptor", "rocpd.summary.trace_text:raptor", ".txt"),
-                TextForm("logduration", "rocpd.summary.trace_text:logduration", ".log"),
+                TextForm("raptor", "rocpd.summary.kernels.op_trace:raptor", ".txt"),
+                TextForm("logduration", "rocpd.summary.kernels.op_trace:logduration", ".log"),
             ),
             reads_late=True,
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.instances:instances",
+            "rocpd.summary.kernels.variability:instances",
             ("instances",),
             "how the n-th run of a kernel differs between GPUs",
             by=GROUPS,
         ),
         Analysis(
-            "rocpd.summary.marker_kernels:marker_kernels",
+            "rocpd.summary.kernels.totals:marker_kernels",
             ("marker-kernels",),
             "kernels by marker and agent",
             ("step_marker",),
@@ -392,7 +405,7 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.variability:variability",
+            "rocpd.summary.kernels.variability:variability",
             ("variability", "variability-total", "durations"),
             "spread of each kernel, in the context of those before it; time above the fastest instance",
             ("categories", "sequence"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocpd import entries
+from rocpd.base import entries
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import TABLES as BASE_TABLES
 from rocpd.schema.load import VIEWS
@@ -17,6 +17,10 @@ from rocpd.summary.registry import TABLES
 
 if TYPE_CHECKING:
     from rocpd.federate.relation import Relation
+
+
+FACTS = ("agent_time", "operations", "launches", "nested_calls", "rank_steps")
+"""What is derived of ranks, as tables."""
 
 
 def _load(home: str) -> Relation:
@@ -31,11 +35,11 @@ def _of_summary(name: str) -> Relation:
 
 
 RELATIONS: Mapping[str, Callable[[], Relation]] = {
-    "metrics": partial(_load, "rocpd.summary.metrics:METRICS"),
+    **{name: partial(_load, f"rocpd.facts.tables:{name.upper()}") for name in FACTS},
+    "metrics": partial(_load, "rocpd.summary.counters.metrics:METRICS"),
     **{f"summary.{table.replace('-', '_')}": partial(_of_summary, table) for table in TABLES},
 }
 """Name, as lists show it -> what loads the table; without their schema the names are unique, too."""
-
 
 BARE = tuple(bare(name) for name in RELATIONS if bare(name) not in (*VIEWS, *BASE_TABLES))
 """Names that SQL finds without a schema, too: no view and no table of files is called so."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
 from rocpd.federate.result import Result, Rows
-from rocpd.frozen import frozen
-from rocpd.types import Row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,6 +140,11 @@ class Summary(Result):
         """Unit of each column; empty for names and numbers of things."""
         return tuple(field.unit for field in self.fields)
 
+    @classmethod
+    def whole(cls, table: TableDefinition, rows: Iterable[Row], findings: Iterable[Finding] = ()) -> Summary:
+        """Return a table that nothing divides: it has the columns of its definition."""
+        return cls(table, table.fields, rows, findings=findings)
+
     def arrow(self) -> pyarrow.Table:
         """Return all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
         if self._batches:
@@ -248,7 +253,7 @@ class Summary(Result):
             if field.has_colour:
                 return [colour_of(row[index]) for row in rows]
             if field.is_kernel and not field.joined_by:
-                from rocpd.trace.kernel_categories import load
+                from rocpd.schema.rules.kernel_categories import load
 
                 categories = load(None)
                 return [colour_of(categories.of(row[index])) for row in rows]
@@ -263,7 +268,7 @@ class Summary(Result):
 
 
 def _short_names(rows: Iterable[Row], columns: Mapping[int, str]) -> dict[str, str]:
-    from rocpd.trace.short_names import short_names
+    from rocpd.facts.short_names import short_names
 
     return short_names(name for row in rows for index, joined in columns.items() for name in _names(row[index], joined))
 

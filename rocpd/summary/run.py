@@ -1,28 +1,32 @@
-"""Owns running analyses by name: those of `SUMMARIES` and those of other packages."""
+"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TypeAlias, cast
+from itertools import chain
+from typing import Any, TypeAlias, cast
 
-from rocpd import entries
-from rocpd.errors import RocpdError, UsageError
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.types import Progress
+from rocpd.facts.options import LAUNCHES, By, Options
+from rocpd.facts.recorders import Recordable, recorder_of
+from rocpd.federate.facts import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
-from rocpd.summary.options import LAUNCHES, By, Options
-from rocpd.summary.reading import Reading
-from rocpd.summary.recorded import with_hints
+from rocpd.federate.run.rank_reader import Works
+from rocpd.federate.select.selection import Selection
+from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
-from rocpd.summary.together import together
-from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import Progress
 
 _MOST_ANSWERS = 128
-"""Answers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
+"""RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
-Function: TypeAlias = Callable[[Reading], Iterable[Summary]]
+Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"]
+"""An analysis."""
 
 
 def summary(session: Federation, name: str, by: By | None, names: KernelNames, asked: Mapping[str, object]) -> Summary:
@@ -47,7 +51,7 @@ def run(
     """Run the analysis that `name` is or belongs to; yield all its tables, or the one that was named."""
     for analysis, tables in planned([name]).items():
         complete = entries.with_defaults(options or Options(), _find(analysis).options)
-        yield from run_analysis(Reading(session, complete, progress), analysis, tables)
+        yield from tables_alone(_run(Reading(session, complete, progress), analysis, tables))
 
 
 def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -72,16 +76,68 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
 
 
 def run_planned(reading: Reading, plan: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, Iterator[Summary]]]:
-    """Yield the name and the tables of each analysis of a plan, in order. Errors as `run_analysis`.
+    """Yield the name and the tables of each analysis of a plan, in order; iterating them raises what `run` raises.
 
     As many as memory allows read each rank once for all of them.
     """
     for names in _passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))):
-        runs = {name: partial(run_analysis, name=name, tables=plan[name]) for name in names}
+        runs = {name: partial(_run, name=name, tables=plan[name]) for name in names}
         if len(runs) > 1:
             yield from together(reading, runs)
         else:
-            yield names[0], runs[names[0]](reading)
+            yield names[0], tables_alone(runs[names[0]](reading))
+
+
+def together(
+    reading: Reading, analyses: Mapping[str, Function], options: Mapping[str, Options] | None = None
+) -> Iterator[tuple[str, Iterator[Summary]]]:
+    """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
+
+    What analyses ask of ranks before they yield tables is read in one pass: each rank once for all of them.
+
+    Args:
+        reading: what to read; its progress is that of the one pass.
+        analyses: by name.
+        options: of analyses that are asked something else than `reading` says, by name.
+    """
+    begun = {
+        name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
+        for name, analysis in analyses.items()
+    }
+    asked = [answers for answers, _ in begun.values() if answers and answers.reading.session is reading.session]
+    windows = reading.windows()
+    task = Works(tuple(answers.task(windows) for answers in asked))
+    known: list[list[Any]] = [[] for _ in asked]
+    for done, (rank, of_rank) in enumerate(reading.session.map_ranks(task) if asked else (), 1):
+        for some, answer in zip(known, of_rank, strict=True):
+            some.append((rank, answer))
+        reading.report(done)
+    for answers, some in zip(asked, known, strict=True):
+        answers.known = some
+    yield from ((name, tables) for name, (_, tables) in begun.items())
+
+
+def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:
+    """Return what an analysis asks of ranks before its tables, if anything, and its tables."""
+    try:
+        every = iter(analysis(reading))
+        first = next(every, None)
+    except RocpdError as error:
+        return None, _raising(error)
+    if isinstance(first, RankAnswers):
+        return first, tables_alone(every)
+    return None, tables_alone(chain([first] if first else [], every))
+
+
+def _raising(error: RocpdError) -> Iterator[Summary]:
+    """Raise an error when iterated."""
+    yield from ()
+    raise error
+
+
+def tables_alone(every: Iterable[Summary | RankAnswers[Any]]) -> Iterator[Summary]:
+    """Yield the tables of an analysis that runs by itself."""
+    return (table for table in every if isinstance(table, Summary))
 
 
 def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
@@ -95,8 +151,8 @@ def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
     yield names
 
 
-def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterator[Summary]:
-    """Run one analysis of a plan; yield those of its tables that are wanted.
+def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
+    """Run one analysis of a plan; yield what it asks, and those of its tables that are wanted.
 
     Raises:
         RocpdError: the job lacks the data for all of them, they are not divided by what was asked, or the analysis of
@@ -111,8 +167,11 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
-    for table in with_hints(function, reading if analysis.is_whole else reading.of_tables(tables), analysis.recordable):
-        if analysis.is_whole or table.name in tables:
+    asked = reading if analysis.is_whole else reading.of_tables(tables)
+    for table in _with_hints(function, asked, analysis.recordable):
+        if isinstance(table, RankAnswers):
+            yield table
+        elif analysis.is_whole or table.name in tables:
             is_empty = False
             if reading.options.kernel_names is not KernelNames.DISPLAY:
                 table.keep_names()
@@ -120,6 +179,18 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     if is_empty:
         why = f", divided by {reading.by}" if reading.by in LAUNCHES else ""
         raise RocpdError(f"{', '.join(sorted(tables))}: nothing in the selection{why}")
+
+
+def _with_hints(function: Function, reading: Reading, recordable: Recordable | None) -> Tables:
+    """Run an analysis; where the whole job lacks its data, its error says how that is recorded."""
+    try:
+        yield from function(reading)
+    except RocpdError as error:
+        is_lacking = type(error) is RocpdError and not error.hint and reading.session.selection == Selection()
+        how = recorder_of(importers_of(reading.session)).how.get(recordable) if recordable and is_lacking else None
+        if how is None:
+            raise
+        raise RocpdError(error.message, how) from error
 
 
 def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:

@@ -9,18 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import AmdVersion, Progress, Row
+from rocpd.facts.moments import Moments
+from rocpd.facts.options import Options
+from rocpd.facts.rank import RankReading
+from rocpd.facts.spread import moments_by_group
 from rocpd.federate.federation import Federation
-from rocpd.frozen import frozen
-from rocpd.summary.domains import GPU_DOMAINS
-from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
-from rocpd.summary.options import Options
-from rocpd.summary.reading import RankReading, Reading
+from rocpd.schema.rules.categories import domain_of, normalized
+from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.summary.kernels.totals import KINDS, EventsByGroup, totals_by_label
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.summary.spread import moments_by_group
-from rocpd.trace.categories import domain_of, normalized
-from rocpd.trace.kernel_names import KernelNames
-from rocpd.trace.moments import Moments
-from rocpd.types import AmdVersion, Progress, Row
 
 FIELDS = (
     Field("Name", "", "kernel, direction, operation, function, message or domain"),

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
-from rocpd import entries
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
-from rocpd.types import Row
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from rocpd.base.types import Row
 from rocpd.table.cell import plain
-from rocpd.types import Row
 
 _EXACT = 1 << 53  # integers up to here are exact as doubles
 

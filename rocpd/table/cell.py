@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rocpd.visible import visible
+from rocpd.base.visible import visible
 
 NULL = "NULL"
 _DIGESTS = (2, 4, 32)  # bytes

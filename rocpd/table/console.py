@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO, TypeAlias
 
+from rocpd.base.types import Row
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.screen import Screen
-from rocpd.types import Row
 
 Paint: TypeAlias = Callable[[str, int, int], str]
 """Colours the text of a cell, by the number of its row (-2: the names, -1: the rule below them) and its column."""

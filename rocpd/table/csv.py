@@ -9,8 +9,8 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from rocpd.base.types import Row
 from rocpd.table.cell import plain
-from rocpd.types import Row
 
 
 def write_csv(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TextIO
 
+from rocpd.base.types import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
-from rocpd.types import Row
 
 _QUOTED = re.compile("`([^`]+)`")
 

@@ -9,12 +9,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
+from rocpd.base.types import Row
 from rocpd.table.blocks import bar, spark
 from rocpd.table.cell import one_line, shorten_apart
 from rocpd.table.console import Paint, all_numbers, draw, fit, write_plain
 from rocpd.table.palette import BLUE, Colour
 from rocpd.table.screen import Screen
-from rocpd.types import Row
 
 _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),

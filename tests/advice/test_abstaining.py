@@ -109,7 +109,7 @@ def test_separate_runs_are_not_compared(real_files: tuple[Path, ...]) -> None:
     why = reasons(advice)
     assert all("12 separate runs" in why[rule] for rule in compared)
     assert "--memory-copy-trace" in why["sync.calls"]  # a GPU that copies would seem idle
-    assert rules_of(advice) <= {"profiler.cost"}
+    assert rules_of(advice) <= {"profiler.cost", "launch.small"}
     assert "12 separate runs" in str(advice)
 
 

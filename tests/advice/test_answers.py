@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd import entries
+from rocpd.advice.advice import FORMS, looked
 from rocpd.advice.case import Case
-from rocpd.advice.causes import report_once
+from rocpd.advice.judge import report_once
 from rocpd.advice.registry import RULES
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.advice.show import FORMS
-from rocpd.advice.show.text import looked
-from rocpd.errors import InputError, RocpdError, UsageError
+from rocpd.base import entries
+from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.model import Findings, Text
 from rocpd.summary.findings import Finding

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rocpd
-from rocpd import entries
-from rocpd.errors import UsageError
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
 from rocpd.summary.registry import SUMMARIES, TABLES
 from tests.build import TraceBuilder
 from tests.conftest import Cli

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base.option import Option, options_of
 from rocpd.convert import FORMATS, Format
 from rocpd.convert.options import ConvertOptions
-from rocpd.option import Option, options_of
-from rocpd.summary.options import Options
+from rocpd.facts.options import Options
 from rocpd.summary.registry import SUMMARIES
 from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error
@@ -26,8 +26,8 @@ from tests.conftest import Cli, Said
 MODULE = '''
 from collections.abc import Iterator
 from rocpd.convert import Format
-from rocpd.option import Option
-from rocpd.output import complete_or_nothing
+from rocpd.base.option import Option
+from rocpd.base.output import complete_or_nothing
 from rocpd.summary.registry import Analysis, TextForm
 from rocpd.summary.result import Field, TableDefinition
 from rocpd.table import TableFormat

@@ -15,10 +15,10 @@ import pytest
 from apsw.shell import Shell
 
 import rocpd
+from rocpd.base.errors import OutputError
+from rocpd.base.evidence import JOURNALS, Evidence, check_folder, check_output
 from rocpd.cli.shell import shell_class
 from rocpd.convert import FORMATS
-from rocpd.errors import OutputError
-from rocpd.evidence import JOURNALS, Evidence, check_folder, check_output
 from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, state_of

@@ -19,9 +19,9 @@ import pytest
 
 import rocpd
 from rocpd.cli.follow import follow
+from rocpd.facts.options import Options
 from rocpd.federate.federation import Notes
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary.options import Options
 from tests.conftest import Cli
 from tests.waiting import until
 

@@ -8,8 +8,8 @@ import keyword
 
 import pytest
 
+from rocpd.base.option import Heading
 from rocpd.cli.commands import COMMANDS
-from rocpd.option import Heading
 from tests.conftest import Cli
 
 READERS = ("query", "summary", "convert", "merge", "info", "shell")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rocpd.output import Destination, destination
+from rocpd.base.output import Destination, destination
 from tests.conftest import Cli, state_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.cli.words import check_sql, split_names, split_sql
+from rocpd.cli.argv import check_sql, split_names, split_sql
 
 
 @pytest.mark.parametrize(

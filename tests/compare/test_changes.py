@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import rocpd
+from rocpd.compare.attribution import KernelDifference, MatchLevel
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.decision import decide
-from rocpd.compare.kernel_changes import KernelDifference
-from rocpd.compare.kernel_pairs import MatchLevel
-from rocpd.compare.metrics import DiffMetric, metric_of
-from rocpd.compare.options import DiffOptions
+from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import RunProfile
 from rocpd.simulator import JobOptions, plan
 from tests.compare.test_diff import STEP, profile_of

@@ -11,8 +11,7 @@ import pytest
 
 import rocpd
 from rocpd.compare.comparison import Comparison, compare
-from rocpd.compare.metrics import DiffMetric, metric_of
-from rocpd.compare.options import DiffOptions
+from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
 from rocpd.compare.profiling import measured_runs
 from rocpd.compare.run_profile import RunProfile
 from tests.conftest import Cli

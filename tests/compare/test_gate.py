@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.compare.document import document_of
-from rocpd.compare.repeated import without_repeated
-from rocpd.compare.tables import TABLES
+from rocpd.compare.run_profile import without_repeated
+from rocpd.compare.tables import TABLES, document_of
 from rocpd.simulator import JobOptions, plan
 from tests.compare.test_pairs import RUN
 from tests.conftest import Cli

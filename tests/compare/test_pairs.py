@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rocpd.compare.attribution import attribute
-from rocpd.compare.comparability import comparability
-from rocpd.compare.kernel_pairs import pair_kernels
-from rocpd.compare.launches import CodeFacts, KernelLaunch
+from rocpd.compare.attribution import attribute, pair_kernels, side_of
+from rocpd.compare.comparison import comparability
+from rocpd.compare.measure import CodeFacts, KernelLaunch
 from rocpd.compare.run_profile import COMPUTE, LaunchUse, RankUse, RunFacts, RunProfile
-from rocpd.compare.sides import side_of
 
 GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
 

@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.compare.pieces import Pieces, divided, outside, owned
-from rocpd.compare.sides import apportioned
-from rocpd.summary.intervals import length, union, unite
-from rocpd.types import Ints
+from rocpd.base.types import Ints
+from rocpd.compare.attribution import apportioned
+from rocpd.facts.timeline import Pieces, divided, length, outside, owned, union, unite
 
 Spans = list[tuple[int, int]]
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=12)
@@ -46,9 +45,10 @@ def test_what_lies_outside_completes_the_union(first: Spans, second: Spans) -> N
 def test_cut_at_edges_nothing_is_lost(chosen: Spans, at: set[int]) -> None:
     edges = np.array(sorted(at), np.int64)
     pieces = owned(*columns(chosen))
-    unit, cut = divided(pieces, edges)
-    assert times(cut) == [time for time in times(pieces) if edges[0] <= time < edges[-1]]
-    assert all(edges[n] <= low < high <= edges[n + 1] for n, low, high in zip(unit, cut.start, cut.end, strict=True))
+    after, cut = divided(pieces, edges)
+    assert times(cut) == times(pieces)
+    around = [-1, *edges.tolist(), 1000]
+    assert all(around[n + 1] <= low < high <= around[n + 2] for n, low, high in zip(after, *cut[1:], strict=True))
 
 
 @given(st.lists(st.integers(0, 10**15), max_size=20), st.integers(1, 10**6))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rocpd.compare.attribution import MatchLevel
 from rocpd.compare.comparison import Comparison, compare
-from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.options import DiffOptions
 from tests.compare.test_diff import STEP, profile_of
 from tests.conftest import Cli, private

@@ -7,12 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from rocpd.compare.statistics import (
+from rocpd.compare.decision import (
     expanded,
     holm,
     largest_noise,
     mann_whitney,
-    median_interval,
     ratio_of_medians,
     runs_needed,
     student_quantile,
@@ -54,16 +53,6 @@ def test_mann_whitney_is_that_of_scipy() -> None:
             method = "exact" if not has_ties and n * m <= 400 else "asymptotic"
             expected = stats.mannwhitneyu(values[:n], values[n:], method=method).pvalue
             assert mann_whitney(values[:n].tolist(), values[n:].tolist()) == pytest.approx(expected)
-
-
-def test_the_interval_of_a_median_takes_six_values() -> None:
-    """From the smallest to the largest of 6 it misses with 2 * 0.5^6; of 10 from the second: Conover, table A3."""
-    assert median_interval(range(5)) is None
-    of_six, of_ten = median_interval(range(6)), median_interval(range(10))
-    assert of_six
-    assert of_ten
-    assert (of_six.low, of_six.high) == (0, 5)
-    assert (of_ten.low, of_ten.high) == (1, 8)
 
 
 def test_holm_is_that_of_the_paper() -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base.types import AmdVersion
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
+from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
-from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import AmdVersion
 from tests.perfetto_engine import Engine
 
 CATEGORIES = {

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocpd.base.types import AmdVersion
 from rocpd.convert import FORMATS
 from rocpd.convert.formats.bit_fields import FIELDS, packed_number
 from rocpd.convert.options import ConvertOptions
-from rocpd.types import AmdVersion
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.convert.conftest import ToCsv

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd import entries
+from rocpd.base import entries
 from rocpd.convert import FORMATS, find, known_formats
 from rocpd.convert.options import ConvertOptions
 

@@ -16,9 +16,9 @@ from rocpd.convert import FORMATS
 from rocpd.convert.formats import pftrace
 from rocpd.convert.formats.perfetto_colours import correlation
 from rocpd.convert.options import ConvertOptions
+from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.simulator import JobOptions, simulate
 from rocpd.table.palette import GREY, Colour, colour_of
-from rocpd.trace.kernel_categories import is_communication, load
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.convert.conftest import BASE, ToPerfetto, to_perfetto

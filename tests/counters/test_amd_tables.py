@@ -16,7 +16,7 @@ from rocpd.counters.definitions import is_counter, needs
 from rocpd.counters.measured import Measured
 from rocpd.counters.metrics import Calculated, Calculator, terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.summary.counted import measured
+from rocpd.summary.counters.counters import measured
 from tests.conftest import private
 from tests.soak import sized
 

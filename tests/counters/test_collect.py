@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from rocpd.base.errors import RocpdError
 from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.errors import RocpdError
 from rocpd.table.screen import Screen
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob

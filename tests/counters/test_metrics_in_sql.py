@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base.errors import RocpdError, UsageError
 from rocpd.counters.panels import PANELS
-from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.run import attach
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError, UsageError
+from rocpd.base.errors import RocpdError, UsageError
 from rocpd.table.screen import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.site import ROOT, assemble, configuration, content, foreign
-from rocpd.version import __version__
+from rocpd.base.version import __version__
 
 PAGES = [path for path in content() if path.suffix == ".md"]
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

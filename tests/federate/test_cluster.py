@@ -18,9 +18,9 @@ import distributed
 import pytest
 
 import rocpd
+from rocpd.base.errors import ClosedError, InputError, RocpdError, UsageError
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.errors import ClosedError, InputError, RocpdError, UsageError
 from rocpd.federate import limits
 from rocpd.federate.limits import Limits
 from rocpd.federate.run import cluster as cluster_module

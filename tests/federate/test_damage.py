@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.errors import InputError, QueryError
+from rocpd.base.errors import InputError, QueryError
 from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.opening import opening_of
 from rocpd.schema.versions import suffix_of

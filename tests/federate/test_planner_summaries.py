@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.errors import QueryError, UsageError
+from rocpd.base.errors import QueryError, UsageError
+from rocpd.facts.statements import statement
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
@@ -19,7 +20,6 @@ from rocpd.schema.load import TABLES, VIEWS
 from rocpd.schema.render import views_over
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import tables_of
-from rocpd.summary.statements import statement
 from tests.federate.test_plan import reads_calculated, strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base.types import Row
 from rocpd.simulator import JobOptions, simulate
-from rocpd.types import Row
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

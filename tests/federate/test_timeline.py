@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
 from rocpd.federate.select.timeline import Shift, Span, TimeLine
 from tests.build import TraceBuilder
 from tests.conftest import Cli

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.errors import InputError
+from rocpd.base.errors import InputError
 from rocpd.importers.cache import imports
 from tests.conftest import Cli
 from tests.places import small_disk
@@ -152,9 +152,8 @@ def test_a_killed_import_leaves_no_entry(tmp_path: Path, cache: Path) -> None:
     program = """
 import os, signal, sys
 from rocpd.importers import rpd
-import rocpd.importers.rpd_calls as calls
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
-calls.write_calls = die
+rpd.write_calls = die
 import rocpd
 rocpd.connect(sys.argv[1])
 """

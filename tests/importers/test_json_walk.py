@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocpd.errors import InputError
-from rocpd.importers import json_walk
-from rocpd.importers.json_walk import JsonWalk
+from rocpd.base.errors import InputError
+from rocpd.importers import json_stream
+from rocpd.importers.json_stream import JsonWalk
 from tests.soak import sized
 
 VALUES = st.recursive(
@@ -34,8 +34,8 @@ def test_values_are_those_of_the_document(document: dict[str, Any], block: int) 
     """Numbers and characters of several bytes that a block ends in go on."""
     text = json.dumps(document, ensure_ascii=False, indent=block % 3).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_walk, "_BLOCK", block)
-        patch.setattr(json_walk, "_BATCH", 2)
+        patch.setattr(json_stream, "_WALK_BLOCK", block)
+        patch.setattr(json_stream, "_BATCH", 2)
         place = walk(text)
         found = {
             name: place.value() if not isinstance(document[name], list) else [x for b in place.batches() for x in b]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.errors import InputError
-from rocpd.importers.json_events import JsonEvents
+from rocpd.base.errors import InputError
+from rocpd.importers.json_stream import JsonEvents
 from tests.conftest import Cli
 
 BASE = 1_700_000_000_000_000_000
@@ -103,7 +103,7 @@ def test_pieces_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = written(tmp_path / "a", events, deviceProperties=devices)
     text = json.dumps({"traceEvents": events, "deviceProperties": devices}).encode()
     for block in (100, 1000, 10_000):
-        monkeypatch.setattr("rocpd.importers.json_events._BLOCK", block)
+        monkeypatch.setattr("rocpd.importers.json_stream._BLOCK", block)
         for content in (path.read_bytes(), text):
             path.write_bytes(content)
             reading = JsonEvents(path, pytest.fail)

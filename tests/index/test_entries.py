@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd import cache
+from rocpd.base import cache
+from rocpd.base.errors import OutputError
 from rocpd.cli import run
-from rocpd.errors import OutputError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
 from rocpd.index.build import build

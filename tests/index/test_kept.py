@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.cli import index_hint, run
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.cli import diagnostics, run
 from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
@@ -160,7 +160,7 @@ def test_what_took_long_mentions_the_index(
 ) -> None:
     """Once, where there is none and one may be used."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(index_hint, "LONG_S", -1.0)
+    monkeypatch.setattr(diagnostics, "LONG_S", -1.0)
     monkeypatch.setattr(Engine, "_size", 1 << 30)
     files, folder = [*map(str, job[0])], str(job[1])
     without = 0 if ATTACHED in words else 1

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from sqlglot import exp
 
 import rocpd
-from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.types import Row
 from rocpd.federate.limits import Limits
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS
@@ -25,7 +26,6 @@ from rocpd.index.kinds import ValueKind
 from rocpd.index.typed import Typed, Untranslatable
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.simulator import JobOptions, simulate
-from rocpd.types import Row
 from tests.build import GPU, TraceBuilder
 from tests.docs.console import ROOT
 from tests.index.typed import typed_statements

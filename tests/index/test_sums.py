@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
 from rocpd.index.build import build
 from rocpd.index.kinds import ValueKind
 from tests.build import TraceBuilder

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rocpd
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.facts.options import By, Options
 from rocpd.federate.merge import merge
-from rocpd.summary.options import By, Options
+from rocpd.schema.rules.tables import POINTS, SPANS
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import planned, run_planned
-from rocpd.trace.tables import POINTS, SPANS
 from tests.build import TraceBuilder
 from tests.properties.test_laws import EXAMPLES, LAWS, job
 

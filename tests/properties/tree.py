@@ -7,12 +7,12 @@ import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
+from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
-from rocpd.types import Answer, Progress, Row
 
 
 class Tree:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.read.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
-from rocpd.types import NULL
+from rocpd.base.types import NULL
+from rocpd.facts.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
 from tests.build import TraceBuilder
 
 START = 1_700_000_000_000_000_000

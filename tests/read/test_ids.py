@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.read.groups import grouped
-from rocpd.read.ids import find_rows, look_up, per_id
-from rocpd.read.names import Names
-from rocpd.types import NULL, Ints
+from rocpd.base.types import NULL, Ints
+from rocpd.facts.groups import grouped
+from rocpd.facts.ids import find_rows, look_up, per_id
+from rocpd.facts.names import Names
 
 IDS = st.lists(st.one_of(st.integers(0, 20), st.integers(-(2**62), 2**62), st.just(NULL)), max_size=40)
 

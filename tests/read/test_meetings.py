@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import rocpd
+from rocpd.base.types import NULL, Ints
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels
+from rocpd.facts.communication.meetings import meetings_by_kind
+from rocpd.facts.communication.ranks import Communication
+from rocpd.facts.communication.rccl import Transfer
 from rocpd.federate.select.align import Align, Alignment, Domain, align
+from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks
 from rocpd.federate.select.timeline import Span
-from rocpd.read.communication import Communication
-from rocpd.read.meetings import meetings_by_kind
 from rocpd.simulator import JobOptions, JobPlan, TrueCollective, plan, simulate
-from rocpd.trace.clocks import ContradictionError, Meetings, align_clocks
-from rocpd.trace.collectives import Channel, CommunicationKernels
-from rocpd.trace.rccl import Transfer
-from rocpd.types import NULL, Ints
 from tests.build import TraceBuilder
 from tests.soak import sized
 

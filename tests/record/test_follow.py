@@ -12,9 +12,9 @@ import pytest
 
 import rocpd
 from rocpd.cli.follow import follow
-from rocpd.summary.options import Options
+from rocpd.facts.options import Options
+from rocpd.summary.kernels.op_trace import logduration
 from rocpd.summary.reading import Reading
-from rocpd.summary.trace_text import logduration
 from tests.record.build import Build
 from tests.record.runs import CODE, environment
 

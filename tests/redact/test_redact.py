@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import pytest
 
 import rocpd
-from rocpd.errors import OutputError, RocpdError, UsageError
+from rocpd.base.errors import OutputError, RocpdError, UsageError
 from rocpd.redact.options import Level, RedactOptions
-from rocpd.redact.run import redact
-from rocpd.redact.search import find_texts
+from rocpd.redact.run import find_texts, redact
 from rocpd.schema.quote import quote_name
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.reading import Reading

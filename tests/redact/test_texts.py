@@ -8,8 +8,7 @@ import re
 import pytest
 
 from rocpd.redact.options import Clue
-from rocpd.redact.pseudonyms import Pseudonyms
-from rocpd.redact.texts import Redactor
+from rocpd.redact.texts import Pseudonyms, Redactor
 
 KNOWN = {"gpu17": Clue.HOST, "bob": Clue.USER, "hunter2-hunter2": Clue.SECRET}
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
+from rocpd.facts.recorders import ROCPROFV3
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import SECTIONS, Entry, Inquiry
@@ -17,7 +18,6 @@ from rocpd.report.material import Material
 from rocpd.report.model import Block, Findings, Folded, Name, Report, Table, Text
 from rocpd.simulator import JobOptions, plan
 from rocpd.summary.findings import Verdict
-from rocpd.trace.recorders import ROCPROFV3
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.omniprobe import accesses, memory_analysis
@@ -148,7 +148,7 @@ def greeting(material: Material) -> Iterator[Block]:
 @pytest.mark.parametrize("home", ["greeting", "ENTRY"])
 def test_a_section_of_another_package(files: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     point = EntryPoint("greeting", f"{__name__}:{home}", "rocpd.report_sections")
-    monkeypatch.setattr("rocpd.entries.points", lambda group: [point] if group == point.group else [])
+    monkeypatch.setattr("rocpd.base.entries.points", lambda group: [point] if group == point.group else [])
     with rocpd.connect(files) as session:
         report = build(session, ReportOptions(("appendix", "greeting")))
     assert [section.name for section in report.sections] == ["greeting", "appendix"]

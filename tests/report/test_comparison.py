@@ -12,15 +12,15 @@ import pypdfium2
 import pytest
 
 import rocpd
-from rocpd import entries
+from rocpd.base import entries
+from rocpd.base.errors import UsageError
 from rocpd.chart.model import Bars
-from rocpd.compare.document import document_of
-from rocpd.errors import UsageError
+from rocpd.compare.tables import document_of
+from rocpd.facts.options import Options
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, base_of, build
 from rocpd.report.model import Figure, Findings, Report, Section, Table
 from rocpd.report.writers import REPORT_FORMATS
-from rocpd.summary.options import Options
 from tests.conftest import Cli
 from tests.report.test_html import check
 

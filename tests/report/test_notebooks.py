@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 import rocpd
+from rocpd.base.errors import UsageError
 from rocpd.chart.model import Bars
-from rocpd.errors import UsageError
 from tests.docs.console import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.ipynb"))

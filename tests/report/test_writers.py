@@ -18,11 +18,10 @@ import pypdfium2
 import pytest
 
 import rocpd
-from rocpd import entries
+from rocpd.base import entries
 from rocpd.chart.model import Bars, Timeline
-from rocpd.report.build import ReportOptions, build
+from rocpd.report.build import ReportOptions, build, write_plots
 from rocpd.report.model import Findings, Report
-from rocpd.report.plots import write_plots
 from rocpd.report.writers import REPORT_FORMATS
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rocpd.errors import OutputError, UsageError
+from rocpd.base.errors import OutputError, UsageError
 from rocpd.schema.render import views_over
 from rocpd.schema.versions import VERSIONS, declared_version, suffix_of
 from rocpd.schema.write import create, tables_of

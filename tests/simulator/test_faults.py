@@ -9,8 +9,7 @@ import pytest
 
 from rocpd.schema.versions import VERSIONS, declared_version
 from rocpd.simulator import JobOptions, plan, simulate
-from rocpd.simulator.disk import LATE_REGIONS, LATE_TEXT
-from rocpd.simulator.faults import EMPTIED, FAULTS
+from rocpd.simulator.faults import EMPTIED, FAULTS, LATE_REGIONS, LATE_TEXT
 from rocpd.simulator.job_plan import DISK_STATES
 from tests.simulator.jobs import digests, recover, rows
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rocpd.simulator.conditions import LEAST_STRETCH
-from rocpd.simulator.lanes import LaneEndTimes, LaneTimes
 from rocpd.simulator.script import LANE_GAP
 from rocpd.simulator.template import Lane, Time
+from rocpd.simulator.timing import LaneEndTimes, LaneTimes
 
 RANKS = 3
 

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
 from rocpd.simulator import GroupKind, JobOptions, Rccl, plan, simulate
 from rocpd.simulator.layout import Layout
 from tests.simulator.jobs import read, rows

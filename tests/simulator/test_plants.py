@@ -11,10 +11,10 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
 from rocpd.simulator import JobOptions, JobPlan, Plant, plan, simulate
 from rocpd.simulator.hardware import MEMORY_BYTES
-from rocpd.simulator.plants import PLANTS, parse
+from rocpd.simulator.plants import parse
 from tests.simulator.jobs import read, rows
 
 STEPS = 6
@@ -460,15 +460,13 @@ def test_senseless_plants_are_refused(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("plant", Plant)
 def test_every_plant_says_what_it_does(plant: Plant) -> None:
-    kind = PLANTS[plant]
-    assert ("{}" in kind.meaning) == bool(kind.size)
-    assert kind.size <= kind.most
+    assert ("{}" in plant.meaning) == bool(plant.usual)
+    assert plant.usual <= plant.most
 
 
 @pytest.mark.parametrize("plant", Plant)
 def test_every_plant_is_in_the_documents(plant: Plant) -> None:
     page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
-    kind = PLANTS[plant]
-    size = f"{kind.size:g}" if kind.size else ""
+    size = f"{plant.usual:g}" if plant.usual else ""
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
-    assert [f"`{plant}`", size, kind.meaning.replace("{}", "N")] in cells
+    assert [f"`{plant}`", size, plant.meaning.replace("{}", "N")] in cells

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rocpd.simulator import GroupKind, JobOptions, plan
-from rocpd.simulator.clocks import make_clock
+from rocpd.simulator.conditions import make_clock
 
 SHAPES = [(1, 1), (4, 1), (1, 2), (2, 2), (2, 4)]
 """Of (tp, pp)."""

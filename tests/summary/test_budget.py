@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -50,11 +50,11 @@ def test_ranks_without_steps_are_in_no_step(open_job: OpenJob) -> None:
         first.region("roctxRangePushA", at, at + 100, message=f"step {step}").kernel("gemm", at, at + 60)
     session = open_job(first, TraceBuilder(1, pid=17).kernel("gemm", 1000, 2000))
     assert cells(session, "budget", "time_ns per_step_ns") == [(1240, 60.0), (0, 0.0), (0, 0.0), (160, 40.0)]
-    text = "1 of 2 ranks has no steps that repeat: of them the whole trace counts"
+    text = "1 of 2 ranks has no steps that repeat: of them all active time counts"
     assert [finding.text for finding in session.summary("budget").findings] == [text]
     assert text in [finding.text for finding in session.summary("overview").findings]
     cells(session, "idle", "idle_ns")
-    assert session.notes == ["idle: in the 4 steps of 1 of 2 ranks; --all counts the whole trace", text]
+    assert session.notes == ["idle: in the 4 steps of 1 of 2 ranks; --all counts all active time", text]
 
 
 @pytest.mark.parametrize(("steps", "time"), [(1, 1060), (2, 120), (3, 180)])
@@ -87,8 +87,8 @@ def test_parts_are_those_of_other_tables(faults: bool, tmp_path: Path) -> None:
     with rocpd.connect(files) as session:
         whole = dict(cells(session, "budget", "part time_ns", everything=True))
         columns = "compute_ns exposed_communication_ns exposed_copy_ns"
-        sums = [sum(column) for column in zip(*cells(session, "overlap", columns), strict=True)]
-        assert [whole[part] for part in PARTS] == [*sums, sum(cells(session, "gpu-time", "idle_ns"))]
+        sums = [sum(column) for column in zip(*cells(session, "overlap", columns, everything=True), strict=True)]
+        assert [whole[part] for part in PARTS] == [*sums, sum(cells(session, "gpu-time", "idle_ns", everything=True))]
         every = Counter(dict(cells(session, "budget", "part time_ns")))
         for by in ("rank", "host", "agent", "step", "marker"):
             divided = Counter[str]()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.calltree import Node, Range, grow
-from rocpd.summary.flame import folded, speedscope
-from rocpd.summary.options import By, Options
+from rocpd.facts.options import By, Options
+from rocpd.summary.host.calls import Node, Range, grow
+from rocpd.summary.host.flame import folded, speedscope
 from rocpd.summary.reading import Reading
 from rocpd.table.screen import Screen
 from tests.build import GPU2, TraceBuilder
@@ -174,7 +174,7 @@ def test_trees_of_streams_are_parts_of_one(open_job: OpenJob, monkeypatch: pytes
         threads.append(root)
         return grow(root, ranges)
 
-    monkeypatch.setattr("rocpd.summary.calls.grow", counted)
+    monkeypatch.setattr("rocpd.summary.host.calls.grow", counted)
     rows = cells(open_job(trace), "calls", "stream name gpu_ns", "stream")
     assert len(threads) == 1
     assert len(rows) == 2 + 20

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.errors import UsageError
-from rocpd.trace.kernel_categories import load
+from rocpd.base.errors import UsageError
+from rocpd.schema.rules.kernel_categories import load
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -8,13 +8,13 @@ import math
 import numpy as np
 
 import rocpd
-from rocpd.errors import RocpdError
-from rocpd.summary.flame import folded
-from rocpd.summary.options import By, Options
+from rocpd.base.errors import RocpdError
+from rocpd.facts.options import By, Options
+from rocpd.facts.spread import total
+from rocpd.summary.host.flame import folded
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run
-from rocpd.summary.spread import total
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

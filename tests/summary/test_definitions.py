@@ -9,8 +9,8 @@ import pytest
 
 import rocpd
 import rocpd.summary
-from rocpd import entries
-from rocpd.summary.options import Options
+from rocpd.base import entries
+from rocpd.facts.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import TableDefinition
@@ -24,7 +24,7 @@ from tests.summary.cells import cells
 
 def definitions() -> list[TableDefinition]:
     """Return the definitions of all tables of analyses and comparisons."""
-    names = [f"rocpd.summary.{module.name}" for module in pkgutil.iter_modules(rocpd.summary.__path__)]
+    names = [module.name for module in pkgutil.walk_packages(rocpd.summary.__path__, "rocpd.summary.")]
     modules = map(importlib.import_module, [*names, "rocpd.compare.tables"])
     tables = [table for module in modules for table in getattr(module, "TABLES", {}).values()]
     found = [table for table in tables if isinstance(table, TableDefinition)]

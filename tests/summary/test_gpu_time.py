@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from unittest import mock
 
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
-from rocpd.summary import gpu_time
-from rocpd.summary.options import By, Options
+from rocpd.base.errors import RocpdError
+from rocpd.facts.options import By, Options
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -31,7 +29,7 @@ def test_busy_is_a_union(open_job: OpenJob) -> None:
 
 def test_by_stream_each_has_its_own_gaps(open_job: OpenJob) -> None:
     rows = cells(open_job(job()), "gpu-time", "stream busy_ns idle_ns gaps", "stream")
-    assert rows == [(0, 200, 100, 1), (2, 100, 0, 0), (3, 190, 150, 1)]
+    assert rows == [(0, 200, 200, 2), (2, 100, 300, 2), (3, 190, 210, 2)]
 
 
 def test_overlap(open_job: OpenJob) -> None:
@@ -63,7 +61,7 @@ def test_gaps_each_for_itself(open_job: OpenJob) -> None:
 def test_agents_are_apart(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("a", 100, 200).kernel("b", 500, 600, agent=GPU2).kernel("c", 0, 9)
     session = open_job(trace)
-    assert cells(session, "gpu-time", "agent span_ns gaps") == [(1, 100, 0), (2, 100, 0)]
+    assert cells(session, "gpu-time", "agent span_ns gaps") == [(1, 500, 1), (2, 500, 1)]
     assert session.notes == [
         "1 GPU operations left out: invalid timestamps (start 0, or end before start)",
         "no communication kernels found",
@@ -138,14 +136,11 @@ def test_the_base_of_a_step_is_what_it_launched(open_job: OpenJob) -> None:
     assert cells(session, "gpu-time", "operations span_ns busy_ns idle_ns") == [(2, 100, 80, 20)]
 
 
-def test_what_an_agent_does_is_worked_out_once_for_all_steps(
-    open_job: OpenJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, working = TraceBuilder(), mock.Mock(wraps=gpu_time._working)
-    for step in range(9):
+def test_by_step_time_goes_where_the_rank_is(open_job: OpenJob) -> None:
+    trace = TraceBuilder()
+    for step in range(4):
         at = 100 * step + 100
-        trace.region("roctxRangePushA", at, at + 90, message=f"step {step}", stack=0)
-        trace.region("hipLaunchKernel", at + 1, at + 2, stack=step + 1).kernel("gemm", at + 5, at + 25, stack=step + 1)
-    monkeypatch.setattr(gpu_time, "_working", working)
-    assert cells(open_job(trace), "gpu-time", "step busy_ns", "step") == [(step, 20) for step in range(9)]
-    assert working.call_count == 1
+        trace.region("roctxRangePushA", at, at + 90, message=f"step {step}", stack=0).kernel("gemm", at + 5, at + 25)
+    columns = "step operations busy_ns idle_ns gaps"
+    steps = [(0, 1, 20, 70, 2), (1, 1, 20, 70, 2), (2, 1, 20, 70, 2), (3, 1, 20, 70, 2)]
+    assert cells(open_job(trace), "gpu-time", columns, "step") == [(None, 0, 0, 30, 3), *steps]

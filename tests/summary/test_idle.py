@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.plants import Plant
 from tests.build import GPU2, TraceBuilder
@@ -37,7 +37,6 @@ def test_every_cause(open_job: OpenJob) -> None:
     trace.kernel("no call", 1400 * US, 1500 * US).region("hipFree", 1500 * US, 1550 * US)
     session = open_job(trace)
     assert times(session) == {
-        "start-up": 99 * US,
         "synchronising call": 60 * US,
         "launching": ((10 + 10) + (10 + 35) + (40 + 10 + 5 + 5) + 10) * US,
         "launched, not started": (20 + 5) * US,
@@ -47,7 +46,6 @@ def test_every_cause(open_job: OpenJob) -> None:
         "module load": 10 * US,
         "host work": (10 + 20 + 190) * US,
         "unknown": 100 * US,
-        "drained": 50 * US,
     }
     assert ("host work", "load batch #", 190 * US, 999 * US) in cells(session, "idle-calls", "cause name idle_ns at_ns")
     assert ("allocation or free", "hipMalloc", 40 * US, 409 * US) in cells(
@@ -73,7 +71,16 @@ def test_threads_are_apart(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("a", 10, 20).kernel("b", 90, 100, stack=1)
     trace.region("hipDeviceSynchronize", 1, 200, tid=8).region("hipLaunchKernel", 70, 80, stack=1, tid=9)
     shown = times(open_job(trace))
-    assert shown == {"start-up": 9, "host work": 50, "launching": 10, "launched, not started": 10, "drained": 100}
+    assert shown == {"host work": 50, "launching": 10, "launched, not started": 10}
+
+
+def test_agents_that_start_later_and_end_earlier(open_job: OpenJob) -> None:
+    """The job is active from 100 to 900, of which the second GPU has a kernel; what the host did before is start-up."""
+    trace = TraceBuilder().region("hipInit", 1, 50).kernel("a", 100, 900).kernel("b", 300, 400, agent=GPU2)
+    session = open_job(trace)
+    expected = [(2, "finished", 500), (2, "not started", 200)]
+    assert cells(session, "idle", "agent cause idle_ns", "agent") == expected
+    assert cells(session, "gpu-time", "agent span_ns idle_ns") == [(1, 800, 0), (2, 800, 700)]
 
 
 def test_agents_that_idle_throughout_a_window(open_job: OpenJob) -> None:
@@ -94,26 +101,14 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_causes_add_up(job: tuple[Path, ...]) -> None:
-    """Idle and busy are the time between first and last event of a rank, for each GPU and for any division.
-
-    What is none of its GPUs, as damaged rows have it, counts from its first to its last operation.
-    """
-    sound = 'start > 0 AND "end" >= start'
+    """Idle and busy are the time that counts, for each agent and for any division."""
     with rocpd.connect(job) as session:
-        ends = " UNION ALL ".join(
-            f'SELECT guid, start, "end" FROM {table} WHERE {sound}'
-            for table in ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy")
-        )
-        sql = f'SELECT guid, max("end") - min(start) FROM ({ends}) GROUP BY guid'
-        spans: dict[str, int] = dict(session.sql(sql).fetchall())
-        rank = {number: spans[rank.guid] for number, rank in enumerate(session.ranks)}
         idle = Counter[tuple[int, int]]()
         for number, agent, time in cells(session, "idle", "rank agent idle_ns", "agent", everything=True):
             idle[number, agent] += time
-        gpus = set(session.sql("SELECT rank, id FROM agents WHERE type = 'GPU'").fetchall())
-        busy = cells(session, "gpu-time", "rank agent busy_ns span_ns")
+        busy = cells(session, "gpu-time", "rank agent busy_ns span_ns", everything=True)
         assert {(number, agent): idle[number, agent] + time for number, agent, time, _ in busy} == {
-            (number, agent): rank[number] if (number, agent) in gpus else span for number, agent, _, span in busy
+            (number, agent): span for number, agent, _, span in busy
         }
         by_cause = Counter(times(session, everything=True))
         for by in ("rank", "host", "agent", "step", "marker"):
@@ -132,8 +127,7 @@ def test_idle_time_counts_where_the_rank_is(open_job: OpenJob) -> None:
     session = open_job(trace)
     assert cells(session, "idle", "step cause idle_ns", "step", everything=True) == [
         (None, "unknown", 20),
-        (None, "start-up", 9),
-        (1, "start-up", 10),
+        (1, "not started", 10),
         (2, "unknown", 180),
     ]
     by_marker = cells(session, "idle", "marker cause idle_ns", "marker", everything=True)
@@ -152,7 +146,10 @@ def test_adjoining_windows_add_up(job: tuple[Path, ...]) -> None:
         for low in range(0, 100, 20):
             part = session.within(rocpd.Window(f"{low}%", f"{low + 20}%" if low < 80 else None, clip=True))
             parts += Counter(times(part))
-    assert parts == whole
+    outside = ("not started", "finished")  # of the active part, but in the window
+    assert {cause: time for cause, time in parts.items() if cause not in outside} == {
+        cause: time for cause, time in whole.items() if cause not in outside
+    }
 
 
 @pytest.mark.parametrize(
@@ -173,13 +170,19 @@ def test_planted_causes_come_first(plant: Plant, cause: str, name: str | None, t
             assert cells(session, "idle-calls", "cause name")[0] == (cause, name)
 
 
-def test_it_is_said_that_filters_do_not_apply(job: tuple[Path, ...]) -> None:
+@pytest.mark.parametrize("job", [False], indirect=True)
+def test_what_filters_leave_out_is_a_cause_of_its_own(job: tuple[Path, ...]) -> None:
+    """Idle time of the whole job keeps its causes; where only other kernels run, they are left out."""
     with rocpd.connect(job) as session:
         (whole,) = session.summary("idle").findings
-        (filtered,) = session.where(rocpd.Filters(kernel="nothing|Cijk")).summary("idle").findings
-        (of_rank,) = session.where(rocpd.Filters(ranks="0")).summary("idle").findings
-    assert filtered.text == f"{whole.text}, whatever the filters leave out"
-    assert "filters" not in of_rank.text
+        chosen = session.where(rocpd.Filters(kernel="nothing|Cijk"))
+        (filtered,) = chosen.summary("idle").findings
+        assert filtered.text == whole.text
+        of_filtered = times(chosen)
+        left_out = of_filtered.pop("left out")
+        assert of_filtered == times(session)
+        parts = [dict(cells(each, "budget", "part time_ns")) for each in (session, chosen)]
+        assert left_out == parts[1]["idle"] - parts[0]["idle"] > 0
 
 
 def test_steady_steps_are_the_default(open_job: OpenJob) -> None:
@@ -188,6 +191,6 @@ def test_steady_steps_are_the_default(open_job: OpenJob) -> None:
     for step, (start, end) in enumerate([(100, 400), (400, 500), (500, 600), (600, 700), (700, 800)]):
         trace.region("roctxRangePushA", start, end, message=f"step {step}").kernel("k", end - 50, end - 20)
     session = open_job(trace.region("hipFree", 900, 1000))
-    assert times(session) == {"unknown": 4 * 100 - 4 * 30 - 20, "drained": 20}
-    assert session.notes == ["idle: in the 4 steps of each rank, without 1 of warm-up; --all counts the whole trace"]
-    assert sum(times(session, everything=True).values()) == 999 - 5 * 30
+    assert times(session) == {"unknown": 4 * 100 - 4 * 30 - 20, "finished": 20}
+    assert session.notes == ["idle: in the 4 steps of each rank, without 1 of warm-up; --all counts all active time"]
+    assert sum(times(session, everything=True).values()) == 800 - 350 - 5 * 30

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.intervals import covered, length, union, unite
-from rocpd.types import Ints
+from rocpd.base.types import Ints
+from rocpd.facts.timeline import covered, length, union, unite
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.facts.communication.collectives import listed
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
-from rocpd.trace.collectives import listed
 from tests.soak import sized
 from tests.summary.cells import cells
 

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.facts.options import WHERE_IT_RAN, By, Options
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulator import JobOptions, JobPlan, plan, simulate
-from rocpd.summary.options import WHERE_IT_RAN, By, Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.run import planned, run_planned
@@ -112,20 +112,42 @@ def operations(session: rocpd.Session) -> pd.DataFrame:
     return rows.sort_values(["rank", "agent", "start", "end", "kind", "row"], ignore_index=True)
 
 
+def active_part(session: rocpd.Session, every: pd.DataFrame, rank: int) -> tuple[int, int]:
+    """From the first to the last dispatch of the ranks whose clocks are known to compare, by the clock of one."""
+    alignment = session.alignment
+    clocks = {number: alignment.clock(number) for number in alignment.shifts}
+    comparing = {number: clock and (clock.method != "start" or clock.ranks) for number, clock in clocks.items()}
+    ranks = [number for number, group in comparing.items() if group == comparing[rank]]
+    dispatched = every[(every["kind"] == 0) & every["rank"].isin(ranks)]
+    offset = dispatched["rank"].map(lambda number: alignment.shifts[number].offset)
+    own = alignment.shifts[rank].offset
+    return int((dispatched["start"] + offset).min()) - own, int((dispatched["end"] + offset).max()) - own
+
+
 def test_gpu_time_and_gaps_against_pandas(session: rocpd.Session) -> None:
-    rows = {}
-    gaps = []
-    for _, ops in operations(session).groupby(["rank", "agent"]):
-        latest = ops["end"].cummax().shift()
-        gap = (ops["start"] - latest).iloc[1:]
-        gaps += gap[gap > 0].tolist()
-        span = int(ops["end"].max() - ops["start"].min())
-        rows[int(ops["rank"].iloc[0]), int(ops["agent"].iloc[0])] = (len(ops), span, int(span - gap[gap > 0].sum()))
-    ours = cells(session, "gpu-time", "rank agent operations span_ns busy_ns")
+    """In the active part of the job, of GPUs whether they work all the time or not."""
+    every = operations(session)
+    gpus = set(session.sql("SELECT rank, id FROM agents WHERE type = 'GPU'").fetchall())
+    rows: dict[Any, Any] = {}
+    gaps: list[int] = []
+    for _, ops in every.groupby(["rank", "agent"]):
+        rank, agent = int(ops["rank"].iloc[0]), int(ops["agent"].iloc[0])
+        low, high = active_part(session, every, rank)
+        inside = ops[(ops["start"] < high) & (ops["end"].clip(lower=ops["start"] + 1) > low)]
+        if (rank, agent) not in gpus:
+            low, high = max(low, int(ops["start"].min())), min(high, int(ops["end"].max()))
+        if low < high:
+            ends = pd.DataFrame({"start": [low, high], "end": [low, high]})
+            lasting = inside[inside["end"] > inside["start"]]  # the others part no gap
+            cut = pd.concat([lasting[["start", "end"]].clip(low, high), ends]).sort_values("start", kind="stable")
+            gap = (cut["start"] - cut["end"].cummax().shift()).iloc[1:]
+            gaps += gap[gap > 0].tolist()
+            rows[rank, agent] = (len(inside), high - low, int(high - low - gap[gap > 0].sum()))
+    ours = cells(session, "gpu-time", "rank agent operations span_ns busy_ns", everything=True)
     assert {(rank, -1 if agent is None else agent): tuple(rest) for rank, agent, *rest in ours} == rows
     edges = [0, 10e3, 20e3, 50e3, 100e3, 1e6, 10e6, 100e6, float("inf")]
     counts = pd.cut(pd.Series(gaps), edges).value_counts(sort=False)
-    assert cells(session, "gaps", "gaps") == counts.tolist()
+    assert cells(session, "gaps", "gaps", everything=True) == counts.tolist()
 
 
 def test_op_trace_against_pandas(session: rocpd.Session) -> None:
@@ -198,7 +220,9 @@ def test_parts_of_the_whole(session: rocpd.Session) -> None:
     for busy, *parts in cells(session, "overlap", columns):
         assert sum(parts) == busy
     columns = "rank busy_ns compute_ns communication_ns copy_ns"
-    assert sorted(cells(session, "ranks", columns)) == cells(session, "overlap", columns, "rank")
+    for everything in (False, True):
+        ranks = sorted(cells(session, "ranks", columns, everything=everything))
+        assert ranks == cells(session, "overlap", columns, "rank", everything=everything)
     assert sum(cells(session, "categories", "total_ns")) == sum(cells(session, "kernels", "total_ns"))
 
 
@@ -306,9 +330,12 @@ def test_clipped_windows_add_up(name: str, files: tuple[Path, ...]) -> None:
         with rocpd.connect(files, window=window) as cut:
             return sum(cells(cut, name, columns))
 
-    cuts = ["0%", "45%", "60%", "63.5%", "100%"]
-    in_all = total(None)
-    assert sum(total(rocpd.Window(a, b, clip=True)) for a, b in pairwise(cuts)) == in_all
+    def total_of(edges: list[str]) -> int:
+        return sum(total(rocpd.Window(a, b, clip=True)) for a, b in pairwise(edges))
+
+    # What agents do outside of the active part of a job counts in windows alone.
+    in_all = total_of(["0%", "52%", "100%"]) if name == "gpu-time" else total(None)
+    assert total_of(["0%", "45%", "60%", "63.5%", "100%"]) == in_all
 
 
 PROFILES: list[Callable[[Path], JobOptions]] = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.summary.kernels.op_trace import logduration, raptor
 from rocpd.summary.reading import Reading
-from rocpd.summary.trace_text import logduration, raptor
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

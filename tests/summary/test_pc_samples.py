@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.errors import RocpdError
-from rocpd.summary.sampled_kernels import SpotSamples
-from rocpd.trace.pc_sampling import STALL_REASONS
+from rocpd.base.errors import RocpdError
+from rocpd.facts.pc_sampling import STALL_REASONS
+from rocpd.summary.inside.pc_samples import SpotSamples
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.pc_sampling import CODE, KERNELS, Sampled, as_csv, as_json, as_rows, made

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.summary.options import Options
-from rocpd.summary.raptor import raptor
+from rocpd.facts.options import Options
+from rocpd.summary.kernels.raptor import raptor
 from rocpd.summary.reading import Reading
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import Cli, OpenJob, private

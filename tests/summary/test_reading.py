@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.summary.options import By, Options
-from rocpd.summary.reading import RankReading
-from rocpd.types import NULL
+from rocpd.base.types import NULL
+from rocpd.facts.options import By, Options
+from rocpd.facts.rank import RankReading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

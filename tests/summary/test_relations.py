@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.types import Row, Value
+from rocpd.facts.options import By
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import RankRelation
 from rocpd.federate.run.calculated import comparable
@@ -20,10 +22,9 @@ from rocpd.schema.load import VIEWS, view
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.reading import DIVISIONS
 from rocpd.summary.registry import SUMMARIES, TABLES
-from rocpd.summary.relations import BARE, RELATIONS, find
+from rocpd.summary.relations import BARE, FACTS, RELATIONS, find
 from rocpd.summary.result import Summary
 from rocpd.summary.run import run
-from rocpd.types import Row, Value
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.summary.test_on_jobs import make_operators_and_stacks
@@ -103,7 +104,7 @@ def test_the_first_argument_divides(table: str, by: str, session: rocpd.Session)
     actual = session.sql(f"SELECT * FROM {in_sql(table)}('{by}')")
     assert exactly(actual.fetchall()) == exactly(rows_of(expected, actual.columns))
     assert expected.fetchall()
-    assert {field.name for field in DIVISIONS[rocpd.summary.options.By(by)]} <= set(actual.columns)
+    assert {field.name for field in DIVISIONS[By(by)]} <= set(actual.columns)
 
 
 def test_options_are_arguments(session: rocpd.Session) -> None:
@@ -160,7 +161,7 @@ def test_names_of_views_keep_their_meaning(session: rocpd.Session) -> None:
     assert find("kernels") is None
     assert find("summary.kernels") == "summary.kernels"
     assert set(BARE).isdisjoint((*VIEWS, *BASE_TABLES))
-    assert len({name.rpartition(".")[2] for name in RELATIONS}) == len(RELATIONS) == len(TABLES) + 1
+    assert len({name.rpartition(".")[2] for name in RELATIONS}) == len(RELATIONS) == len(TABLES) + len(FACTS) + 1
 
 
 @pytest.mark.parametrize(

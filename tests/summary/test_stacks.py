@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rocpd
-from rocpd.errors import RocpdError
-from rocpd.summary.flame import folded_stacks, speedscope_stacks
-from rocpd.summary.options import By, Options
+from rocpd.base.errors import RocpdError
+from rocpd.facts.frames import frame_of, frames_of
+from rocpd.facts.options import By, Options
+from rocpd.summary.host.flame import folded_stacks, speedscope_stacks
 from rocpd.summary.reading import Reading
-from rocpd.trace.frames import frame_of, frames_of
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private
 from tests.importers.rpd import RpdBuilder

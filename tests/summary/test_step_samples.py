@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.summary.samples import SampledValue, _means_in_steps
+from rocpd.summary.counters.samples import SampledValue, _means_in_steps
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import rocpd
+from rocpd.base.types import AmdVersion
+from rocpd.schema.rules.categories import domain_of
 from rocpd.summary.summarize import BY_RANK, FIELDS, SummaryOptions, summarize
-from rocpd.trace.categories import domain_of
-from rocpd.types import AmdVersion
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import rocpd
+from rocpd.facts.communication.collectives import listed
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
-from rocpd.trace.collectives import listed
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.summary.cells import cells

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.read.matching import Clocks
+from rocpd.base.types import Floats
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels
+from rocpd.facts.communication.matching import Clocks
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
+from rocpd.summary.communication.verdict import Judgement, Periods, RankWork, at_least, judge, witness
 from rocpd.summary.findings import Finding
-from rocpd.summary.periods import Periods, RankWork
-from rocpd.summary.verdict import Judgement, judge
-from rocpd.summary.witnesses import at_least, witness
-from rocpd.trace.collectives import Channel, CommunicationKernels
-from rocpd.types import Floats
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.soak import sized

@@ -20,7 +20,8 @@ def _seen(colour: Colour, matrix: tuple[tuple[float, ...], ...]) -> list[float]:
 
 
 def _categories() -> list[str]:
-    return [*tomllib.loads((files("rocpd.trace") / "data" / "categories.toml").read_text(encoding="utf-8")), "other"]
+    built_in = files("rocpd.schema.rules") / "data" / "categories.toml"
+    return [*tomllib.loads(built_in.read_text(encoding="utf-8")), "other"]
 
 
 def test_every_category_has_a_colour_of_its_own() -> None:

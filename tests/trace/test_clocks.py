@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
-from rocpd.types import NULL, Floats, Ints
+from rocpd.base.types import NULL, Floats, Ints
+from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from tests.conftest import private
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.trace.divisions import divide
-from rocpd.types import Ints
+from rocpd.base.types import Ints
+from rocpd.facts.communication.divisions import divide
 
 JITTER_NS = 25_000.0
 

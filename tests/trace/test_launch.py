@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from rocpd.trace.launch import launches, launching_regions
-from rocpd.types import NULL
+from rocpd.base.types import NULL
+from rocpd.schema.rules.launch import launches, launching_regions
 
 Regions: TypeAlias = list[tuple[int, int, int]]
 """Stack id, start, end."""

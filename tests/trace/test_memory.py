@@ -7,9 +7,9 @@ import sqlite3
 import pytest
 
 from rocpd.schema.load import view
+from rocpd.schema.rules.categories import domain_of
+from rocpd.schema.rules.memory import IS_SCRATCH, NOT_SCRATCH, SCRATCH
 from rocpd.schema.trace.events import MemoryAllocations
-from rocpd.trace.categories import domain_of
-from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH, SCRATCH
 
 
 @pytest.mark.parametrize("level", ["REAL", "VIRTUAL", SCRATCH, "scratch", None])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.trace.collectives import Channel, CommunicationKernels
-from rocpd.trace.program_order import sends
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels
+from rocpd.facts.communication.program_order import sends
 
 NCCL = "ncclDevKernel_Generic_1"
 FORWARD, BACKWARD = 30, 60

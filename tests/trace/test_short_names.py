@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocpd.facts.cxx import bare_name, readable, take_apart
+from rocpd.facts.short_names import kernel_name, short_names
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.table.cell import shorten_apart
-from rocpd.trace.cxx import bare_name, readable, take_apart
-from rocpd.trace.kernel_categories import load
-from rocpd.trace.short_names import kernel_name, short_names
 from tests.conftest import private
 
 _GOLDEN = Path(__file__).with_name("short_names.txt")

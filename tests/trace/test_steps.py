@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocpd.trace.steps import STEP_MARKER, MarkerRange, find_steps
+from rocpd.schema.rules.steps import STEP_MARKER, MarkerRange, find_steps
 
 Found = list[tuple[str, int | None]]
 

@@ -13,9 +13,8 @@ import pytest
 
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
-from rocpd.view.job import ViewedJob
-from rocpd.view.perfetto_ui import find_ui
-from rocpd.view.server import ViewLimits, ViewServer
+from rocpd.view.desk import ViewedJob
+from rocpd.view.server import ViewLimits, ViewServer, find_ui
 from tests.waiting import PATIENCE
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.view.desk import Desk
-from rocpd.view.job import ViewedJob
+from rocpd.view.desk import Desk, ViewedJob
 from rocpd.view.questions import Overview, Statement
 from rocpd.view.server import ViewServer
 from tests.perfetto_engine import Engine

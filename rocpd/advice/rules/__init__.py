@@ -1,1 +1,1 @@
-"""The rules, one a file; `rocpd.advice.registry.RULES` has them in order."""
+"""The rules, a file for each subject; `rocpd.advice.registry.RULES` has them in order."""

@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
+from rocpd.base.frozen import frozen
+from rocpd.base.output import as_output_error, complete_or_nothing, workplace
+from rocpd.base.types import Answer, Progress
 from rocpd.convert.deliver.placement import Placement, placements
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.frozen import frozen
-from rocpd.output import as_output_error, complete_or_nothing, workplace
-from rocpd.trace.tables import EVENTS
-from rocpd.types import Answer, Progress
+from rocpd.schema.rules.tables import EVENTS
 
 _LEVEL = 5
 """gzip level: 6 takes half as long again and saves 2 %."""

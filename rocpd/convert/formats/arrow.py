@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from rocpd.base.errors import UsageError
+from rocpd.base.output import complete_or_nothing, workplace
+from rocpd.base.types import Progress
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import damage_line
-from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.output import complete_or_nothing, workplace
-from rocpd.types import Progress
 
 _DEFAULT = "kernels"
 

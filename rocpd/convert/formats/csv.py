@@ -15,6 +15,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from rocpd.base.output import check_free, complete_or_nothing, workplace
+from rocpd.base.types import Ints, Progress
 from rocpd.convert.cells import Coded, Values, joined, listed, take
 from rocpd.convert.deliver.parts import (
     Output,
@@ -35,12 +37,10 @@ from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewReader, ViewRows, damage_line
+from rocpd.facts.moments import Moments
+from rocpd.facts.names import all_texts
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.output import check_free, complete_or_nothing, workplace
-from rocpd.read.names import all_texts
-from rocpd.trace.moments import Moments
-from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
 """Lines made at once."""

@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL
 from rocpd.convert.cells import Coded, Values, listed
 from rocpd.convert.formats import markers
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import ViewRows
-from rocpd.frozen import frozen
-from rocpd.types import NULL
 
 Make: TypeAlias = Callable[[ViewRows, ConvertOptions], Values]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from rocpd.base.frozen import frozen
 from rocpd.convert.formats import markers
 from rocpd.convert.formats.csv_cells import Cell, address, agent, kernel, message, number, operation, text
-from rocpd.frozen import frozen
-from rocpd.trace.markers import MARKER_PREFIXES
-from rocpd.trace.memory import NOT_SCRATCH
+from rocpd.schema.rules.markers import MARKER_PREFIXES
+from rocpd.schema.rules.memory import NOT_SCRATCH
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""

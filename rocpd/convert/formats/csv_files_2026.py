@@ -6,9 +6,9 @@ capital and go on in small letters, a duration at the end. Never reads a databas
 
 from __future__ import annotations
 
+from rocpd.base.types import AmdVersion
 from rocpd.convert.formats.csv_cells import Cell, message, number, text
 from rocpd.convert.formats.csv_files import FILES, Column, CsvFile
-from rocpd.types import AmdVersion
 
 _DURATION: Column = ("Duration", number("duration"))
 _NAMES = {"counter_collection": "counter_collection_trace"}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rocpd.base.types import Ints
 from rocpd.convert.cells import Coded, Values, listed
-from rocpd.read.groups import grouped
-from rocpd.trace.moments import Moments
-from rocpd.trace.times import valid_times
-from rocpd.types import Ints
+from rocpd.facts.groups import grouped
+from rocpd.facts.moments import Moments
+from rocpd.schema.rules.times import valid_times
 
 HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
 

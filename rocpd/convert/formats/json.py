@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rocpd.base.types import Ints, Progress
 from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.formats.tree import tree
@@ -23,11 +24,10 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.titles import titles_of_job
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
+from rocpd.facts.ids import distinct
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.ids import distinct
-from rocpd.trace.categories import trace_category
-from rocpd.types import Ints, Progress
+from rocpd.schema.rules.categories import trace_category
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
 _TRACK_TIDS = 1 << 23

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Ints
 from rocpd.convert.model import Slices, Track
-from rocpd.frozen import frozen
-from rocpd.types import Flags, Ints
 
 _ENDS, _MARKS_FLAT, _STARTS, _MARKS = (phase << 56 for phase in range(4))
 

@@ -14,17 +14,17 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing, workplace
+from rocpd.base.types import Progress
 from rocpd.convert.deliver.parts import split_outputs, write_parts
 from rocpd.convert.deliver.placement import Placement, placements
 from rocpd.convert.formats.otf2_collectives import collectives, within
 from rocpd.convert.formats.otf2_rank import ClockOffset, trace
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
-from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
-from rocpd.frozen import frozen
-from rocpd.output import complete_or_nothing, folder_complete_or_nothing, workplace
-from rocpd.types import Progress
 
 _DEVIATIONS = 1.4826  # of the normal distribution in its median distance
 

@@ -16,11 +16,11 @@ from typing import Any
 import _otf2
 import numpy as np
 
+from rocpd.base.errors import OutputError
+from rocpd.base.types import Ints
 from rocpd.convert.formats.otf2_collectives import JobCollectives, LineCollectives, Participation
 from rocpd.convert.formats.otf2_definitions import CATEGORY, Definitions
 from rocpd.convert.formats.otf2_rank import ENTER, ClockOffset, Location, Metric, RankTrace
-from rocpd.errors import OutputError
-from rocpd.types import Ints
 
 _CHUNK = 1 << 18
 """Bytes of events of a location that the library holds before it writes them; of definitions 4 MiB."""

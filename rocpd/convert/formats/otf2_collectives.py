@@ -1,8 +1,8 @@
 """The collectives of a job as OTF2 has them: communicators, and when each member of one is in a collective.
 
 A member is the location of one stream (or queue) of an agent. What belongs together is the rule of
-`rocpd.trace.collectives`; a collective is written where all members of its group show their kernel, so that the n-th
-of a communicator on one location is the n-th on every other, by which readers match them. Never writes.
+`facts.communication.collectives`; a collective is written where all members of its group show their kernel, so that the
+n-th of a communicator on one location is the n-th on every other, by which readers match them. Never writes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Ints
 from rocpd.convert.deliver.placement import Placement
+from rocpd.facts.communication.collectives import Group, listed
+from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.ranks import Communication, communication
+from rocpd.facts.communication.rccl import BARRIER
+from rocpd.facts.groups import grouped
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.timeline import Shift
-from rocpd.frozen import frozen
-from rocpd.read.communication import Communication, communication
-from rocpd.read.groups import grouped
-from rocpd.read.matching import Clocks
-from rocpd.trace.collectives import Group, listed
-from rocpd.trace.rccl import BARRIER
-from rocpd.types import Flags, Ints
 
 
 class Line(NamedTuple):

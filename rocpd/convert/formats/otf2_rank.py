@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
 from rocpd.convert.deliver.parts import RankPart
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.formats.otf2_collectives import Line
@@ -20,9 +22,7 @@ from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.timeline import Shift, Span
-from rocpd.frozen import frozen
-from rocpd.trace.categories import domain_of, trace_category
-from rocpd.types import Floats, Ints
+from rocpd.schema.rules.categories import domain_of, trace_category
 
 LEAVE, ENTER, BOTH = 0, 1, 2
 """What happens to a region: BOTH is a region without length."""

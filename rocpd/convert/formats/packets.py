@@ -11,14 +11,14 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices
-from rocpd.frozen import frozen
-from rocpd.read.ids import distinct
-from rocpd.read.names import TextCodes
-from rocpd.trace.categories import trace_category
-from rocpd.types import Ints
+from rocpd.facts.ids import distinct
+from rocpd.facts.names import TextCodes
+from rocpd.schema.rules.categories import trace_category
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
 TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE, CORRELATION = 9, 11, 10, 3, 4, 47, 44, 54

@@ -16,6 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rocpd.base.output import folder_complete_or_nothing
+from rocpd.base.types import Progress
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches
@@ -24,8 +26,6 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import damage_line
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.output import folder_complete_or_nothing
-from rocpd.types import Progress
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rocpd.base.types import Ints, Progress
 from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
@@ -27,7 +28,6 @@ from rocpd.convert.model import RankEvents, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.types import Ints, Progress
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1

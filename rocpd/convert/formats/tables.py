@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from rocpd.base.errors import UsageError
 from rocpd.convert.cells import Coded, Values, missing
 from rocpd.convert.formats import markers
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader
-from rocpd.errors import UsageError
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Ints
 from rocpd.convert.model import RankEvents, Track, TrackKind
-from rocpd.frozen import frozen
-from rocpd.read.ids import distinct
-from rocpd.trace.markers import is_marker
-from rocpd.types import Flags, Ints
+from rocpd.facts.ids import distinct
+from rocpd.schema.rules.markers import is_marker
 
 _Place: TypeAlias = tuple[int, ...]
 """Where something stands among its siblings."""

@@ -11,16 +11,16 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.types import NULL, Ints
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, events, select
 from rocpd.convert.model import RankEvents, Track, TrackKind
 from rocpd.convert.options import AgentIndex, ConvertOptions
+from rocpd.facts.names import all_texts
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.names import all_texts
-from rocpd.trace import kernel_categories
-from rocpd.trace.agents import GPUS
-from rocpd.trace.times import valid_start, valid_times
-from rocpd.types import NULL, Ints
+from rocpd.schema.rules import kernel_categories
+from rocpd.schema.rules.agents import GPUS
+from rocpd.schema.rules.times import valid_start, valid_times
 
 _TIMES = ("start", "end", "timestamp")
 

@@ -1,4 +1,4 @@
-"""Flows: from an API call to each dispatch or copy that it launched, by the rule of `rocpd.trace.launch`.
+"""Flows: from an API call to each dispatch or copy that it launched, by the rule of `rocpd.schema.rules.launch`.
 
 Never links across ranks, and never gives a slice of GPU work more than one flow.
 """
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rocpd.base.types import NULL, Ints
 from rocpd.convert.gather.rows import Columns, calls
 from rocpd.convert.model import Ragged, Slices
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.trace.launch import launches, launching_regions
-from rocpd.types import NULL, Ints
+from rocpd.schema.rules.launch import launches, launching_regions
 
 
 def launch_stacks(reader: RankReader, regions: Columns) -> Ints:

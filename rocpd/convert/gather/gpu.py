@@ -11,17 +11,17 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Ints
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns
 from rocpd.convert.model import Annotation, Slices, TrackKind, optional
-from rocpd.frozen import frozen
-from rocpd.read.columns import Select, read_all
-from rocpd.read.ids import distinct, per_id
-from rocpd.read.names import as_text
-from rocpd.trace.agents import copy_agents
-from rocpd.trace.kernel_names import shown_name
-from rocpd.types import NULL, Ints
+from rocpd.facts.columns import Select, read_all
+from rocpd.facts.ids import distinct, per_id
+from rocpd.facts.names import as_text
+from rocpd.schema.rules.agents import copy_agents
+from rocpd.schema.rules.kernel_names import shown_name
 
 _DISPATCH = (
     "dispatch_id", "queue_id", "stream_id", "grid_size_x", "grid_size_y", "grid_size_z",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rocpd.base.types import Ints
 from rocpd.convert.model import Tracks
-from rocpd.types import Ints
 
 
 def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:

@@ -10,12 +10,12 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
-from rocpd.frozen import frozen
-from rocpd.read.ids import distinct
-from rocpd.trace.markers import is_marker
-from rocpd.types import Ints
+from rocpd.facts.ids import distinct
+from rocpd.schema.rules.markers import is_marker
 
 CATEGORY = "gpu_marker"
 """Category of the slices."""

@@ -11,15 +11,15 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.types import NULL
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
+from rocpd.facts.ids import per_id
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
-from rocpd.read.ids import per_id
-from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
-from rocpd.types import NULL
+from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TEXTS = ("type", "level")

@@ -10,17 +10,17 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Floats, Ints
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind
-from rocpd.frozen import frozen
-from rocpd.read.columns import Select, read_all
-from rocpd.read.ids import distinct, find_rows, per_id
-from rocpd.read.names import TextCodes
-from rocpd.trace.sampled import is_sentinel, meant_unit
-from rocpd.types import NULL, Flags, Floats, Ints
+from rocpd.facts.columns import Select, read_all
+from rocpd.facts.ids import distinct, find_rows, per_id
+from rocpd.facts.names import TextCodes
+from rocpd.facts.sampled import is_sentinel, meant_unit
 
 _VALUES = Select(
     "SELECT id, event_id, pmc_id, value FROM rocpd_pmc_event WHERE sample_id IS NULL",

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.types import NULL, Ints
 from rocpd.convert.gather.context import Context
 from rocpd.convert.model import Counters, Slices, Track, TrackKind
-from rocpd.read.ids import distinct, per_id
-from rocpd.trace.launch import launching_regions
-from rocpd.trace.queue_depth import waiting
-from rocpd.types import NULL, Ints
+from rocpd.facts.ids import distinct, per_id
+from rocpd.facts.queue_depth import waiting
+from rocpd.schema.rules.launch import launching_regions
 
 
 def depths(context: Context, calls: Slices, work: Sequence[Slices]) -> Counters:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rocpd.base.types import Flags, Ints
+from rocpd.facts.columns import Piece, Select, read_all
+from rocpd.facts.documents import json_object
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.columns import Piece, Select, read_all
-from rocpd.read.documents import json_object
-from rocpd.trace.categories import REPEATING_CATEGORIES
-from rocpd.types import Flags, Ints
+from rocpd.schema.rules.categories import REPEATING_CATEGORIES
 
 Columns = dict[str, Ints]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from rocpd.base.types import NULL
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.marked import marker_rows
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
+from rocpd.facts.ids import distinct
 from rocpd.federate.select.markers import steps_of_rank
-from rocpd.read.ids import distinct
-from rocpd.trace.steps import STEP_MARKER, MarkerRange, is_step, step_times
-from rocpd.types import NULL
+from rocpd.schema.rules.steps import STEP_MARKER, MarkerRange, is_step, step_times
 
 CATEGORY = "step"
 """Category of the slices."""

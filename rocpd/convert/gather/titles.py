@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rocpd.facts.names import as_text
+from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.names import as_text
-from rocpd.trace.kernel_names import shown_name
-from rocpd.trace.short_names import short_names
+from rocpd.schema.rules.kernel_names import shown_name
 
 _COPIES = {
     f"MEMORY_COPY_{source}_TO_{to}": f"{source[0]}2{to[0]}"

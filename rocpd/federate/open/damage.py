@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocpd.errors import InputError
+from rocpd.base.errors import InputError
+from rocpd.base.sqlite import apsw
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.sqlite import apsw
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
 """What SQLite raises when the fault is a file's and not the statement's."""

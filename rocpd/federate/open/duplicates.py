@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from rocpd.base.types import Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import suffix_of
-from rocpd.types import Row
 
 _TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from rocpd.errors import InputError
+from rocpd.base.errors import InputError
 
 
 class Foreign(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rocpd.sqlite import apsw
+from rocpd.base.sqlite import apsw
 
 _ALLOWED = {
     apsw.SQLITE_SELECT,

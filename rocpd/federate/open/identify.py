@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rocpd.errors import ForeignError, InputError
+from rocpd.base.errors import ForeignError, InputError
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.visible import visible
 from rocpd.federate.open.file_notes import FileNote
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.result import decoded
-from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import (
@@ -30,8 +32,6 @@ from rocpd.schema.versions import (
     suffix_of,
     without_suffix,
 )
-from rocpd.sqlite import apsw
-from rocpd.visible import visible
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from rocpd import leftovers
-from rocpd.errors import ForeignError, InputError, OutputError
-from rocpd.evidence import JOURNALS
+from rocpd.base import leftovers
+from rocpd.base.errors import ForeignError, InputError, OutputError
+from rocpd.base.evidence import JOURNALS
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.file_notes import FileNote
-from rocpd.frozen import frozen
-from rocpd.sqlite import apsw
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice

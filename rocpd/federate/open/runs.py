@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rocpd.federate.open.identify import Rank
-from rocpd.trace.tables import MEASURED
+from rocpd.schema.rules.tables import MEASURED
 
 
 def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:

@@ -12,8 +12,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.errors import InputError
-from rocpd.frozen import frozen
+from rocpd.base.errors import InputError
+from rocpd.base.frozen import frozen
 
 Input: TypeAlias = str | os.PathLike[str]
 FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 TAG = "rocpd_window"
 """Tag of the window in the metadata of a rank."""

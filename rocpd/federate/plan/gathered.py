@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.steps import Combine, Step
 from rocpd.schema.quote import quote_name
-from rocpd.sqlite import apsw
 
 
 def create_table(connection: apsw.Connection, step: Step, kind: str = "") -> None:

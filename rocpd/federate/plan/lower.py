@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from rocpd.base.frozen import frozen
 from rocpd.federate.plan import vocabulary
 from rocpd.federate.plan.ordering import Sorting, sorted_select
 from rocpd.federate.plan.partial import partial_select
@@ -20,7 +21,6 @@ from rocpd.federate.plan.scope import KEYS, Scope, Source
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
 from rocpd.federate.plan.steps import Combine, Scatter, Step
-from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.render import aggregate_text
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from rocpd.base.frozen import frozen
 from rocpd.federate.plan.scope import Scope, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
-from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
 
 _FEW_ROWS = 1000  # of a rank: no burden to a thread

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.lower import Lowering, Sharded
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.schema.calculated import bare
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
 
 _RESERVED = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
 

@@ -11,8 +11,8 @@ from dataclasses import field
 
 from sqlglot import exp
 
+from rocpd.base.frozen import frozen
 from rocpd.federate.plan.sqltext import Unfaithful
-from rocpd.frozen import frozen
 
 KEYS = ("guid", "rank")
 

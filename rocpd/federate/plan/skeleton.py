@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.gathered import create_table
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.unify import Unifier
@@ -13,7 +14,6 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import create_table_text, tables_of
-from rocpd.sqlite import apsw
 
 
 class Skeleton(Unifier):

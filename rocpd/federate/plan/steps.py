@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 
 class Strategy(enum.StrEnum):

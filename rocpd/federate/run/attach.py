@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.run.functions import add_functions
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
 
 ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
 """How many files this SQLite can attach to one connection."""

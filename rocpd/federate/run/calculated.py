@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Row, Value
 from rocpd.schema.calculated import Argument, CalculatedTable, bare
-from rocpd.sqlite import apsw
-from rocpd.types import Row, Value
 
 _Asked: TypeAlias = tuple[tuple[str, Value], ...]
 

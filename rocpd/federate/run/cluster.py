@@ -16,7 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rocpd.errors import RocpdError, UsageError
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Answer, Progress, Row
+from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
@@ -25,9 +28,6 @@ from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
-from rocpd.frozen import frozen
-from rocpd.types import Answer, Progress, Row
-from rocpd.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Answer, Row
 from rocpd.federate.plan.steps import Scatter, Step
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
-from rocpd.frozen import frozen
-from rocpd.types import Answer, Row
 
 Bindings: TypeAlias = Mapping[str, Any]
 """Values of the parameters of a statement, by name."""

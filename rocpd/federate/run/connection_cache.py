@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Answer
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
-from rocpd.types import Answer
 
 Task = TypeVar("Task")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from rocpd.base.sqlite import apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.functions import add_functions
@@ -17,7 +18,6 @@ from rocpd.federate.unify import Unifier
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named
-from rocpd.sqlite import apsw
 
 
 class CopiedDatabase(Unifier):

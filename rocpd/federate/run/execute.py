@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Progress, Row
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
@@ -16,8 +18,6 @@ from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Request, in_chunks
 from rocpd.schema.quote import quote_name
-from rocpd.sqlite import apsw
-from rocpd.types import Progress, Row
 
 
 class Run:

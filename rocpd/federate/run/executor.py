@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Request
-from rocpd.types import Answer, Progress, Row
 
 Task = TypeVar("Task")
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-from rocpd.errors import ClosedError
-from rocpd.evidence import Evidence
+from rocpd.base.errors import ClosedError
+from rocpd.base.evidence import Evidence
+from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.opening import Opening
@@ -18,7 +19,6 @@ from rocpd.federate.run.columnar import Columnar
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.pool import Pool
-from rocpd.sqlite import apsw
 
 
 class Closable(Protocol):

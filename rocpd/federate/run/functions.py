@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rocpd.sqlite import apsw
+from rocpd.base.sqlite import apsw
 
 if TYPE_CHECKING:
     from fractions import Fraction

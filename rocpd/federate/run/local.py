@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import ConnectionCache
@@ -19,7 +20,6 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
-from rocpd.types import Answer, Progress, Row
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Parameters
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.guard import guard
@@ -20,10 +23,7 @@ from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
-from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
-from rocpd.types import Parameters
 
 _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each
 _PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too

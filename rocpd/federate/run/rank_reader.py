@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeAlias
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Answer, Parameters, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.run.pool import ShareDatabase
-from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables, outside_of
-from rocpd.types import Answer, Parameters, Row
 
 
 @frozen

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rocpd.types import Row
+from rocpd.base.types import Row
 
 _EXACT = 1 << 53  # sums of whole numbers up to here are exact as floats
 _LARGEST = (1 << 63) - 1

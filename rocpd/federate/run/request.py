@@ -11,6 +11,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
@@ -20,10 +23,7 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.run.columnar import Columnar, RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
-from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
-from rocpd.sqlite import apsw
-from rocpd.types import Row
 
 Stopped: TypeAlias = Callable[[], bool]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-from rocpd.sqlite import apsw
-from rocpd.types import Row
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Row
 
 _IN_MEMORY = 50_000  # rows
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Generator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic
 
+from rocpd.base.types import Answer
 from rocpd.federate.run.executor import Task, in_order
-from rocpd.types import Answer
 
 
 def on_threads(

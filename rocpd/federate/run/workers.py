@@ -20,11 +20,11 @@ from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.types import Answer
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.executor import Task
 from rocpd.federate.run.threads import on_threads
-from rocpd.types import Answer
 
 _SERVE = """
 import pickle, sys

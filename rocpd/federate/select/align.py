@@ -1,7 +1,7 @@
 """Clock domains: which ranks share a clock, and how different clocks are aligned on one time line.
 
 Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. How far clocks are apart
-is measured by `rocpd.trace.clocks`, from what is read above.
+is measured by `rocpd.federate.select.clocks`, from what is read above.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rocpd.errors import UsageError
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
 from rocpd.federate.select.timeline import UNSHIFTED, Shift, Span
-from rocpd.frozen import frozen
-from rocpd.trace.tables import POINTS, SPANS
-from rocpd.trace.times import VALID_POINT, VALID_TIMES
+from rocpd.schema.rules.tables import POINTS, SPANS
+from rocpd.schema.rules.times import VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.open.identify import Rank  # imports apsw, and help needs `Align`
     from rocpd.federate.run.rank_reader import MapRanks
-    from rocpd.trace.clocks import ClockLine
+    from rocpd.federate.select.clocks import ClockLine
 
 
 class Align(enum.StrEnum):
@@ -119,7 +119,7 @@ class Alignment:
 Aligner: TypeAlias = "Callable[[MapRanks, Mapping[int, int]], Sequence[ClockLine | None]]"
 """Measures how clocks are aligned, given what reads ranks, and rank -> number of its clock.
 
-Raises ContradictionError of `rocpd.trace.clocks`."""
+Raises ContradictionError of `rocpd.federate.select.clocks`."""
 
 GivenOffset: TypeAlias = "int | tuple[int, int]"
 """What the user adds to the times of a host [ns], or that and how wrong it may be."""
@@ -245,7 +245,7 @@ class _Lines(NamedTuple):
 def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure | None) -> _Lines:
     if measure is None:
         return _Lines(why="nothing says more")
-    from rocpd.trace.clocks import ContradictionError
+    from rocpd.federate.select.clocks import ContradictionError
 
     try:
         lines = measure({rank: number for number, machine in enumerate(by_machine) for rank in machine.ranks})

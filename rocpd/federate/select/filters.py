@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocpd.errors import RocpdError, UsageError
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.federate.open.identify import Rank
-from rocpd.frozen import frozen
-from rocpd.trace.agents import GPUS, copy_agent_sql
-from rocpd.trace.categories import domain_of, normalized
-from rocpd.trace.kernel_names import matches, names_of_kernels
-from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
+from rocpd.schema.rules.agents import GPUS, copy_agent_sql
+from rocpd.schema.rules.categories import domain_of, normalized
+from rocpd.schema.rules.kernel_names import matches, names_of_kernels
+from rocpd.schema.rules.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks, RankReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocpd.federate.select.part import Launches, of_launching_stacks
-from rocpd.trace.tables import OPERATIONS
+from rocpd.schema.rules.tables import OPERATIONS
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rocpd.errors import UsageError
-from rocpd.trace.steps import MarkerRange, step_times
-from rocpd.trace.times import VALID_TIMES
+from rocpd.base.errors import UsageError
+from rocpd.schema.rules.steps import MarkerRange, step_times
+from rocpd.schema.rules.times import VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader

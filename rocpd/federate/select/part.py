@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
+from rocpd.base.frozen import frozen
 from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.select.timeline import Shift
-from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
-from rocpd.trace.tables import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS
-from rocpd.trace.times import VALID_TIMES
+from rocpd.schema.rules.tables import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS
+from rocpd.schema.rules.times import VALID_TIMES
 
 
 class Counting(enum.Enum):
@@ -149,7 +149,7 @@ def of_dispatches(tables: RankTables, conditions: Mapping[str, str]) -> dict[str
 
 def of_launching_stacks(tables: RankTables, having: str = "") -> str:
     """Return the condition on GPU work of a rank whose launching call is in the trace, or meets a further condition."""
-    from rocpd.trace.launch import LAUNCHING_STACKS  # imports numpy
+    from rocpd.schema.rules.launch import LAUNCHING_STACKS  # imports numpy
 
     stacks = re.sub(r"\brocpd_\w+", lambda match: tables.every_row(match[0]), LAUNCHING_STACKS)
     among = f"{stacks} HAVING {having}" if having else stacks

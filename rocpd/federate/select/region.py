@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
 from rocpd.federate.select.filters import regular_expression
-from rocpd.trace.kernel_names import matches, names_of_kernels
-from rocpd.trace.times import VALID_TIMES
+from rocpd.schema.rules.kernel_names import matches, names_of_kernels
+from rocpd.schema.rules.times import VALID_TIMES
 
 if TYPE_CHECKING:
+    from rocpd.base.types import Row
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
     from rocpd.federate.select.timeline import TimeLine
-    from rocpd.types import Row
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
 _KERNELS = f"""

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import field
 
-from rocpd.errors import RocpdError
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
 from rocpd.federate.select.filters import EVENTS
 from rocpd.federate.select.part import Cut, dependent_conditions, of_dispatches
-from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
 _WHAT_THERE_IS = (

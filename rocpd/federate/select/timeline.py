@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
 
 if TYPE_CHECKING:
-    from rocpd.types import Ints
+    from rocpd.base.types import Ints
 
 Time = TypeVar("Time", int, "Ints")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rocpd.frozen import frozen
+from rocpd.base.frozen import frozen
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rocpd.errors import RocpdError, UsageError
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.federate.select.part import Counting, Cut, Part
 from rocpd.federate.select.whole_trace import WholeTrace
-from rocpd.frozen import frozen
-from rocpd.trace.steps import STEP_MARKER, is_step
+from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Owns how cells of a report look as text, the same in all formats that people read."""
+"""How cells of a report look as text, the same in all formats that people read."""
 
 from __future__ import annotations
 

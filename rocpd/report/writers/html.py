@@ -15,8 +15,7 @@ from pathlib import Path
 
 from rocpd.chart.draw import draw
 from rocpd.chart.model import Timeline
-from rocpd.chart.spark import spark_svg
-from rocpd.chart.svg import svg
+from rocpd.chart.svg import spark_svg, svg
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
     COMMANDS,

@@ -14,8 +14,7 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from PIL import Image
 
-from rocpd.chart.draw import draw
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
+from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word, draw
 from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Folded, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten, shorten_apart
@@ -135,7 +134,7 @@ class _Pages(FPDF):
         self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
 
     def _paragraph(self, text: str, height: float) -> None:
-        self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
+        self._indented(text, 0, height)
 
     def _font(self, size: float, colour: Sequence[int] = _INK, *, bold: bool = False) -> None:
         self.set_font("roboto", "B" if bold else "", size)

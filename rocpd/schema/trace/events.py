@@ -11,8 +11,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
 from rocpd.schema.trace.columns import is_single, plain
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.errors import UsageError
-from rocpd.frozen import frozen
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
 from rocpd.schema.load import OPTIONAL_TABLES, Kind, table
 from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
 from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
-from rocpd.sqlite import apsw
 
 Described: TypeAlias = Batch | Events | Arguments | CounterValues
 """Rows as the writer of a trace describes them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocpd.advice.case import CannotLookError
-from rocpd.advice.rules.kernel_first_touch import RULE
+from rocpd.advice.rules.kernels import KERNEL_FIRST_TOUCH as RULE
 from tests.advice.made import found
 
 USUAL = {"rank": 0, "name": "usual", "calls": 50, "total_ns": 5_000_000, "median_ns": 100_000, "first_ns": 900_000}

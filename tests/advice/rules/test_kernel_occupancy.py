@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rocpd.advice.case import CannotLookError
-from rocpd.advice.rules.kernel_occupancy import RULE
+from rocpd.advice.rules.kernels import KERNEL_OCCUPANCY as RULE
 from tests.advice.made import found
 
 SMOOTH = {"rank": 0, "name": "smooth", "total_ns": 8_000_000, "vector_registers": 64, "scratch_bytes": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocpd.advice.case import CannotLookError
-from rocpd.advice.rules.kernel_unstable import RULE
+from rocpd.advice.rules.kernels import KERNEL_UNSTABLE as RULE
 from tests.advice.made import found
 
 STEADY = {"rank": 0, "name": "steady", "calls": 100, "total_ns": 6_000_000, "groups": 304, "unstable_ns": 50_000}

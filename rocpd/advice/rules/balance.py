@@ -1,0 +1,240 @@
+"""Rules on what should be equal and is not: the work of ranks, the times of steps, the clocks of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
+from statistics import median
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case, Row, short, window_of
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.advice.rules.communication import has_more_work
+from rocpd.summary.counters.samples import CLOCK
+from rocpd.summary.findings import Confidence, Finding
+from rocpd.summary.time.steps import IDLE
+from rocpd.table.human import readable
+
+
+def _rank_imbalance(case: Case) -> Iterator[Finding]:
+    rows = [row for row in case.rows("ranks") if row["compute_by_mean"]]
+    if case.job.runs > 1:
+        raise CannotLookError(f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank")
+    if len(rows) < 2:
+        raise CannotLookError(recording.RANKS)
+    most = max(rows, key=lambda row: float(row["compute_by_mean"]))
+    times = float(most["compute_by_mean"])
+    if times <= case.limits["most_by_mean"]:
+        return
+    compute = case.job.shares.get(most["rank"], {}).get("compute", 100.0)
+    text = f"rank {most['rank']} has {times:.2f} times the compute time of the mean of {len(rows)} ranks"
+    yield Finding(
+        text,
+        RANK_IMBALANCE.id,
+        confidence=Confidence.CERTAIN,
+        rank=most["rank"],
+        evidence={"compute_ns": most["compute_ns"], "compute_by_mean": times, "ranks": len(rows)},
+        shown_by="rocpd summary imbalance ranks JOB",
+        gain_percent=compute * (1 - 1 / times),
+        action="Give the ranks equal work: shards, tokens or experts of equal size, layers of equal cost in each "
+        "stage. `rocpd summary kernels JOB --by rank` shows which kernels differ.",
+        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
+    )
+
+
+RANK_IMBALANCE = Rule(
+    id="rank.imbalance",
+    asks="do all ranks have the same work?",
+    fires="the rank that computes longest takes more than {most_by_mean} times the mean. Gains the difference",
+    look=_rank_imbalance,
+    needs=(Need("ranks", recording.KERNELS),),
+    thresholds=(Threshold("most_by_mean", 1.10, "longest compute time of a rank by the mean of all"),),
+    explains=lambda cause, other: other.rule == "comm.straggler" and other.rank == cause.rank and has_more_work(other),
+)
+
+
+_PARTS = {"compute": "compute", "communication": "communication", "copy": "copies", IDLE: "idle time"}
+
+
+def _step_outlier(case: Case) -> Iterator[Finding]:
+    whole = (row for row in case.rows("steps") if row["over_median"] is not None)
+    rows = sorted(whole, key=lambda row: int(row["at_ns"]))
+    limits = case.limits
+    if len(rows) < limits["least_steps"]:
+        enough = f"{len(rows)}; {limits['least_steps']:.0f} are enough"
+        raise CannotLookError(f"too few steps to say which are slow ({enough})")
+    times = [float(row["mean_ns"]) for row in rows]
+    typical = median(times)
+    spread = median(abs(time - typical) for time in times)
+    bound = max(limits["times_median"] * typical, typical + limits["deviations"] * spread)
+    # The first steps are warm-up.
+    later = dropwhile(lambda row: float(row["mean_ns"]) > bound, rows)
+    slow = sorted((row for row in later if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
+    if slow:
+        yield _step_outlier_finding(slow, typical, sum(times), len(rows))
+
+
+def _step_outlier_finding(slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
+    worst = slow[0]
+    ranks = {row["slowest_rank"] for row in slow}
+    rank = worst["slowest_rank"] if len(ranks) == 1 else None
+    what = f"step {worst['step']!r}" if not str(worst["step"]).startswith("step") else str(worst["step"])
+    others = f" and {len(slow) - 1} more" if len(slow) > 1 else ""
+    verb = "are" if others else "is"
+    on = "" if rank is None else f", slowest on rank {rank}"
+    times = float(worst["mean_ns"]) / typical
+    text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
+    text += _meanwhile(worst, what if others else "it", rank)
+    lost = sum(float(row["mean_ns"]) - typical for row in slow)
+    return Finding(
+        text,
+        STEP_OUTLIER.id,
+        confidence=Confidence.CERTAIN,
+        rank=rank,
+        step=str(worst["step"]),
+        window=window_of(worst, "max_ns"),
+        evidence={
+            "steps": [row["step"] for row in slow],
+            "over_median": times,
+            "median_ns": typical,
+            "of": count,
+            **{name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None},
+        },
+        shown_by="rocpd summary steps JOB",
+        gain_percent=lost * 100 / total,
+        action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, "
+        "which kernels and which ranks take longer; `rocpd summary idle-calls JOB --step N` what the host does "
+        "meanwhile: input, checkpoint, allocation, garbage collection.",
+        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
+    )
+
+
+def _meanwhile(row: Row, step: str, named: int | None) -> str:
+    """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
+    if row["grew"] is None:
+        return ""
+    on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
+    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_by_ns'], 'ns')} longer{on}"
+    grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
+    return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
+
+
+STEP_OUTLIER = Rule(
+    id="step.outlier",
+    asks="are some steps much slower than most?",
+    fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
+    "deviations above it. Gains what such steps take above the median",
+    look=_step_outlier,
+    needs=(Need("steps", recording.STEPS),),
+    thresholds=(
+        Threshold("times_median", 1.2, "time of a step by the median"),
+        Threshold("deviations", 5.0, "time of a step above the median, by the median absolute deviation"),
+        Threshold("least_steps", 4.0, "steps with which it looks"),
+    ),
+    explains=lambda cause, other: (
+        other.rule == "rank.imbalance" and cause.rank is not None and other.rank == cause.rank
+    ),
+)
+
+
+_LOOK_AT_CLOCK = (
+    "Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power --clock` and `amd-smi "
+    "metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling of this slot."
+)
+_AMD_SMI = "https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html"
+
+
+def _clock_throttle(case: Case) -> Iterator[Finding]:
+    clocks = [
+        row
+        for row in case.rows("samples")
+        if CLOCK.search(row["name"] or "") and row["samples"] >= case.limits["least_samples"]
+    ]
+    if not clocks:
+        raise CannotLookError(recording.CLOCKS)
+    slowing = [row for row in clocks if (row["rho_samples"] or 0) >= case.limits["least_pairs"]]
+    if len(clocks) < 2 and not slowing:
+        raise CannotLookError(
+            "the clock of one GPU alone is sampled, and too seldom to compare it with the times of kernels"
+        )
+    yield from list(_lower(case, clocks)) or _slowing(case, slowing)
+
+
+def _lower(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
+    """Yield GPUs whose clock is lower than that of the others."""
+    for row in sorted(clocks, key=lambda row: float(row["mean"])):
+        others = median([float(other["mean"]) for other in clocks if other is not row] or [float(row["mean"])])
+        lower = (1 - float(row["mean"]) / others) * 100 if others > 0 else 0.0
+        if lower <= 100 - case.limits["least_percent"]:
+            continue
+        yield _clock_throttle_finding(
+            case,
+            row,
+            f"the clock of the GPU of rank {row['rank']} is {lower:.0f} % lower than that of the others: "
+            f"{row['mean']:.0f} {row['units'] or 'MHz'} in place of {others:.0f}",
+            {"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
+            lower / 100,
+        )
+
+
+def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
+    """Yield the GPU whose kernels lose most while its clock is lower."""
+    slower = [row for row in clocks if row["rho"] < case.limits["most_rho"] and row["max"] > 0]
+    worst = max(slower, key=_lost, default=None)
+    if worst is None:
+        return
+    units = worst["units"] or "MHz"
+    yield _clock_throttle_finding(
+        case,
+        worst,
+        f"kernels of rank {worst['rank']} take longer while the clock of its GPU is lower (Spearman "
+        f"{worst['rho']:.2f}, {worst['rho_samples']} samples): {worst['mean']:.0f} {units} on average, "
+        f"{worst['max']:.0f} at best",
+        {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")},
+        _lost(worst),
+    )
+
+
+def _clock_throttle_finding(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
+    """Return what is wrong with the clock of one GPU, which loses this share of its computing."""
+    compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
+    return Finding(
+        text,
+        CLOCK_THROTTLE.id,
+        confidence=Confidence.LIKELY,
+        rank=row["rank"],
+        agent=row["agent"],
+        window=case.example().window,
+        evidence=evidence,
+        shown_by="rocpd summary samples JOB",
+        gain_percent=compute * lost,
+        action=_LOOK_AT_CLOCK,
+        reference=_AMD_SMI,
+    )
+
+
+def _lost(row: Row) -> float:
+    """Return by which share a clock is below its highest on average."""
+    return 1 - float(row["mean"]) / float(row["max"])
+
+
+CLOCK_THROTTLE = Rule(
+    id="clock.throttle",
+    asks="does one GPU run at a lower clock?",
+    fires="the mean of the sampled clock of a GPU, in its steps, is under {least_percent} % of the median of the "
+    "others. Gains that share of its compute time. Or its hottest kernel takes longer, on one grid, when the clock is "
+    "lower: Spearman's correlation under {most_rho} over {least_pairs} samples or more. Gains what the highest clock "
+    "would",
+    look=_clock_throttle,
+    needs=(Need("samples", recording.CLOCKS),),
+    thresholds=(
+        Threshold("least_percent", 95.0, "mean clock of a GPU by the median of the others"),
+        Threshold("least_samples", 3.0, "samples of the clock of a GPU"),
+        Threshold("most_rho", -0.5, "Spearman's correlation of clock and time of the hottest kernel"),
+        Threshold("least_pairs", 20.0, "samples in which that kernel ran"),
+    ),
+    explains=lambda cause, other: (
+        other.rule in ("comm.straggler", "rank.imbalance", "kernel.unstable", "step.outlier")
+        and other.rank == cause.rank
+    ),
+)

@@ -1,0 +1,279 @@
+"""Rules on communication: what nothing hides, and ranks that the others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.facts.parts import EXPOSED_COMMUNICATION
+from rocpd.summary.communication.verdict import RULE as VERDICT
+from rocpd.summary.findings import Confidence, Finding
+from rocpd.table.human import readable
+
+_NEARLY_ALL = 0.9  # of the steps
+
+MORE_WORK_PERCENT = 1.0
+"""A rank with so many more work-items is late because it has more to do."""
+
+_LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
+_SLOWER = (
+    "The same kernels take longer there. Compare the GPU with the others (`amd-smi metric --clock --power`), look for "
+    "other processes on it (`amd-smi process`), and run the job without this node once. `rocpd diff JOB --rank N` says "
+    "which kernels take longer."
+)
+_LATE = (
+    "Its host starts it late, the GPU is as fast as the others. Look at what runs there before the step "
+    "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
+)
+_SOMETIMES = (
+    "Compare the steps in which it is late with the others: `rocpd diff JOB --step N --against others` says what takes "
+    "longer there, and on which ranks."
+)
+
+
+def _comm_straggler(case: Case) -> Iterator[Finding]:
+    if not case.rows("communication"):
+        raise CannotLookError(recording.COMMUNICATION)
+    for finding in case.problems("ranks", VERDICT):
+        rank = case.job.critical if finding.rank is None else finding.rank
+        example = case.example()
+        yield replace(
+            finding,
+            rank=rank,
+            window=example.window,
+            gain_percent=_waited_longer(case, finding),
+            shown_by="rocpd summary stragglers waits JOB",
+            action=_straggler_action(finding),
+            reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+        )
+
+
+def _waited_longer(case: Case, finding: Finding) -> float:
+    """Return how much longer others wait than the rank to blame [%]: that is what a step can save at most."""
+    exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
+    blamed = exposed.get(finding.rank if finding.rank is not None else case.job.critical or 0, 0.0)
+    return median([share - blamed for share in exposed.values() if share > blamed] or [0.0])
+
+
+def _straggler_action(finding: Finding) -> str:
+    evidence = finding.evidence
+    if "clock_lower_percent" in evidence:
+        return _LOWER_CLOCK
+    if "later_ns" in evidence:
+        return _LATE
+    return _SLOWER if "same_kernels_longer_percent" in evidence or "hostname" in evidence else _SOMETIMES
+
+
+def has_more_work(finding: Finding) -> bool:
+    """Whether a straggler is late because it has more to do than others."""
+    more = finding.evidence.get("more_work_items_percent")
+    return isinstance(more, float) and more >= MORE_WORK_PERCENT
+
+
+def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
+    if other.rule == "rank.imbalance":
+        return not has_more_work(cause) and other.rank == cause.rank
+    if other.rule == "gpu.starved":
+        return "later_ns" in cause.evidence and other.rank == cause.rank
+    return other.rule == "step.outlier" and other.rank == cause.rank and _is_late_at_times(cause)
+
+
+def _is_late_at_times(finding: Finding) -> bool:
+    """Whether a rank is late in some steps only: then these are the slow ones."""
+    times = [finding.evidence.get(name) for name in ("times_last", "times_longest", "steps")]
+    numbers = [time for time in times if isinstance(time, int | float)]
+    return len(numbers) == len(times) and max(numbers[:2]) < _NEARLY_ALL * numbers[2]
+
+
+COMM_STRAGGLER = Rule(
+    id="comm.straggler",
+    asks="does one rank make the others wait in collectives?",
+    fires="a rank or a host comes last, or computes longest, in more steps than chance explains, and that costs more "
+    "than 1 % of a step (`rocpd summary stragglers`). Gains what the others wait longer than it does",
+    look=_comm_straggler,
+    needs=(Need("ranks", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
+    explains=_comm_straggler_explains,
+)
+
+
+def _comm_exposed(case: Case) -> Iterator[Finding]:
+    if not case.rows("communication"):
+        raise CannotLookError(recording.COMMUNICATION)
+    exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
+    # The rank with least exposed communication waits for nobody: what it has is transfer.
+    rank = min(exposed, key=lambda each: (exposed[each], each))
+    share = max(0.0, exposed[rank] - _waiting_in_turn(case))
+    if share < case.limits["least_percent"]:
+        return
+    waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
+    example = case.example()
+    are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
+    what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
+    of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
+    text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
+    yield Finding(
+        text,
+        COMM_EXPOSED.id,
+        confidence=Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT,
+        rank=rank,
+        step=example.step,
+        window=example.window,
+        evidence={"exposed_percent": share, "waiting_percent": waiting},
+        shown_by="rocpd summary budget overlap communication JOB --by rank",
+        gain_percent=share,
+        action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
+        "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
+        "reduce in bf16, accumulate gradients.",
+        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
+    )
+
+
+def _waiting_in_turn(case: Case) -> float:
+    """Return the share of the time in which ranks wait for each other in turn [%], as the stages of a pipeline do.
+
+    Then the rank that has least exposed communication waits for others, too.
+    """
+    rows = case.rows("communication")
+    if not any(row["class"] == "point-to-point" and row["kernels"] for row in rows):
+        return 0.0
+    whole = sum(case.job.times.values())
+    return sum(row["wait_ns"] or 0 for row in rows) * 100 / whole if whole else 0.0
+
+
+COMM_EXPOSED = Rule(
+    id="comm.exposed",
+    asks="does computation hide communication?",
+    fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
+    "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
+    look=_comm_exposed,
+    needs=(
+        Need("budget", recording.KERNELS),
+        Need("communication", recording.COMMUNICATION),
+        Need("trace", recording.KERNELS),
+    ),
+    thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
+)
+
+
+def _comm_same_stream(case: Case) -> Iterator[Finding]:
+    rows = [row for row in case.of_critical("overlap") if row["communication_ns"]]
+    if not rows:
+        raise CannotLookError(recording.COMMUNICATION)
+    if all(row["same_stream_percent"] is None for row in rows):
+        raise CannotLookError("streams are not recorded: newer versions of profilers do")
+    exposed = case.job.shares[rows[0]["rank"]].get(EXPOSED_COMMUNICATION, 0.0)
+    for row in rows:
+        same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])
+        if same < case.limits["same_stream_percent"] or hidden >= case.limits["most_hidden_percent"]:
+            continue
+        example = case.example()
+        yield Finding(
+            f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
+            f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
+            COMM_SAME_STREAM.id,
+            confidence=case.sure(Confidence.CERTAIN),
+            rank=row["rank"],
+            agent=row.get("agent"),
+            step=example.step,
+            window=example.window,
+            evidence={"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
+            shown_by="rocpd summary overlap JOB --by agent",
+            gain_percent=exposed,
+            action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
+            "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and "
+            "FSDP do so.",
+            reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
+        )
+
+
+COMM_SAME_STREAM = Rule(
+    id="comm.same_stream",
+    asks="does communication have streams of its own?",
+    fires="on the critical rank {same_stream_percent} % of the communication or more is in streams with a tenth of the "
+    "compute time or more, and less than {most_hidden_percent} % of it is hidden. Gains all exposed communication",
+    look=_comm_same_stream,
+    needs=(Need("overlap", recording.KERNELS), Need("budget", recording.KERNELS)),
+    thresholds=(
+        Threshold("same_stream_percent", 90.0, "share of communication in streams that compute"),
+        Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
+    ),
+    explains=lambda cause, other: other.rule == "comm.exposed",
+)
+
+
+def _comm_slow(case: Case) -> Iterator[Finding]:
+    limits = case.limits
+    rows = [row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]]
+    if not rows:
+        raise CannotLookError(recording.SIZES)
+    large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
+    alike: dict[tuple[object, ...], list[Row]] = {}
+    for row in large:
+        alike.setdefault((row["name"], row["group"], row["bytes"]), []).append(row)
+    compared = [some for some in alike.values() if len(some) >= limits["least_collectives"]]
+    if not compared:
+        raise CannotLookError(
+            f"no collective of {limits['least_mib']:g} MiB or more is repeated {limits['least_collectives']:g} times"
+        )
+    for group in sorted({str(some[0]["group"]) for some in compared}):
+        of_group = [some for some in compared if some[0]["group"] == group]
+        slow = [_slow(some, limits["of_best_percent"] / 100) for some in of_group]
+        if any(rows for rows, _ in slow):
+            every = [row for rows, _ in slow for row in rows]
+            yield _comm_slow_finding(case, group, every, sum(map(len, of_group)), sum(lost for _, lost in slow))
+
+
+def _slow(alike: Sequence[Row], share: float) -> tuple[list[Row], int]:
+    """Return the collectives that are slow among some that are alike, and the time that they take above the fastest."""
+    best = max(float(row["bus_gb_per_s"]) for row in alike)
+    fastest = min(int(row["min_ns"]) for row in alike)
+    slow = [row for row in alike if row["bus_gb_per_s"] < share * best]
+    return slow, sum(int(row["min_ns"]) - fastest for row in slow)
+
+
+def _comm_slow_finding(case: Case, group: str, slow: Sequence[Row], count: int, lost: int) -> Finding:
+    worst = min(slow, key=lambda row: float(row["bus_gb_per_s"]))
+    text = (
+        f"{len(slow)} of {count} large collectives of ranks {group} are slow: {worst['bus_gb_per_s']:.0f} GB/s on "
+        f"the bus where the best of the same size ({readable(worst['bytes'], 'bytes')}) have more than twice that"
+    )
+    return Finding(
+        text,
+        COMM_SLOW.id,
+        confidence=Confidence.LIKELY,
+        evidence={"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost},
+        shown_by="rocpd summary collectives JOB",
+        gain_percent=case.job.share(lost),
+        action="Look at what else uses the links at these times: other jobs on the switches, checkpoints, copies "
+        "between hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests "
+        "(`all_reduce_perf -b 8 -e 1G -f 2`) measures the links alone.",
+        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
+    )
+
+
+def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
+    """Whether it explains another finding: communication that is exposed for longer, or slow steps."""
+    gain, other_gain = cause.gain_percent or 0.0, other.gain_percent or 0.0
+    if other.rule == "comm.exposed":
+        return gain * 3 >= other_gain
+    return other.rule == "step.outlier" and other.rank is None and gain >= other_gain
+
+
+COMM_SLOW = Rule(
+    id="comm.slow",
+    asks="are collectives slower than others of the same size?",
+    fires="collectives of {least_mib} MiB or more reach less than {of_best_percent} % of the bus bandwidth of the best "
+    "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
+    look=_comm_slow,
+    needs=(Need("collectives", recording.COLLECTIVES),),
+    thresholds=(
+        Threshold("of_best_percent", 40.0, "bus bandwidth by that of the best of the same size and group"),
+        Threshold("least_mib", 1.0, "size of the result of collectives that are compared [MiB]"),
+        Threshold("least_collectives", 5.0, "collectives of one size and group with which it looks"),
+    ),
+    explains=_comm_slow_explains,
+)

@@ -1,0 +1,150 @@
+"""Rules on copies: those that make the host wait, those that are slow, and those that are many and small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.facts.parts import EXPOSED_COPIES
+from rocpd.summary.findings import Confidence, Finding
+from rocpd.summary.memory.copies import size_label
+
+_PIN = (
+    "Copy from and to pinned memory: hipHostMalloc or hipHostRegister; in PyTorch pin_memory=True in the DataLoader "
+    "and .to(device, non_blocking=True)."
+)
+_REFERENCE = (
+    "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/host_memory.html"
+)
+_WITH_HOST = ("MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST")
+_LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: smaller ones are slow by nature
+
+
+def _copy_blocking(case: Case) -> Iterator[Finding]:
+    rows = case.of_critical("copy-calls")
+    if rows and all(row["call"] is None for row in rows):
+        raise CannotLookError(recording.HIP)
+    waited = [row for row in rows if row["waiting_copies"]]
+    share = case.job.share(sum(int(row["waited_ns"]) for row in waited))
+    if share < case.limits["least_percent"]:
+        yield from _slow(case)
+        return
+    worst = max(waited, key=lambda row: int(row["waited_ns"]))
+    example = case.example()
+    yield Finding(
+        f"rank {case.job.critical} waits {share:.0f} % of the time in {worst['call']} until its copy is done, most for "
+        f"{worst['name']} of {worst['size']}: the memory of the host is not pinned",
+        COPY_BLOCKING.id,
+        confidence=case.sure(Confidence.LIKELY),
+        rank=case.job.critical,
+        step=example.step,
+        window=example.window,
+        evidence={
+            "waited": sum(int(row["waiting_copies"]) for row in waited),
+            "waited_ns": sum(row["waited_ns"] for row in waited),
+        },
+        shown_by="rocpd summary copy-calls copy-sizes JOB --by rank",
+        gain_percent=share,
+        action=_PIN,
+        reference=_REFERENCE,
+    )
+
+
+def _slow(case: Case) -> Iterator[Finding]:
+    """Yield large copies between host and GPU that are slower than the fastest of their size and direction."""
+    best: dict[tuple[str, str], float] = {}
+    for row in case.rows("copy-sizes"):
+        if row["max_gib_per_s"] is not None:
+            best[row["name"], row["size"]] = max(float(row["max_gib_per_s"]), best.get((row["name"], row["size"]), 0.0))
+    slow = [
+        (row, best[row["name"], row["size"]])
+        for row in case.of_critical("copy-sizes")
+        if row["name"] in _WITH_HOST and row["size"] in _LARGE and row["copies"] >= case.limits["least_copies"]
+    ]
+    slow = [(row, most) for row, most in slow if row["median_gib_per_s"] * 100 < case.limits["of_best_percent"] * most]
+    lost = sum(int(row["total_ns"]) * (1 - float(row["median_gib_per_s"]) / most) for row, most in slow)
+    exposed = case.job.shares.get(case.job.critical or 0, {}).get(EXPOSED_COPIES, 0.0)
+    share = min(case.job.share(lost), exposed)
+    if not slow or share < case.limits["least_percent"]:
+        return
+    worst, most = max(slow, key=lambda pair: int(pair[0]["total_ns"]))
+    example = case.example()
+    yield Finding(
+        f"half of the copies of rank {case.job.critical} for {worst['name']} of {worst['size']} are slower than "
+        f"{worst['median_gib_per_s']:.1f} GiB/s, the fastest make {most:.1f}: as if the memory of the host were not "
+        "pinned, or far from the GPU",
+        COPY_BLOCKING.id,
+        confidence=Confidence.HINT,
+        rank=case.job.critical,
+        step=example.step,
+        window=example.window,
+        evidence={"median_gib_per_s": worst["median_gib_per_s"], "max_gib_per_s": most, "lost_ns": round(lost)},
+        shown_by="rocpd summary copy-sizes slowest-copies JOB --by rank",
+        gain_percent=share,
+        action=f"{_PIN} Allocate it on the node of the GPU: `numactl --membind`, `amd-smi topology` shows which.",
+        reference=_REFERENCE,
+    )
+
+
+COPY_BLOCKING = Rule(
+    id="copy.blocking",
+    asks="do asynchronous copies make the host wait?",
+    fires="calls whose name ends in Async and that return only when their copy is done take {least_percent} % of "
+    "the time of the critical rank or more; or what its copies between host and GPU above 1 MiB, {least_copies} of a "
+    "size or more, would take less does so, where half are slower than {of_best_percent} % of the fastest of the same "
+    "size. Gains that time, of slow copies no more than what nothing hides",
+    look=_copy_blocking,
+    needs=(Need("copy-calls", recording.COPIES), Need("copy-sizes", recording.COPIES)),
+    thresholds=(
+        Threshold("least_percent", 2.0, "share of the time of the critical rank"),
+        Threshold("of_best_percent", 50.0, "median rate by that of the fastest copy of the same direction and size"),
+        Threshold("least_copies", 20.0, "copies of a direction and size"),
+    ),
+)
+
+
+_SMALL = tuple(size_label(number) for number in (0, 1))  # up to 64 KiB
+
+
+def _copy_small(case: Case) -> Iterator[Finding]:
+    case.needs_steps()
+    small = [row for row in case.of_critical("copy-calls") if row["size"] in _SMALL]
+    if small and all(row["call"] is None for row in small):
+        raise CannotLookError(recording.HIP)
+    per_step = sum(float(row["copies_per_step"] or 0.0) for row in small)
+    share = case.job.share(sum(int(row["api_ns"]) for row in small))
+    if per_step <= case.limits["copies_per_step"] or share < case.limits["least_percent"]:
+        return
+    most = max(small, key=lambda row: int(row["copies"]))
+    example = case.example()
+    yield Finding(
+        f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most {most['name']}: "
+        f"their calls take {share:.0f} % of the time",
+        COPY_SMALL.id,
+        confidence=Confidence.LIKELY,
+        rank=case.job.critical,
+        step=example.step,
+        window=example.window,
+        evidence={"copies_per_step": per_step, "api_ns": sum(int(row["api_ns"]) for row in small)},
+        shown_by="rocpd summary copy-calls JOB --by rank",
+        gain_percent=share,
+        action="Put small pieces together and copy once, keep on the GPU what does not change, or let kernels read few "
+        "bytes from pinned host memory.",
+        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
+    )
+
+
+COPY_SMALL = Rule(
+    id="copy.small",
+    asks="are there many small copies?",
+    fires="the critical rank makes more than {copies_per_step} copies of up to 64 KiB in a step, whose calls take "
+    "{least_percent} % of its time or more. Gains that time",
+    look=_copy_small,
+    needs=(Need("copy-calls", recording.COPIES),),
+    thresholds=(
+        Threshold("copies_per_step", 100.0, "copies of up to 64 KiB in a step of a rank"),
+        Threshold("least_percent", 2.0, "share of the time of the critical rank in their calls"),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Rules on GPUs that idle because of what their host does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case, Row, short, window_of
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.facts.agent_time import HOST
+from rocpd.facts.host_calls import HostCall
+from rocpd.summary.findings import Confidence, Finding
+
+_LAUNCH_OR_WORK = (HostCall.LAUNCH.value, HOST)
+_LAUNCHING = (
+    "Launch less or earlier: capture repeated work in a graph (hipGraphLaunch; PyTorch: "
+    'torch.compile(mode="reduce-overhead")), fuse small kernels, and keep the launching thread on cores near its GPU '
+    "(`numactl --cpunodebind`)."
+)
+_WORKING = (
+    "Let the host prepare while the GPU works: load input in other processes ahead of time (PyTorch DataLoader: "
+    "num_workers, prefetch_factor, pin_memory), and move work between launches to another thread."
+)
+
+
+def _gain(finding: Finding) -> float:
+    return finding.gain_percent or 0.0
+
+
+def _gpu_starved(case: Case) -> Iterator[Finding]:
+    rows = case.of_critical("idle")
+    case.needs_known_calls()
+    starved = [row for row in rows if row["cause"] in _LAUNCH_OR_WORK]
+    share = sum(float(row["span_percent"]) for row in starved)
+    if share < case.limits["least_idle_percent"]:
+        return
+    cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
+    longest = _most_idle(case, cause)
+    what = "launches" if cause == HostCall.LAUNCH else "works for itself"
+    named = f", most in {longest['name']}" if longest else ""
+    text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
+    yield Finding(
+        text,
+        GPU_STARVED.id,
+        confidence=case.sure(Confidence.CERTAIN),
+        rank=case.job.critical,
+        agent=longest["agent"] if longest else None,
+        window=window_of(longest, "longest_ns") if longest else None,
+        evidence={str(row["cause"]): row["idle_ns"] for row in starved},
+        shown_by="rocpd summary idle idle-calls JOB --by rank",
+        gain_percent=share,
+        action=_LAUNCHING if cause == HostCall.LAUNCH else _WORKING,
+        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/hipgraph.html"
+        if cause == HostCall.LAUNCH
+        else "https://docs.pytorch.org/docs/stable/data.html",
+    )
+
+
+def _most_idle(case: Case, cause: str) -> Row | None:
+    """Return the call or marker that the GPU idles most for."""
+    rows = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
+    return max(rows, key=lambda row: int(row["idle_ns"]), default=None)
+
+
+GPU_STARVED = Rule(
+    id="gpu.starved",
+    asks="does the GPU wait for its host?",
+    fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
+    "or works for itself. Gains that time",
+    look=_gpu_starved,
+    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
+    # There would be work to hide communication behind, were it launched.
+    explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),
+)
+
+
+def _launch_small(case: Case) -> Iterator[Finding]:
+    kernels = case.computing("kernels")
+    calls = sum(int(row["calls"]) for row in kernels)
+    small = [
+        row for row in kernels if row["median_ns"] is not None and row["median_ns"] < case.limits["small_us"] * 1000
+    ]
+    count = sum(int(row["calls"]) for row in small)
+    if not calls or count * 100 < calls * case.limits["small_percent"]:
+        return
+    idle = {row["cause"]: row for row in case.of_critical("idle")}
+    case.needs_known_calls()
+    share = float(idle[HostCall.LAUNCH.value]["span_percent"]) if HostCall.LAUNCH.value in idle else 0.0
+    if share < case.limits["least_idle_percent"]:
+        return
+    most = sorted(small, key=lambda row: -int(row["calls"]))[:3]
+    named = ", ".join(short(row["name"]) for row in most)
+    example = case.example()
+    yield Finding(
+        f"{count * 100 / calls:.0f} % of the kernels of rank {case.job.critical} take less than "
+        f"{case.limits['small_us']:g} us, and the GPU idles {share:.0f} % of the time while they are launched: {named}",
+        LAUNCH_SMALL.id,
+        confidence=case.sure(Confidence.LIKELY),
+        rank=case.job.critical,
+        step=example.step,
+        window=example.window,
+        evidence={"small": count, "kernels": calls, "launching_percent": share},
+        shown_by="rocpd summary kernels idle JOB --by rank",
+        gain_percent=share,
+        action="Make fewer and larger kernels: fuse element-wise ones (torch.compile, hipBLASLt epilogues), use "
+        "foreach or fused optimizers, larger batches; or launch them together as a graph (hipGraphLaunch).",
+        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/hipgraph.html",
+    )
+
+
+LAUNCH_SMALL = Rule(
+    id="launch.small",
+    asks="are kernels too short for the host to keep up?",
+    fires="{small_percent} % of the computing kernels of the critical rank or more are of kinds whose median is under "
+    "{small_us} us, and its GPU idles {least_idle_percent} % of the time or more while its host launches. Gains "
+    "that time",
+    look=_launch_small,
+    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    thresholds=(
+        Threshold("small_us", 10.0, "a kernel with a shorter median is small"),
+        Threshold("small_percent", 50.0, "share of small kernels"),
+        Threshold("least_idle_percent", 5.0, "share of the time in which the GPU idles while its host launches"),
+    ),
+    explains=lambda cause, other: (
+        other.rule == "gpu.starved" or (other.rule == "comm.exposed" and _gain(cause) > _gain(other))
+    ),
+)
+
+
+_WAITING_CALLS = (HostCall.SYNCHRONISE.value, HostCall.COPY.value, HostCall.ALLOCATE.value)
+
+
+def _sync_calls(case: Case) -> Iterator[Finding]:
+    rows = case.of_critical("idle-calls")
+    if not rows:
+        raise CannotLookError(recording.HIP)
+    case.needs_known_calls()
+    every = [row for row in rows if row["cause"] in _WAITING_CALLS]
+    # Where copies are not recorded, a GPU that copies seems idle.
+    has_copies = "copy-calls" in case.tables
+    calls = [row for row in every if has_copies or row["cause"] != HostCall.COPY.value]
+    share, suspected = (case.job.share(sum(int(row["begun_ns"]) for row in some)) for some in (calls, every))
+    if share < case.limits["least_idle_percent"]:
+        if suspected >= case.limits["least_idle_percent"]:
+            raise CannotLookError(recording.COPIES)
+        return
+    worst = max(calls, key=lambda row: int(row["begun_ns"]))
+    where = f", {worst['in_marker_percent']:.0f} % of it in {worst['in_marker']}" if worst["in_marker"] else ""
+    yield Finding(
+        f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
+        f"for it, most in {worst['name']}{where}",
+        SYNC_CALLS.id,
+        confidence=case.sure(Confidence.CERTAIN),
+        rank=case.job.critical,
+        agent=worst["agent"],
+        window=window_of(worst, "longest_ns"),
+        evidence={str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]},
+        shown_by="rocpd summary idle-calls JOB --by rank",
+        gain_percent=share,
+        action="Wait less often: leave out hipDeviceSynchronize between kernels, let streams wait for events "
+        "(hipStreamWaitEvent) in place of the host, copy with hipMemcpyAsync, and do not read results back each time "
+        "(PyTorch: .item(), .cpu(), print of a tensor). `rocpd summary calls JOB` shows who calls.",
+        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
+    )
+
+
+SYNC_CALLS = Rule(
+    id="sync.calls",
+    asks="does the host wait for the GPU in the midst of the work?",
+    fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
+    "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
+    look=_sync_calls,
+    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+    thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
+    # After each wait the host has to launch anew while the GPU idles.
+    explains=lambda cause, other: other.rule == "gpu.starved" and 2 * _gain(cause) >= _gain(other),
+)
+
+
+def _module_load(case: Case) -> Iterator[Finding]:
+    case.needs_steps()
+    rows = case.of_critical("idle-calls")
+    if not rows:
+        raise CannotLookError(recording.HIP)
+    loads = [row for row in rows if row["cause"] == HostCall.MODULE.value]
+    if not loads:
+        return
+    worst = max(loads, key=lambda row: int(row["idle_ns"]))
+    time = sum(max(int(row["idle_ns"]), int(row["begun_ns"])) for row in loads)
+    share = case.job.share(time)
+    yield Finding(
+        f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in steps after warm-up while code is "
+        f"loaded, most in {worst['name']}",
+        MODULE_LOAD.id,
+        confidence=Confidence.CERTAIN,
+        rank=case.job.critical,
+        agent=worst["agent"],
+        window=window_of(worst, "longest_ns"),
+        evidence={str(row["name"]): row["idle_ns"] for row in loads},
+        shown_by="rocpd summary idle-calls JOB --by rank",
+        gain_percent=share,
+        action="Load and compile before the first step: run each shape once as warm-up, keep shapes the same (PyTorch: "
+        "torch.compile with dynamic=True, padded batches), and keep compiled code between runs (MIOPEN_USER_DB_PATH, "
+        "TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR on a local disk).",
+        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_rtc.html",
+    )
+
+
+MODULE_LOAD = Rule(
+    id="module.load",
+    asks="is code loaded or compiled while steps run?",
+    fires="the GPU of the critical rank idles for calls that load or compile code (hipModuleLoad*, hiprtc*, hipLink*, "
+    "__hipRegister*) in steps after warm-up. Gains that time",
+    look=_module_load,
+    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+)

@@ -1,0 +1,1 @@
+"""What everybody may name: errors, options, outputs, the identity of files. Knows nothing of traces."""

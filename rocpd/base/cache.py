@@ -1,0 +1,224 @@
+"""Owns caches of what is derived from files: where they lie, how large they may be, and what goes first.
+
+An entry is a folder with a manifest. It gets its name when it is complete, so a killed process leaves none, and two at
+once leave one. Never looks at what entries hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from rocpd.base import leftovers
+from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import as_output_error
+
+_USUAL_SIZE = "20G"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_DAY_S = 86_400
+_NOT_AN_ENTRY = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Kept(Protocol):
+    """An entry, as far as it matters when entries go."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder with its files."""
+
+    @property
+    def size(self) -> int:
+        """Size of its files [bytes]."""
+
+    @property
+    def used(self) -> float:
+        """When it was last used [s since 1970]."""
+
+
+AnyKept = TypeVar("AnyKept", bound=Kept)
+
+
+@frozen
+class CacheFolder:
+    """The folder of an entry, also of one that cannot be read: it is damaged, or another version made it.
+
+    Args:
+        path: the folder.
+        used: when the entry was last used [s since 1970].
+    """
+
+    path: Path
+    used: float
+
+    @property
+    def size(self) -> int:
+        """Size of all files [bytes]; 0 where it was removed meanwhile."""
+        return size_of(self.path)
+
+
+@frozen
+class Cache(Generic[AnyKept]):
+    """The entries of one kind.
+
+    Args:
+        root: the folder of all entries, which need not exist.
+        manifest: name of the file of an entry that says what it is.
+        read: returns an entry by its folder, what its manifest holds, and when it was last used; raises `OSError` or
+            what a wrong manifest makes it raise where it is not complete.
+    """
+
+    root: Path
+    manifest: str
+    read: Callable[[Path, Mapping[str, Any], float], AnyKept]
+
+    def entry(self, name: str) -> AnyKept | None:
+        """Return a complete entry by its name; None: there is none."""
+        folder = self.root / name
+        try:
+            manifest = folder / self.manifest
+            return self.read(folder, json.loads(manifest.read_text(encoding="utf-8")), manifest.stat().st_mtime)
+        except _NOT_AN_ENTRY:
+            return None
+
+    def entries(self) -> list[AnyKept]:
+        """Return all entries, the most recently used first.
+
+        Raises:
+            OutputError: the folder cannot be read.
+        """
+        return list(filter(None, (self.entry(folder.path.name) for folder in self.folders())))
+
+    def folders(self) -> list[CacheFolder]:
+        """Return the folders of all entries, the most recently used first.
+
+        Raises:
+            OutputError: the folder of all cannot be read.
+        """
+        with as_output_error(self.root):
+            paths = [path for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
+        return sorted(filter(None, map(self._folder, paths)), key=lambda folder: -folder.used)
+
+    def unreadable(self) -> list[CacheFolder]:
+        """Return the folders of entries that cannot be read; raises as `folders`."""
+        return [folder for folder in self.folders() if self.entry(folder.path.name) is None]
+
+    def _folder(self, path: Path) -> CacheFolder | None:
+        try:
+            return CacheFolder(path, (path / self.manifest).stat().st_mtime)
+        except OSError:  # it is no entry, or goes at this moment
+            return None
+
+    def make(self) -> Path:
+        """Return the folder of all entries, made if needed, for its user alone.
+
+        Raises:
+            OutputError: it cannot be made.
+        """
+        with as_output_error(self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.root
+
+    def place(self, built: Path, name: str, facts: Mapping[str, object]) -> AnyKept:
+        """Make a folder an entry, and return the entry; where another process was quicker, its entry stays.
+
+        Args:
+            built: the folder, on the same disk; it goes, unless the entry was there.
+            name: of the entry.
+            facts: what the manifest holds.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        folder = self.root / name
+        with as_output_error(folder):
+            (built / self.manifest).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            for attempt in range(2):
+                with contextlib.suppress(OSError):
+                    built.rename(folder)
+                if entry := self.entry(name):
+                    return entry
+                if attempt == 0:
+                    leftovers.remove(folder)  # an entry that lost files
+        raise OutputError(f"{folder}: cannot be written", "rocpd cache clear")
+
+    def touch(self, entry: AnyKept) -> None:
+        """Note that an entry is used now."""
+        with contextlib.suppress(OSError):
+            os.utime(entry.folder / self.manifest)
+
+    def clear(self) -> int:
+        """Remove all entries; return how many bytes that freed.
+
+        Raises:
+            OutputError: the folder cannot be read.
+        """
+        freed = 0
+        for folder in self.folders():
+            freed += folder.size
+            leftovers.remove(folder.path)
+        leftovers.sweep(self.root)
+        return freed
+
+    def evict(self) -> None:
+        """Remove entries, the least recently used ones first and none used within a day, until the rest fits the limit.
+
+        Raises:
+            OutputError: the folder cannot be read.
+            UsageError: `$ROCPD_CACHE_SIZE` holds no size.
+        """
+        left = _most_bytes()
+        for folder in self.folders():
+            left -= folder.size
+            if left < 0 and folder.used < time.time() - _DAY_S:
+                leftovers.remove(folder.path)
+
+
+def size_of(folder: Path) -> int:
+    """Return the size of all files in a folder [bytes]; 0 where it was removed meanwhile."""
+    try:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    except OSError:
+        return 0
+
+
+def cache_root(kind: str) -> Path:
+    """Return the folder of one kind of entries, `$XDG_CACHE_HOME/rocpd/<kind>`, which need not exist.
+
+    Raises:
+        OutputError: neither the variable nor a home folder says where.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if named.startswith("/"):  # the specification has relative ones ignored
+        return Path(named) / "rocpd" / kind
+    try:
+        return Path.home() / ".cache" / "rocpd" / kind
+    except RuntimeError as error:
+        raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
+
+
+def has_cache_folder() -> bool:
+    """Whether the user has a folder for caches."""
+    try:
+        return bool(cache_root(""))
+    except OutputError:
+        return False
+
+
+def _most_bytes() -> int:
+    """Return how many bytes all entries of one kind may take: `$ROCPD_CACHE_SIZE`, else 20 GiB.
+
+    Raises:
+        UsageError: the variable holds no size.
+    """
+    text = os.environ.get("ROCPD_CACHE_SIZE") or _USUAL_SIZE
+    match = re.fullmatch(r"(\d{1,9})([KMGT]?)(?:i?B)?", text.strip().upper())
+    if not match:
+        raise UsageError(f"ROCPD_CACHE_SIZE={text}: not a size", "such as 500M or 20G")
+    return int(match[1]) * _UNITS[match[2]]

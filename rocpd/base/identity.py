@@ -1,0 +1,84 @@
+"""What a file is, whatever it is called: the key of everything that is derived from it and kept.
+
+Two identities: `identity_of` is quick and changes whenever the file does, so caches go by it; `digest_of` reads all of
+the content, so it is the same on every machine and for every copy, and names that must be stable are made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from rocpd.base.evidence import JOURNALS
+
+_SAMPLES, _SAMPLE = 16, 1 << 14
+_BLOCK = 1 << 20
+_DIGITS = 16  # bytes of a hash
+
+
+def identity_of(path: Path) -> str:
+    """Return what tells a file, or a folder with all files in it, from any other and from itself after a change.
+
+    It holds size, time of the last change and samples of the content, of SQLite's files beside it too: its cost does
+    not grow with the file, and moving the file does not change it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    key = _new_hash()
+    for name, file in _files(path):
+        status = file.stat()
+        key.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+        with file.open("rb") as content:
+            for sample in range(min(_SAMPLES, -(-status.st_size // _SAMPLE))):
+                content.seek(max(0, status.st_size - _SAMPLE) * sample // (_SAMPLES - 1))
+                key.update(content.read(_SAMPLE))
+    return key.hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """Return a hash of the whole content of a file, or of all files in a folder with their names.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    key = _new_hash()
+    for name, file in _files(path):
+        if path.is_dir():
+            key.update(f"{name}\0{file.stat().st_size}\0".encode("utf-8", "surrogateescape"))
+        with file.open("rb") as content:
+            _add_content(key, content)
+    return key.hexdigest()
+
+
+def digest_of_stream(content: BinaryIO) -> str:
+    """Return what `digest_of` returns for a file with this content."""
+    key = _new_hash()
+    _add_content(key, content)
+    return key.hexdigest()
+
+
+def _new_hash() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=_DIGITS)
+
+
+def _add_content(key: hashlib.blake2b, content: BinaryIO) -> None:
+    while block := content.read(_BLOCK):
+        key.update(block)
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield name and path of the files that belong to a path: itself with SQLite's, or all files of a folder."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), file
+        return
+    yield "", path
+    for ending in JOURNALS[:2]:
+        beside = Path(os.path.realpath(path) + ending)
+        if beside.is_file():
+            yield ending, beside

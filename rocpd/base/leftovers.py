@@ -1,0 +1,117 @@
+"""Owns temporary files and folders: their names, by which those of a killed process are known, and their removal.
+
+A name holds the process that made it. Removes nothing of another process that may live: on another machine, in another
+container, or with this number.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from rocpd.base.evidence import JOURNALS
+
+PREFIX, ENDING = ".rocpd-", ".partial"
+_NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
+
+_made: dict[Path, int] = {}
+"""What was made, temporary or a folder for outputs, and the number of the process that did: a fork has a copy."""
+
+
+def temporary_path(folder: Path) -> Path:
+    """Return a new path for a temporary file or folder of this process."""
+    path = folder / f"{PREFIX}{_machine()}-{_process(os.getpid())}-{os.urandom(6).hex()}{ENDING}"
+    _made[path] = os.getpid()
+    return path
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return what has to be made for a folder of outputs, itself included, innermost first."""
+    folders = [path for path in (folder, *folder.parents) if not path.exists()]
+    _made.update(dict.fromkeys(reversed(folders), os.getpid()))
+    return folders
+
+
+def make_folder(parent: Path) -> Path:
+    """Make a temporary folder that only this user can read, where those of killed processes are removed first."""
+    sweep(parent)
+    folder = temporary_path(parent)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes of this machine that no longer run have left in a folder; what can't be removed stays."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            match = _NAME.fullmatch(path.name)
+            if match and match["machine"] == _machine() and not _is_alive(match["process"]):
+                remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists."""
+    _remove(path)
+    _made.pop(path, None)
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders in which no output came to be, innermost first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+            _made.pop(folder, None)
+
+
+def remove_all() -> None:
+    """Remove what this process has made and not removed.
+
+    A signal may raise its exception right after something was made, before a `with` or `try` knows of it.
+    """
+    for path, process in reversed(list(_made.items())):
+        if process != os.getpid():
+            continue
+        if _NAME.fullmatch(path.name):
+            remove(path)
+        else:
+            remove_empty([path])
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        try:
+            path.rmdir()  # empty, where the work is complete
+        except OSError:
+            import shutil
+
+            shutil.rmtree(path, ignore_errors=True)
+        return
+    for ending in ("", *JOURNALS):
+        with suppress(OSError):
+            Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+@functools.cache
+def _machine() -> str:
+    """Return what is the same for all processes whose numbers compare: boot and container."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+        return f"{boot}{Path('/proc/self/ns/pid').stat().st_ino:x}"
+    return os.uname().nodename.encode().hex()
+
+
+def _process(number: int) -> str:
+    """Return a process's number and its start [clock ticks since boot]: numbers are used again."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return f"{number}-{fields[19]}"
+    return f"{number}-0"
+
+
+def _is_alive(process: str) -> bool:
+    number = int(process.partition("-")[0])
+    return Path(f"/proc/{number}").exists() and _process(number) == process

@@ -1,0 +1,185 @@
+"""Owns how an option is declared: once, beside the field that holds its value.
+
+The command line makes its options, their help and completion from these declarations, wherever they stand; Python
+callers use the dataclass. Never parses a word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import shlex
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+
+
+class Heading(enum.StrEnum):
+    """Headings of help, in the order in which they stand there."""
+
+    INPUTS = "Inputs"
+    WHAT = "What"
+    LAYOUT = "Layout"
+    TIMING = "Clocks and timing"
+    PLANTED = "Planted facts"
+    WINDOW = "Window"
+    FILTERS = "Filters"
+    OUTPUT = "Output"
+    EXECUTION = "Execution"
+    OTHER = "Other"
+
+
+@frozen
+class Option:
+    """One option. In the `Annotated` type of a dataclass field, the field says its name, kind and default.
+
+    Args:
+        help: what it does, in one or two short sentences.
+        metavar: what help shows for the value; none: made from `kind`.
+        flags: spellings; none: `--` and the name.
+        heading: of help; None: the `HEADING` of the class that declares the field, else "What".
+        name: as in Python, `step_marker`.
+        kind: type of a value: bool (a flag), int, float, str, Path, or a StrEnum whose members are the choices; str
+            for what the field says.
+        default: the value when nothing is given.
+        several: whether it can be repeated; the value is a tuple.
+        least: smallest number that makes sense; `most`: the largest.
+        is_positional: whether the words without a flag are its values.
+        is_required: whether the command needs it.
+        environment: variable that gives the value when the command line doesn't.
+        hidden_flags: further spellings that work and are not shown.
+        complete: returns the known values, for completion by the shell.
+        complete_from: takes the other words of the command line, and returns the values that these files know.
+        listing: returns the known values as help lists them.
+        is_lenient: where nothing reads the option it is reported, not refused: AMD's command line takes it anywhere.
+    """
+
+    help: str
+    metavar: str = ""
+    flags: tuple[str, ...] = ()
+    heading: Heading | None = None
+    name: str = ""
+    kind: type = str
+    default: object = None
+    several: bool = False
+    least: float | None = None
+    most: float | None = None
+    is_positional: bool = False
+    is_required: bool = False
+    environment: str = ""
+    hidden_flags: tuple[str, ...] = ()
+    complete: Callable[[], Iterable[str]] | None = None
+    complete_from: Callable[[Sequence[str]], Iterable[str]] | None = None
+    listing: Callable[[], str] | None = None
+    is_lenient: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The spelling for messages: the longest.
+
+        >>> Option("", flags=("-j", "--jobs"), name="jobs").flag, Option("", name="step_marker").flag
+        ('--jobs', '--step-marker')
+        """
+        return max(self.flags, key=len) if self.flags else f"--{self.name.replace('_', '-')}"
+
+
+def spelt(option: Option, value: object) -> Iterator[str]:
+    """Yield an option as it stands on a command line; nothing where it has its default.
+
+    >>> list(spelt(Option("", name="step_marker"), "step [0-9]+"))
+    ['--step-marker', "'step [0-9]+'"]
+    >>> list(spelt(Option("", name="clip", kind=bool), True))
+    ['--clip']
+    """
+    if value == option.default or value is None or value == ():
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        yield option.flag
+        if option.kind is not bool:
+            yield shlex.quote(str(each))
+
+
+@functools.cache
+def options_of(owner: type) -> tuple[Option, ...]:
+    """Return the options that the fields of a dataclass declare, in their order."""
+    hints = typing.get_type_hints(owner, include_extras=True)
+    headings = {
+        name: getattr(base, "HEADING", Heading.WHAT)
+        for base in reversed(owner.__mro__)
+        for name in inspect.get_annotations(base)
+    }
+    options = []
+    for field in dataclasses.fields(owner):
+        kind, *extras = typing.get_args(hints[field.name]) or (None,)
+        for option in extras:
+            if isinstance(option, Option):
+                options.append(_completed(field, kind, option, option.heading or headings[field.name]))
+    return tuple(options)
+
+
+def _completed(field: dataclasses.Field[object], hint: Any, option: Option, heading: Heading) -> Option:
+    """Return an option with the name, kind and default of its field."""
+    (kind, *_) = [kind for kind in _members(hint) if kind is not types.NoneType]
+    several = typing.get_origin(kind) is tuple
+    kind = typing.get_args(kind)[0] if several else kind
+    kind = kind if option.kind is str else option.kind
+    default = None if field.default is dataclasses.MISSING else field.default
+    return dataclasses.replace(option, name=field.name, kind=kind, default=default, several=several, heading=heading)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type."""
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+Member = TypeVar("Member", bound=enum.StrEnum)
+
+
+def member(choices: type[Member], name: str, word: str) -> Member:
+    """Return the choice that a word names.
+
+    Raises:
+        UsageError: none is called so; `name` is that of the option.
+    """
+    try:
+        return choices(word)
+    except ValueError as error:
+        raise UsageError(f"{name} {word}: unknown", f"one of {', '.join(choices)}") from error
+
+
+def typed(option: Option, value: Any) -> Any:
+    """Return what a Python caller gave for an option, as the type of the option.
+
+    Words become the choices that they name and paths; several values become a tuple.
+
+    >>> typed(Option("", name="depth", kind=int), 3), typed(Option("", name="views", several=True), ["kernels"])
+    (3, ('kernels',))
+
+    Raises:
+        UsageError: it is of another type than the option, too small or too large.
+    """
+    if value is None and option.default is None:
+        return None
+    if option.several:
+        each = dataclasses.replace(option, several=False)
+        return tuple(typed(each, item) for item in ([value] if isinstance(value, str) else value))
+    if issubclass(option.kind, enum.StrEnum):
+        return member(option.kind, option.name, str(value))
+    if option.kind is Path and isinstance(value, str):
+        return Path(value)
+    kind: Any = (int, float) if option.kind is float else option.kind
+    if not isinstance(value, kind):
+        raise UsageError(f"{option.name} {value!r}: not of type {option.kind.__name__}")
+    if option.least is not None and value < option.least:
+        number = "whole number" if option.kind is int else "number"
+        raise UsageError(f"{option.name} {value}: not a {number} of at least {option.least}")
+    if option.most is not None and value > option.most:
+        raise UsageError(f"{option.name} {value}: larger than {option.most}")
+    return value

@@ -1,0 +1,225 @@
+"""Where results go, and how they reach the disk: under a temporary name, renamed when complete.
+
+Never replaces an existing file unless `force` is set, and an input never; never leaves a partial one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rocpd.base import evidence, leftovers
+from rocpd.base.errors import OutputError
+from rocpd.base.frozen import frozen
+
+MANIFEST = ".rocpd-manifest.json"
+"""The file in a folder output that lists what rocpd wrote there."""
+
+
+@frozen
+class Destination:
+    """Where outputs go.
+
+    Args:
+        folder: of the outputs; it need not exist.
+        name: base name, without ending.
+        ending: of the name that the user gave, if it is one of the output's: then that name is the output's own.
+    """
+
+    folder: Path
+    name: str
+    ending: str = ""
+
+    def path(self, usual: str = "") -> Path:
+        """Return the path of an output: as the user named it, or else the base name and `usual`, such as `.csv`."""
+        return self.folder / f"{self.name}{self.ending or usual}"
+
+
+def destination(name: str | None, folder: Path | None, endings: Iterable[str], default: str = "out") -> Destination:
+    """Return where outputs go.
+
+    Args:
+        name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working directory if
+            there is no `folder`; one that ends in `/`, `.` or `..` is a folder for an output with the name `default`.
+            None: `$ROCPD_OUTPUT_NAME`, else `default`.
+        folder: of the outputs; None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
+        endings: those that the output can have.
+        default: base name.
+
+    >>> destination("sub/x.csv", None, [".csv"])
+    Destination(folder=PosixPath('sub'), name='x', ending='.csv')
+    >>> destination("x.csv", Path("out"), [".json"])
+    Destination(folder=PosixPath('out'), name='x.csv', ending='')
+    """
+    full_name = name or os.environ.get("ROCPD_OUTPUT_NAME") or default
+    if full_name.rpartition("/")[2] in ("", ".", ".."):
+        full_name = os.path.join(full_name, default)  # noqa: PTH118 (keeps the slash of "./")
+    matching = [ending for ending in endings if full_name.endswith(ending) and Path(full_name).name != ending]
+    ending = max(matching, key=len, default="")
+    is_path = name is not None and bool(ending or "/" in full_name)
+    usual_folder = Path() if is_path else Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")
+    path = (folder or usual_folder) / full_name.removesuffix(ending)
+    return Destination(path.parent, path.name, ending)
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse early if `path` exists and may not be replaced.
+
+    Raises:
+        OutputError: `path` exists without `force`, is a folder, or is an input.
+    """
+    evidence.check_output(path)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder, not a file", "choose another name")
+    if not force and os.path.lexists(path):
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
+
+
+def check_folder_free(path: Path, force: bool) -> None:
+    """Refuse early if the folder `path` exists and may not be replaced.
+
+    Raises:
+        OutputError: `path` exists without `force`, is a file, or holds an input or what no earlier run wrote.
+    """
+    evidence.check_folder(path)
+    if os.path.lexists(path) and not path.is_dir():
+        raise OutputError(f"{path}: is a file, not a folder", "choose another name")
+    if not force and path.exists():
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
+    foreign = _foreign_file(path)
+    if foreign:
+        raise OutputError(
+            f"{path}: holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced",
+            "choose another name, or remove the folder yourself",
+        )
+
+
+@contextlib.contextmanager
+def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; rename it to `path` when the block succeeds.
+
+    When the block raises (Ctrl-C included), the temporary file, SQLite's journal beside it and
+    the folders made for it are removed.
+
+    Args:
+        path: final name; missing folders are made.
+        force: replace an existing file.
+
+    Raises:
+        OutputError: the file exists or is an input, the disk is full, or the folder cannot be written.
+    """
+    check_free(path, force)
+    with _in_folder_of(path) as temporary:
+        try:
+            temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
+            yield temporary
+            _flush(temporary)
+            check_free(path, force)
+            temporary.replace(path)
+        finally:
+            leftovers.remove(temporary)
+
+
+@contextlib.contextmanager
+def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; rename it to `path` when the block succeeds.
+
+    When the block raises (Ctrl-C included), it is removed, and so are the folders made for it. A manifest in the folder
+    names what was written: only that is ever replaced.
+
+    Args:
+        path: final name; missing parents are made.
+        force: replace an existing folder.
+
+    Raises:
+        OutputError: `check_folder_free` refuses `path`, the disk is full, or the folder cannot be written.
+    """
+    check_folder_free(path, force)
+    with _in_folder_of(path) as temporary:
+        old = temporary.with_suffix(".old")
+        try:
+            temporary.mkdir()
+            yield temporary
+            _write_manifest(temporary)
+            check_folder_free(path, force)
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+        except BaseException:
+            leftovers.remove(temporary)
+            if old.exists():
+                old.rename(path)
+            raise
+        if old.exists() and not _foreign_file(old):
+            leftovers.remove(old)
+
+
+@contextlib.contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """Make a temporary folder on the file system of `folder`, and its missing parents, all removed at the end."""
+    with _in_folder_of(folder / "any") as temporary:
+        try:
+            temporary.mkdir()
+            yield temporary
+        finally:
+            leftovers.remove(temporary)
+
+
+@contextlib.contextmanager
+def _in_folder_of(path: Path) -> Iterator[Path]:
+    """Yield a name for something temporary beside an output; of the folders made for it, empty ones are removed."""
+    new_folders = leftovers.missing_folders(path.parent)
+    try:
+        with as_output_error(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            leftovers.sweep(path.parent)
+            # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
+            yield leftovers.temporary_path(path.parent)
+    finally:
+        leftovers.remove_empty(new_folders)
+
+
+def _write_manifest(folder: Path) -> None:
+    """Write down the files of a folder and their sizes [bytes], all of them on disk."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in files:
+        _flush(path)
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    (folder / MANIFEST).write_text(json.dumps({"writer": "rocpd", "files": sizes}, indent=1), encoding="utf-8")
+    _flush(folder / MANIFEST)
+
+
+def _foreign_file(folder: Path) -> Path | None:
+    """Return a file of a folder that its manifest does not list, or lists with another size; None: there is none."""
+    listed: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        listed = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
+    for path in sorted(folder.rglob("*")):
+        is_file = path.is_symlink() or not path.is_dir()
+        name = path.relative_to(folder).as_posix()
+        if is_file and name != MANIFEST and listed.get(name) != path.lstat().st_size:
+            return path
+    return None
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def as_output_error(path: Path) -> Iterator[None]:
+    """Turn the operating system's errors of a failed write into an `OutputError` that names `path`.
+
+    A broken pipe passes unchanged: the reader of stdout went away, which is not our error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{path}: cannot be written: {reason}", "choose another folder with -d") from error

@@ -1,0 +1,337 @@
+"""What every agent does at any time, in pieces that add up to its time exactly; of idle time, why.
+
+Where operations overlap on an agent, the time is that of compute, then of communication, then of copies; within one
+kind, of the operation that started first. What also runs meanwhile is hidden. Idle time goes by what the thread does
+that launches the next operation:
+
+- until the launching call returns: inside a call of HIP, HSA or RCCL (the outermost one) what the call does; outside,
+  up to `PAUSE` between calls is launching too (an interpreter makes the next one), more is work of the host, named by
+  the innermost marker around it;
+- from then on the operation is launched and not started: it waits for another one, or to be dispatched;
+- before the first operation of an agent it is not started, after the last one finished.
+
+Causes are those of the whole trace. Where a filter leaves operations out, their time is idle of what is left, and its
+cause is that it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.groups import grouped
+from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.names import Names
+from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
+from rocpd.facts.options import By
+from rocpd.facts.parts import IDLE, PARTS, busy_pieces
+from rocpd.facts.rank import Base, RankReading
+from rocpd.facts.regions import RankRegions, innermost, read_regions
+from rocpd.facts.timeline import (
+    ALWAYS,
+    Course,
+    Pieces,
+    divided,
+    gaps_between,
+    union,
+)
+from rocpd.facts.units import RankTime
+from rocpd.schema.rules.launch import launching_regions
+
+PAUSE = 100_000
+"""Time between two calls of a thread that still counts as launching [ns]."""
+
+NOT_STARTED, FINISHED, QUEUED, HOST = "not started", "finished", "launched, not started", "host work"
+LEFT_OUT, UNKNOWN = "left out", "unknown"
+
+CAUSES = (
+    NOT_STARTED,
+    HostCall.LAUNCH.value,
+    HostCall.SYNCHRONISE.value,
+    HostCall.ALLOCATE.value,
+    HostCall.COPY.value,
+    HostCall.MODULE.value,
+    HostCall.COMMUNICATION.value,
+    HostCall.OTHER.value,
+    HOST,
+    QUEUED,
+    FINISHED,
+    LEFT_OUT,
+    UNKNOWN,
+)
+"""What idle time is divided into."""
+
+
+def cause_code(cause: str) -> int:
+    """Return the number of a cause."""
+    return CAUSES.index(cause)
+
+
+@frozen
+class AgentTime:
+    """The time of one agent, in pieces in order of time; all columns are equally long.
+
+    Args:
+        agent: its id, `NULL` where unknown.
+        lane: its stream where streams divide, else the same.
+        start, end: [ns].
+        part: number in `PARTS`.
+        operation: row of the operation that has the time, in those that count; -1: idle.
+        hides: sum of `HIDES_COMMUNICATION` and `HIDES_COPIES`: what also runs meanwhile.
+        cause: number in `CAUSES`; -1: not idle, or not asked for.
+        what: of idle time number in `Names` of the call, or of the marker of the host's work; `NULL`: neither is known.
+    """
+
+    agent: int
+    lane: int
+    start: Ints
+    end: Ints
+    part: Ints
+    operation: Ints
+    hides: Ints
+    cause: Ints
+    what: Ints
+
+    @property
+    def length(self) -> Ints:
+        """Length of each piece [ns]."""
+        return self.end - self.start
+
+    def take(self, rows: Ints | Flags) -> AgentTime:
+        """Return some of the pieces."""
+        columns = (self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what)
+        return AgentTime(self.agent, self.lane, *(column[rows] for column in columns))
+
+    def cut(self, pieces: Pieces) -> AgentTime:
+        """Return these pieces, cut: `pieces` says which part of which."""
+        if pieces.start is self.start and pieces.end is self.end:
+            return self
+        return replace(self.take(pieces.of), start=pieces.start, end=pieces.end)
+
+    @property
+    def span(self) -> Base:
+        """From when to when it is [ns]; there is a piece at least."""
+        return int(self.start[0]), int(self.end[-1])
+
+    def hidden(self, bit: int) -> int:
+        """Return how long what one of the bits of `hides` stands for runs while something else has the time [ns]."""
+        return int(self.length[self.hides & bit > 0].sum())
+
+    def pieces(self) -> Pieces:
+        """Return when each is."""
+        return Pieces.each(self.start, self.end)
+
+    def within(self, low: int, high: int) -> AgentTime:
+        """Return what lies between two times [ns]."""
+        return self.cut(self.pieces().within(low, high))
+
+    def idle(self) -> AgentTime:
+        """Return the idle time."""
+        return self.take(self.part == IDLE)
+
+    def times(self) -> tuple[int, ...]:
+        """Return the time of each of `PARTS` [ns]."""
+        return tuple(int(self.length[self.part == part].sum()) for part in range(len(PARTS)))
+
+    def gaps(self) -> tuple[Ints, Ints]:
+        """Return start and end of each time without operation [ns]; idle pieces that touch are one."""
+        idle = self.idle()
+        return union(idle.start, idle.end)
+
+
+def read_agent_times(
+    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, *, causes: bool = False
+) -> list[AgentTime]:
+    """Return the time of each agent of a rank, or of each stream where streams divide; it is not to be changed.
+
+    Args:
+        reading: reads the rank.
+        time: what counts; None: each agent's own time, from its first to its last operation that counts.
+        ops: the operations of the rank that count.
+        kinds: what each does, as `kinds_of`.
+        causes: whether it is to be known why agents are idle; of streams it is not.
+    """
+    key = "agent times", time, reading.options.by is By.STREAM, reading.options.categories
+    return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, causes)))
+
+
+def _agent_times(
+    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, causes: bool
+) -> Iterator[AgentTime]:
+    has_time = has_its_time(reading.reader)
+    history = read_history(reading) if causes else None
+    is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
+    for lane, agent, rows in all_lanes(reading, ops):
+        ran = ops.take(rows)
+        own = (int(ran.start.min()), int(ran.end.max())) if len(ran) else None
+        low, high = own or (0, 0)
+        if time and has_time(agent):
+            low, high = time.start, time.end
+        elif time:
+            low, high = max(low, time.start), min(high, time.end)
+        if low >= high:
+            continue
+        busy = _busy(ran, kinds[rows], agent, rows).within(low, high)
+        start, end = gaps_between((busy.start, busy.end), low, high)
+        idle = _idle(agent, start, end)
+        if history:
+            known = history.idle(agent, low, high)
+            idle = _with_causes(idle, known) if is_part else known
+        yield replace(_in_order(agent, (busy, idle)), lane=lane)
+
+
+def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
+    """Return the time of operations, of one agent."""
+    pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
+    unknown, nothing = np.full(len(part), -1), np.full(len(part), NULL)
+    return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
+
+
+def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: Ints | None = None) -> AgentTime:
+    count = len(start)
+    unknown, nothing = np.full(count, -1), np.zeros(count, np.int64)
+    what = np.full(count, NULL) if what is None else what
+    cause = unknown if cause is None else cause
+    return AgentTime(agent, agent, start, end, np.full(count, IDLE), unknown, nothing, cause, what)
+
+
+def _in_order(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
+    names = ("start", "end", "part", "operation", "hides", "cause", "what")
+    every = AgentTime(agent, agent, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return every.take(np.argsort(every.start, kind="stable"))
+
+
+def _with_causes(idle: AgentTime, known: AgentTime) -> AgentTime:
+    """Return idle time with the causes that are known; in the rest run operations that are left out."""
+    at, cut = divided(idle.pieces(), np.stack([known.start, known.end], 1).reshape(-1))
+    cut, at = cut.take(cut.end > cut.start), at[cut.end > cut.start]
+    is_known = (at >= 0) & (at % 2 == 0)
+    row = np.where(is_known, at // 2, 0)
+    cause = np.where(is_known, known.cause[row] if len(known.cause) else 0, cause_code(LEFT_OUT))
+    what = np.where(is_known, known.what[row] if len(known.what) else 0, NULL)
+    return replace(idle.cut(cut), cause=cause, what=what)
+
+
+@frozen
+class Activity:
+    """What a thread does at any time.
+
+    Args:
+        course: row of what it does.
+        cause, what: of each row, as in `AgentTime`.
+    """
+
+    course: Course
+    cause: Ints
+    what: Ints
+
+    def idle(self, agent: int, start: Ints, end: Ints) -> AgentTime:
+        """Return idle time, in intervals of which none is empty, by what the thread does."""
+        rows, cut = self.course.divide(Pieces.each(start, end))
+        return _idle(agent, cut.start, cut.end, self.cause[rows], self.what[rows])
+
+
+@frozen
+class History:
+    """The whole trace of a rank, as far as it says why agents are idle.
+
+    Args:
+        ops: all operations.
+        regions: all regions, outer ones before those inside.
+        names: what their numbers stand for.
+        threads: what each thread does.
+    """
+
+    ops: Ops
+    regions: RankRegions
+    names: Names
+    threads: dict[int, Activity]
+
+    def idle(self, agent: int, low: int, high: int) -> AgentTime:
+        """Return when an agent is idle between two times [ns], and why."""
+        ran = self.ops.take(np.flatnonzero(self.ops.agent == agent))
+        if not len(ran):
+            return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
+        gaps = ran.gaps()
+        parts = [self._of_gaps(agent, gaps.start, gaps.start + gaps.length, ran.take(gaps.after))]
+        first, last = int(ran.start.min()), int(ran.end.max())
+        for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
+            if end > start:
+                parts.append(_idle(agent, *(np.array([value]) for value in (start, end, cause_code(cause)))))
+        return _in_order(agent, parts).within(low, high)
+
+    def _of_gaps(self, agent: int, start: Ints, end: Ints, after: Ops) -> AgentTime:
+        regions = self.regions
+        call = launching_regions(regions.stack, regions.start, regions.end, after.stack)
+        known = call >= 0
+        returned = np.where(known, np.clip(regions.end[call], start, end) if len(regions.end) else end, end)
+        thread = np.where(known, regions.thread[call] if len(regions.end) else NULL, NULL)
+        parts = [_all(agent, start, end, UNKNOWN, ~known), _all(agent, returned, end, QUEUED, known)]
+        for (number,), rows in grouped([thread]):
+            rows = rows[known[rows] & (returned[rows] > start[rows])]
+            if len(rows):
+                parts.append(self.threads[number].idle(agent, start[rows], returned[rows]))
+        return _in_order(agent, parts)
+
+
+def read_history(reading: RankReading) -> History:
+    """Read what says why agents of a rank are idle; what comes back is not to be changed."""
+    whole = reading.whole()
+    history = whole.reader.once("history", lambda: _read_history(whole))
+    reading.left_out.update(whole.left_out)
+    return history
+
+
+def _read_history(whole: RankReading) -> History:
+    ops = read_ops(whole, OperationNames(), stacks=True)
+    regions, names = read_regions(whole)
+    return History(ops, regions, names, activities(regions, names))
+
+
+def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:
+    """Return what each thread does; regions come outer ones first."""
+    codes = {kind: cause_code(kind.value) for kind in HostCall}
+    cause = np.full(len(regions.name), -1)
+    for (name, category), rows in grouped([regions.name, regions.category]):
+        kind = host_call(names.texts[name], names.texts[category])
+        if kind:
+            cause[rows] = codes[kind]
+    return {thread: _activity(regions.take(rows), cause[rows]) for (thread,), rows in grouped([regions.thread])}
+
+
+def _activity(regions: RankRegions, cause: Ints) -> Activity:
+    """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
+    calls = _outermost(regions.take(np.flatnonzero(cause >= 0)), cause[cause >= 0])
+    around = innermost(regions.take(np.flatnonzero(cause < 0)))
+    # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
+    most = np.iinfo(np.int64).max
+    start, end = np.append(ALWAYS, calls.end), np.append(calls.start, most)
+    is_long = (start == ALWAYS) | (end == most) | (end - np.maximum(start, 0) > PAUSE)
+    some = end > start
+    is_host, is_short = some & is_long, some & ~is_long
+    marker, host = around.divide(Pieces.each(start[is_host], end[is_host]))
+    parts = (
+        calls,
+        _idle(NULL, host.start, host.end, np.full(len(marker), cause_code(HOST)), marker),
+        _idle(NULL, start[is_short], end[is_short], np.full(int(is_short.sum()), cause_code(HostCall.LAUNCH.value))),
+    )
+    every = _in_order(NULL, parts)
+    return Activity(Course(every.start, np.arange(len(every.start))), every.cause, every.what)
+
+
+def _outermost(calls: RankRegions, cause: Ints) -> AgentTime:
+    """Return the calls that lie in no other, cut where a damaged file lets them overlap."""
+    until = np.maximum.accumulate(calls.end) if len(calls.end) else calls.end
+    before = np.append(ALWAYS, until[:-1])[: len(until)]
+    start = np.maximum(calls.start, before)
+    some = calls.end > start
+    return _idle(NULL, start[some], calls.end[some], cause[some], calls.name[some])
+
+
+def _all(agent: int, start: Ints, end: Ints, cause: str, rows: Flags) -> AgentTime:
+    some = rows & (end > start)
+    return _idle(agent, start[some], end[some], np.full(int(some.sum()), cause_code(cause)))

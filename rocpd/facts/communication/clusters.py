@@ -1,0 +1,93 @@
+"""Divides things into clusters by their distances, where it is clear that they lie apart. Pure arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from rocpd.base.types import Flags, Floats, Ints
+
+_SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
+
+
+def is_clear(near: float, far: float, times: int) -> bool:
+    """Whether of two mean distances over so many times one is smaller, and not by chance."""
+    return far > near * (1 + _SURE / math.sqrt(times))
+
+
+def connected(near: Flags) -> list[Ints]:
+    """Return the rows of each connected part of a graph.
+
+    >>> [part.tolist() for part in connected(np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], bool))]
+    [[0, 2], [1]]
+    """
+    left = np.ones(len(near), bool)
+    parts = []
+    while left.any():
+        part = np.zeros(len(near), bool)
+        part[left.argmax()] = True
+        while (grown := near[part].any(0) & left | part).sum() > part.sum():
+            part = grown
+        left &= ~part
+        parts.append(np.flatnonzero(part))
+    return parts
+
+
+def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
+    """Return clusters of two or more, of which each member is clearly nearer to its own, on average, than to any other.
+
+    Where nothing divides them, all are one cluster; nothing is returned where that can't be.
+
+    Args:
+        apart: mean distance of each from each other; infinity for two that can't be in one cluster.
+        times: how many distances each mean is of.
+        size: how many a cluster has at most; None where nobody knows.
+
+    >>> apart = np.array([[0, 1, 5, 3], [1, 0, 5, 5], [5, 5, 0, 2], [3, 5, 2, 0.0]])
+    >>> [part.tolist() for part in separated(apart, 100)], [part.tolist() for part in separated(apart, 1)]
+    ([[0, 1], [2, 3]], [[0, 1, 2, 3]])
+    >>> separated(apart, 1, size=2), separated(np.array([[0, 1, np.inf], [1, 0, 1], [np.inf, 1, 0]]), 100)
+    ([], [])
+    """
+    best: list[Ints] = []
+    widest, most = 1.0, len(apart) if size is None else size
+    for parts in _joined(apart):
+        if min(map(len, parts)) > 1 and max(map(len, parts)) <= most and len(parts) > 1:
+            own, other = _distances(apart, parts)
+            ratio = float((other / np.maximum(own, 1)).min())
+            if ratio >= widest and all(
+                is_clear(*pair, times) for pair in zip(own.tolist(), other.tolist(), strict=True)
+            ):
+                best, widest = parts, ratio
+    return best or ([np.arange(len(apart))] if np.isfinite(apart).all() and len(apart) <= most else [])
+
+
+def _joined(apart: Floats) -> Iterator[list[Ints]]:
+    """Yield ever larger clusters: the two that are nearest to each other, on average, become one."""
+    mean = apart + np.diag(np.full(len(apart), np.inf))
+    parts = {number: np.array([number]) for number in range(len(apart))}
+    while len(parts) > 1:
+        first, second = divmod(int(mean.argmin()), len(mean))
+        if not np.isfinite(mean[first, second]):
+            return
+        counts = len(parts[first]), len(parts[second])
+        mean[first] = mean[:, first] = (counts[0] * mean[first] + counts[1] * mean[second]) / sum(counts)
+        mean[second] = mean[:, second] = mean[first, first] = np.inf
+        parts[first] = np.sort(np.concatenate([parts[first], parts.pop(second)]))
+        yield list(parts.values())
+
+
+def _distances(apart: Floats, parts: list[Ints]) -> tuple[Floats, Floats]:
+    """Return of each member of clusters its mean distance from its own, and from the nearest other one."""
+    of = np.empty(len(apart), np.int64)
+    mean = np.empty((len(apart), len(parts)))
+    for number, rows in enumerate(parts):
+        of[rows] = number
+        mean[:, number] = apart[:, rows].sum(1) / len(rows)
+        mean[rows, number] *= len(rows) / (len(rows) - 1)
+    every = np.arange(len(apart))
+    own = mean[every, of]
+    mean[every, of] = np.inf
+    return own, mean.min(1)

@@ -1,0 +1,327 @@
+"""Owns which communication kernels of different ranks are one collective.
+
+Each agent runs the kernels of a communicator in the same order, so the n-th of a name on one agent is the n-th on every
+other, counted over the whole trace, whatever the window. The communicator is known where the calls name it by a word
+that all ranks share. An address means something in its own process only, and kernels whose calls were not traced have
+none: these go by stream. Their groups are inferred:
+
+1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size where it is known.
+   Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
+2. On one clock, members run at the same time, in nine of ten collectives: a barrier has all of them inside. They also
+   end together, while groups that do equally much end apart: as far from each other as one of them was late. Those
+   that end as close to each other as members of one do are told apart by whom each waits for (`divisions`).
+3. Groups on different clocks are parts of one when their ends differ by a line, as those of clocks that run evenly do,
+   and by little else. A part with as many members as the communicator has ranks is whole. Of few collectives any ends
+   lie near a line: then clocks with one group each are taken for parts of one.
+4. What is not clear is not matched: a group that is larger than its communicator, members that don't all overlap, two
+   that fit equally well, an agent that is alone. How many kernels that concerns is returned.
+
+Groups of which neither ends nor arrivals show that they are several are taken for one where their size is not known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Floats, Ints
+from rocpd.facts.communication.clusters import connected, is_clear, separated
+from rocpd.facts.communication.divisions import divide
+from rocpd.facts.communication.rccl import SendRole, Transfer
+from rocpd.federate.select.clocks import line_between
+
+_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
+_TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
+_ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
+_FARTHER = 2.0  # times as far apart as others end: not together
+_JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
+_MOST_APART = 0.5  # of the time in a collective: what ends further apart is none
+_LEAST_TO_JOIN = 5  # collectives
+_MANY, _SAMPLE = 64, 64  # of more channels so many collectives, evenly spaced, are compared at first
+_UNCLEAR = 1.25  # times farther or nearer than that: then all collectives are compared
+
+
+@frozen
+class CommunicationKernels:
+    """Communication kernels of one rank, as columns.
+
+    Args:
+        row: id of the dispatch.
+        name: number of the kernel's name.
+        agent, stream: ids, `NULL` where unknown.
+        start, end: [ns of the rank's clock].
+    """
+
+    row: Ints
+    name: Ints
+    agent: Ints
+    stream: Ints
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def duration(self) -> Ints:
+        """Length of each kernel [ns]."""
+        return self.end - self.start
+
+    def take(self, which: Ints) -> CommunicationKernels:
+        """Return the kernels of these numbers, in this order."""
+        columns = (self.row, self.name, self.agent, self.stream, self.start, self.end)
+        return CommunicationKernels(*(column[which] for column in columns))
+
+
+@frozen
+class Channel:
+    """Communication kernels of one name that one agent ran for one communicator, in order.
+
+    Args:
+        name: kernel.
+        rank, agent: where they ran; `agent` may be `NULL`.
+        communicator: its name in all ranks; None where each rank has its own.
+        size: how many ranks the communicator has, None where unknown.
+        start, end, stream: of all of them, whatever the window and filters [ns of the rank's clock].
+        numbers: which of them count, being in the window and passing the filters.
+        counted: these, with their times as the window cuts them.
+        role: what they do when they send or receive; None for collectives.
+        own: rank of the rank in the communicator, None where unknown.
+        moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
+        transfers: different ones of them, None for unknown.
+        shown: its name, as people see it.
+        order: number of each kernel among all launches of the process, and that of the last launch; empty where calls
+            say what the kernels do.
+    """
+
+    name: str | None
+    rank: int
+    agent: int
+    communicator: str | None
+    size: int | None
+    start: Ints
+    end: Ints
+    stream: Ints
+    numbers: Ints
+    counted: CommunicationKernels
+    role: SendRole | None = None
+    own: int | None = None
+    moves: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    transfers: tuple[Transfer | None, ...] = ()
+    shown: str | None = None
+    order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+Group = tuple[Channel, ...]
+"""Channels of one communicator: the n-th kernels of all of them are one collective."""
+
+
+def is_shared(communicator: str) -> bool:
+    """Whether a word names the communicator in all ranks; an address is one of the rank's own process.
+
+    >>> is_shared("tensor parallel"), is_shared("0x7f2a40000000"), is_shared("(nil)")
+    (True, False, False)
+    """
+    return not _ADDRESS.fullmatch(communicator)
+
+
+def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], Counter[str]]:
+    """Put channels of collectives into groups; also return why how many kernels that count are in none.
+
+    Args:
+        channels: those of all ranks; what sends and receives is left out (`rocpd.facts.communication.transfers`).
+        clocks: rank -> number of its clock.
+    """
+    alike: dict[tuple[object, ...], list[Channel]] = {}
+    seen: Counter[tuple[object, ...]] = Counter()
+    every = sorted((c for c in channels if c.role is None), key=lambda c: (c.rank, c.agent, int(c.start[0])))
+    for channel in every:
+        kind = (channel.name, len(channel), channel.communicator, channel.size)
+        ordinal = seen[channel.rank, channel.agent, kind]
+        seen[channel.rank, channel.agent, kind] += 1
+        alike.setdefault((kind, ordinal), []).append(channel)
+    groups: list[Group] = []
+    lost: Counter[str] = Counter()
+    for members in alike.values():
+        of_name = list(_groups(members, clocks))
+        groups += of_name
+        matched = sum(len(member.numbers) for group in of_name for member in group)
+        lost[ALONE if len(members) == 1 else UNCLEAR] += sum(len(member.numbers) for member in members) - matched
+    return groups, +lost
+
+
+ALONE = "no other rank runs as many"
+UNCLEAR = "which ranks end them together is not clear"
+
+
+def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
+    """Yield the groups among channels with equally many kernels."""
+    size = members[0].size
+    if members[0].communicator is not None:
+        parts = [tuple(members)]
+    else:
+        by_clock: dict[int, list[Channel]] = {}
+        for member in members:
+            by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
+        parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
+    yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
+
+
+def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
+    """Split channels of one clock by which run at the same time and end together.
+
+    Channels that do so with some of a part only are in none.
+    """
+    start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
+    count, times = start.shape
+    apart, overlaps = np.zeros((count, count)), np.eye(count, dtype=bool)
+    some = slice(None, None, 1 if count <= _MANY else max(1, times // _SAMPLE))
+    for a in range(1, count):
+        apart[a, :a] = apart[:a, a] = _distances(end[:a, some] - end[a, some])
+        latest, earliest = np.maximum(start[:a, some], start[a, some]), np.minimum(end[:a, some], end[a, some])
+        overlaps[a, :a] = overlaps[:a, a] = _overlap(latest, earliest)
+    if some.step > 1:
+        unclear = overlaps & _near(apart, _FARTHER * _UNCLEAR) & ~_near(apart, _FARTHER / _UNCLEAR)
+        for a, row in enumerate(unclear):
+            others = np.flatnonzero(row[:a])
+            apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
+    longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
+    apart[~overlaps | (apart > np.minimum(longest[:, None], longest))] = np.inf
+    return [tuple(members[row] for row in part) for part in _parts(apart, start, end, size)]
+
+
+def _parts(apart: Floats, start: Ints, end: Ints, size: int | None) -> Iterator[Ints]:
+    """Yield which channels are near each other and no others; else how those that hang together are divided, if at all.
+
+    Args:
+        apart: how far from each other channels end, infinity for two that are not together.
+        start, end: of the kernels (columns) of each channel (row).
+        size: how many ranks the communicators have, None where unknown.
+    """
+    near = np.isfinite(apart) & _near(apart, _FARTHER)
+    for rows in connected(near):
+        divided = divide(start[rows], end[rows], size) if len(rows) > (size or 1) else []
+        if len(divided) > 1:
+            yield from (rows[part] for part in divided)
+        elif len(rows) <= (size or len(rows)) and near[np.ix_(rows, rows)].all():
+            yield rows
+        else:
+            yield from (rows[part] for part in separated(apart[np.ix_(rows, rows)], start.shape[1], size))
+
+
+def _near(apart: Floats, farther: float) -> Flags:
+    """Whether channels end so many times as far apart as from the next one, at most."""
+    alone = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(1, initial=np.inf)
+    near: Flags = apart <= np.maximum(farther * np.maximum(alone[:, None], alone), _TOLERANCE_NS)
+    return near
+
+
+def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group]:
+    """Join parts of different clocks that end together, by clocks that run evenly."""
+    parts = [part for on_clock in by_clock for part in on_clock]
+    if len(by_clock) == 1 or not parts:
+        return parts
+    if {len(part) for part in parts} == {size}:
+        return parts
+    if len(parts[0][0]) < _LEAST_TO_JOIN:  # any few numbers lie near a line
+        is_one_per_clock = all(len(on_clock) == 1 for on_clock in by_clock)
+        whole = [tuple(channel for part in parts for channel in part)]
+        return whole if is_one_per_clock else [part for part in parts if len(part) == size]
+    groups: list[list[Group]] = []
+    for on_clock in by_clock:
+        fitting = _fitting(on_clock, groups, size)
+        for number, part in enumerate(on_clock):
+            if number in fitting:
+                groups[fitting[number]].append(part)
+            else:
+                groups.append([part])
+    return [tuple(channel for part in group for channel in part) for group in groups]
+
+
+def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: int | None) -> dict[int, int]:
+    """Return part -> the group of other clocks that it is of, for parts of one clock; none where it isn't clear."""
+    if not groups:
+        return {}
+    distance = np.full((len(parts), len(groups)), np.inf)
+    for a, part in enumerate(parts):
+        for b, group in enumerate(groups):
+            if size is None or len(part) + sum(map(len, group)) <= size:
+                distance[a, b] = _distance_of(group[0], part)
+    fitting = {}
+    for a, row in enumerate(distance):
+        b = int(row.argmin())
+        others = np.concatenate([np.delete(row, b), np.delete(distance[:, b], a)])
+        if np.isfinite(row[b]) and is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
+            fitting[a] = b
+    return fitting
+
+
+def _distance_of(first: Group, second: Group) -> float:
+    """Return how far apart two parts on different clocks end [ns]; infinity when they are of no one group."""
+    start, end = (
+        [np.mean([getattr(member, side) for member in part], axis=0) for part in (first, second)]
+        for side in ("start", "end")
+    )
+    base = [times[0] for times in end]
+    line = line_between(end[0] - base[0], end[1] - base[1])
+    expected = line.at(end[0] - base[0])
+    ends, starts = (_distance((times[0] - base[0]) - (times[1] - base[1]) - expected) for times in (end, start))
+    within = max(_distance(member.end - part[0].end) for part in (first, second) for member in part)
+    agree = ends <= max(_FARTHER * within, _JITTER_NS) or _FARTHER * ends <= starts
+    return ends if agree else math.inf
+
+
+def end_apart(first: Channel, second: Channel, *, is_one_clock: bool) -> float:
+    """Return how far apart two channels end [ns]; infinity when they are not at the same time, or end too far apart."""
+    if not is_one_clock:
+        return _distance_of((first,), (second,)) if len(first) >= _LEAST_TO_JOIN else math.inf
+    latest, earliest = np.maximum(first.start, second.start), np.minimum(first.end, second.end)
+    apart = _distance(first.end - second.end)
+    length = min(float((channel.end - channel.start).mean()) for channel in (first, second))
+    is_together = bool(_overlap(latest[None], earliest[None])[0])
+    return apart if is_together and apart <= max(_MOST_APART * length, _FARTHER * _JITTER_NS) else math.inf
+
+
+def _distance(apart: Ints | Floats) -> float:
+    """Return the mean distance without the largest tenth."""
+    return float(_distances(apart[None])[0])
+
+
+def _distances(apart: Ints | Floats) -> Floats:
+    """Return the same for each row."""
+    kept = max(1, math.ceil(_ENOUGH * apart.shape[1]))
+    distances = np.abs(apart)
+    if kept < apart.shape[1]:
+        distances = np.partition(distances, kept - 1, axis=1)[:, :kept]
+    mean: Floats = distances.mean(1)
+    return mean
+
+
+def _overlap(latest: Ints, earliest: Ints) -> Flags:
+    """Whether what each row has is at the same time, mostly."""
+    overlap: Flags = (latest - earliest <= _TOLERANCE_NS).mean(1) >= _ENOUGH
+    return overlap
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Write ascending numbers in short.
+
+    >>> listed([0, 1, 2, 5])
+    '0-2,5'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -1,0 +1,262 @@
+"""Finds what the RCCL calls of a rank say of a communication kernel: its communicator, and the calls it carries out.
+
+The call that launched the kernel lies inside an RCCL call of the same thread, whose argument `comm` is the
+communicator. Calls between ncclGroupStart and ncclGroupEnd launch at the end of the group: the communicator is known
+when all of them name the same one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Ints, Row
+from rocpd.facts.columns import number
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
+from rocpd.facts.communication.rccl import (
+    ARGUMENTS,
+    GROUP_END,
+    GROUP_START,
+    RcclCall,
+    SendRole,
+    Transfer,
+    is_collective,
+    role_of,
+    transfer_of,
+    whole_number,
+)
+from rocpd.facts.groups import grouped
+from rocpd.facts.names import Names, as_text
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.launch import launching_regions
+
+_RCCL_CALLS = """
+SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
+JOIN rocpd_string S ON S.id = R.name_id
+WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')
+ORDER BY R.start, R.id"""
+_NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
+_ARGS = f"""
+SELECT event_id, name, value FROM rocpd_arg
+WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({_NAMES})"""
+_FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and an argument says which
+_ORDER = """
+SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
+_LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
+_STACKS = """
+SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
+WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
+_CALLS = """
+SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
+
+
+@frozen
+class RcclLaunches:
+    """What RCCL calls say of kernels, as far as they were recorded.
+
+    Args:
+        communicators: dispatch -> communicator.
+        sizes: communicator -> number of its ranks.
+        own: communicator -> which of these the rank is.
+        calls: dispatch -> the calls that it carries out.
+    """
+
+    communicators: Mapping[int, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    own: Mapping[str, int] = field(default_factory=dict)
+    calls: Mapping[int, Sequence[RcclCall]] = field(default_factory=dict)
+
+
+@dataclass
+class _Thread:
+    """The RCCL calls of one thread in order: start and end [ns], the latest end so far, and what they carry out."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    latest: list[int] = field(default_factory=list)
+    calls: list[tuple[RcclCall, ...]] = field(default_factory=list)
+    depth: int = 0  # groups around the next call
+    group: list[RcclCall] = field(default_factory=list)
+
+    def add(self, start: int, end: int, call: RcclCall) -> None:
+        """Add a call, in order; the end of a group carries out all calls of the group."""
+        calls: tuple[RcclCall, ...] = (call,)
+        if call.name == GROUP_START:
+            self.group = self.group if self.depth else []
+            self.depth += 1
+            calls = ()
+        elif call.name == GROUP_END:
+            self.depth = max(0, self.depth - 1)
+            calls = tuple(self.group)
+        else:
+            self.group.append(call)
+        self.starts.append(start)
+        self.ends.append(end)
+        self.latest.append(max(end, self.latest[-1] if self.latest else end))
+        self.calls.append(calls)
+
+    def at(self, time: int) -> Iterator[tuple[RcclCall, ...]]:
+        """Yield what the calls that are running at a time [ns] carry out, the innermost first."""
+        call = bisect_right(self.starts, time) - 1
+        while call >= 0 and self.latest[call] >= time:
+            if self.ends[call] >= time:
+                yield self.calls[call]
+            call -= 1
+
+
+def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
+    """Return what the RCCL calls of a rank say of dispatches; it is not to be changed.
+
+    Args:
+        reader: reads all rows of the rank.
+        kernels: ids of the dispatches.
+    """
+    kernels = np.sort(kernels)
+    return reader.once(("RCCL", kernels.tobytes()), lambda: _launches(reader, kernels))
+
+
+def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
+    regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
+    if not regions:
+        return RcclLaunches()
+    of_calls: dict[int, dict[str, str]] = {}
+    for event, name, value in reader.rows(_ARGS, (json.dumps([event for event, *_ in regions]),)):
+        of_calls.setdefault(event, {})[name] = as_text(value) or ""
+    threads = _threads(regions, of_calls)
+    communicators, calls = {}, {}
+    for kernel, (_, time, _, tid) in _launching_calls(reader, kernels):
+        running = list(threads[tid].at(time)) if tid in threads else []
+        words = {call.communicator for call in running[0] if call.communicator} if running else set()
+        if len(words) == 1:
+            communicators[kernel] = words.pop()
+        calls[kernel] = _carried_out(running)
+    sizes, own = _made(of_calls.values(), ("nranks",)), _made(of_calls.values(), ("myrank", "rank"))
+    return RcclLaunches(communicators, sizes, own, calls)
+
+
+def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...]:
+    """Return the calls that a kernel carries out: a collective may be made of a group of sends inside it."""
+    outermost = next((calls for calls in reversed(running) if any(map(is_collective, calls))), ())
+    return outermost or (running[0] if running else ())
+
+
+def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, tuple[int, int, int, int | None]]]:
+    """Yield dispatches with stack id, start, end [ns] and thread of the region that launched them."""
+    stacks: dict[int, int] = dict(reader.rows(_STACKS, (json.dumps(kernels.tolist()),)))
+    calls = reader.rows(_CALLS, (json.dumps(sorted(set(stacks.values()))),))
+    stack, start, end = (np.array([number(row[column]) for row in calls], np.int64) for column in range(3))
+    launcher = launching_regions(stack, start, end, np.array(list(stacks.values()), np.int64))
+    for kernel, call in zip(stacks, launcher.tolist(), strict=True):
+        if call >= 0:
+            yield kernel, calls[call]
+
+
+def _threads(regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]]) -> dict[int | None, _Thread]:
+    threads: dict[int | None, _Thread] = {}
+    for event, tid, start, end, name in regions:
+        arguments = of_calls.get(event, {})
+        call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
+        if isinstance(start, int) and isinstance(end, int) and _FUNCTION.match(call.name):
+            threads.setdefault(tid, _Thread()).add(start, end, call)
+    return threads
+
+
+def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str, int]:
+    """Return communicator -> a number that the calls that made it were given, under one of these names."""
+    numbers = {}
+    for arguments in calls:
+        communicator = arguments.get("newcomm") or arguments.get("comm")
+        number = next((whole_number(arguments[name]) for name in names if name in arguments), None)
+        if communicator and number is not None:
+            numbers[communicator] = number
+    return numbers
+
+
+def channels(
+    reader: RankReader,
+    names: Sequence[str | None],
+    every: CommunicationKernels,
+    counted: CommunicationKernels,
+    launched: RcclLaunches,
+) -> list[Channel]:
+    """Return the communication kernels of a rank by name, agent, communicator (or stream where none is named) and role.
+
+    Args:
+        reader: reads all rows of the rank.
+        names: full names of kernels.
+        every: all of the rank, in order of start and id.
+        counted: those that count.
+        launched: what calls say of them.
+    """
+    words = Names()
+    codes = np.array([words.code(launched.communicators.get(row)) for row in every.row.tolist()], np.int64)
+    streams = np.where(codes == words.code(None), every.stream, NULL)
+    roles, role_codes = _roles(names, every, launched)
+    counted = counted.take(np.argsort(counted.row))
+    order, last = ({}, 0) if launched.calls else _order(reader, every.row)
+    result = []
+    for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
+        kernels = every.take(rows)
+        at = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
+        numbers = np.flatnonzero(counted.row[at] == kernels.row)
+        word = words.texts[code]
+        result.append(
+            Channel(
+                names[name],
+                reader.rank.number,
+                agent,
+                word if word and is_shared(word) else None,
+                launched.sizes.get(word) if word else None,
+                kernels.start,
+                kernels.end,
+                kernels.stream,
+                numbers,
+                counted.take(at[numbers]),
+                roles[role],
+                launched.own.get(word) if word else None,
+                *_moves(names[name], kernels.row, launched),
+                order=np.array([order[row] for row in kernels.row.tolist()] + [last] if order else [], np.int64),
+            )
+        )
+    return result
+
+
+def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:
+    """Return dispatch -> its number among all launches of the process, and the last of these numbers."""
+    numbered = reader.rows(_ORDER, (json.dumps(rows.tolist()),))
+    ((last,),) = reader.rows(_LAST)
+    return {row: number(order) for row, order in numbered}, number(last)
+
+
+def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:
+    """Return what dispatches of a name move, as numbers in a list of all different things."""
+    if not launched.calls:
+        return np.zeros(0, np.int64), ()
+    known: dict[Transfer | None, int] = {None: 0}
+    codes = np.zeros(len(rows), np.int64)
+    for at, row in enumerate(rows.tolist()):
+        calls = launched.calls.get(row)
+        if calls:
+            codes[at] = known.setdefault(transfer_of(name, calls), len(known))
+    return codes, tuple(known)
+
+
+def _roles(
+    names: Sequence[str | None], every: CommunicationKernels, launched: RcclLaunches
+) -> tuple[list[SendRole | None], Ints]:
+    """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
+    by_name = [role_of(text, ()) for text in names]
+    known: dict[SendRole | None, int] = {None: 0}
+    codes = np.zeros(len(every), np.int64)
+    for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
+        calls = launched.calls.get(row)
+        role = role_of(names[name], calls) if calls else by_name[name]
+        codes[at] = known.setdefault(role, len(known))
+    return list(known), codes

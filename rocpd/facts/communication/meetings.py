@@ -1,0 +1,162 @@
+"""Reads where clocks meet: the collectives of a job that ranks with different clocks took part in, and exchanges.
+
+Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.communication.collectives import CommunicationKernels, match
+from rocpd.facts.communication.program_order import sends
+from rocpd.facts.communication.ranks import Communication, communication
+from rocpd.facts.communication.rccl import SENDRECV, Transfer, Waits
+from rocpd.facts.communication.transfers import match_transfers
+from rocpd.federate.run.rank_reader import MapRanks, RankReader
+from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
+
+_NOTHING = Transfer(SENDRECV)
+_LATEST = np.iinfo(np.int64).max
+
+
+def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+    """Return how each clock of a job is aligned with one of them, by all collectives; None where these don't say.
+
+    Args:
+        map_ranks: reads the ranks.
+        clocks: rank -> number of its clock, from 0.
+
+    Raises:
+        ContradictionError: no clocks that run evenly agree with the collectives.
+    """
+    count = len(set(clocks.values()))
+    members = [each for _, of_rank in map_ranks(_times) for each in of_rank]
+    kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
+    if kinds:
+        return _agreeing(kinds)
+    if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
+        raise ContradictionError
+    return (None,) * count
+
+
+def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | None]:
+    """Return lines that all kinds of collectives agree with, or else most: ranks may have been taken for a group.
+
+    Raises:
+        ContradictionError: those that agree with each other are of less than half of the time.
+    """
+    try:
+        return align_clocks(_joined(kinds))
+    except ContradictionError as error:
+        contradiction = error
+    lines: Sequence[ClockLine | None] = ()
+    taken: list[Meetings] = []
+    for kind in sorted(kinds, key=_spread):
+        try:
+            lines = align_clocks(_joined([*taken, kind]))
+        except ContradictionError:
+            continue
+        taken.append(kind)
+    if not taken or (_length(_joined(taken)) < _length(_joined(kinds)) / 2).any():
+        raise contradiction
+    return lines
+
+
+def _joined(kinds: Sequence[Meetings]) -> Meetings:
+    return Meetings(*(np.concatenate([getattr(kind, side) for kind in kinds]) for side in ("entered", "left", "ended")))
+
+
+def _length(meetings: Meetings) -> Ints:
+    """Return for each clock how long it met others [ns]."""
+    first = np.where(meetings.ended == NULL, _LATEST, meetings.ended).min(0)
+    lengths: Ints = np.maximum(meetings.ended.max(0) - first, 0)
+    return lengths
+
+
+def _spread(meetings: Meetings) -> float:
+    """Return how far from a line the ends of collectives lie on two clocks."""
+    seen = meetings.ended != NULL
+    first = int(seen.sum(0).argmax())
+    second = int((seen & seen[:, first, None]).sum(0)[np.arange(seen.shape[1]) != first].argmax())
+    times = meetings.ended[seen[:, first] & seen[:, second + (second >= first)]]
+    one, other = (times[:, clock] - times[0, clock] for clock in (first, second + (second >= first)))
+    return line_between(one.astype(np.float64), other.astype(np.float64)).spread
+
+
+def _times(reader: RankReader) -> list[Communication]:
+    """Read of the channels of a rank what alignment needs; of a merged window also what it keeps from outside."""
+    nothing = np.empty(0, np.int64)
+    none = CommunicationKernels(*(nothing,) * 6)
+    return [
+        each._replace(channel=replace(each.channel, stream=nothing, numbers=nothing, counted=none), queues=nothing)
+        for each in communication(reader.whole())
+    ]
+
+
+def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> list[Meetings]:
+    """Return the collectives that ranks of two clocks or more took part in, by what their groups have in common.
+
+    Args:
+        members: communication kernels of all ranks; those of ranks without a clock are left out.
+        clocks: rank -> number of its clock.
+        count: number of clocks.
+    """
+    of_channel = {id(each.channel): each for each in members if each.channel.rank in clocks}
+    groups, _ = match((each.channel for each in of_channel.values()), clocks)
+    kinds: dict[object, list[Meetings]] = {}
+    for group in (group for group in groups if not sends(group)):
+        meetings = _of_group([of_channel[id(channel)] for channel in group], clocks, count)
+        if len(meetings.ended):
+            first = group[0]
+            kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(meetings)
+    pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
+    for one, other, _ in pairs:
+        if one.role and one.role.direction == "both":
+            meetings = _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
+            kinds.setdefault((one.name, len(one), "exchange"), []).append(meetings)
+    return [_joined(kind) for kind in kinds.values()]
+
+
+def _of_group(
+    members: Sequence[Communication], clocks: Mapping[int, int], count: int, *, are_exchanges: bool = False
+) -> Meetings:
+    """Return the collectives of a group; in an exchange all wait for all."""
+    on = np.array([clocks[member.channel.rank] for member in members])
+    start, end = (np.array([getattr(member.channel, side) for member in members]) for side in ("start", "end"))
+    waited_for, waits = _parts(members)
+    if are_exchanges:
+        waited_for, waits = np.ones_like(waited_for), np.ones_like(waits)
+    shape = (start.shape[1], count)
+    entered, left, ended = (np.full(shape, NULL) for _ in range(3))
+    for clock in sorted(set(on.tolist())):
+        rows = on == clock
+        entered[:, clock] = np.where(waited_for[rows], start[rows], NULL).max(0)
+        first = np.where(waits[rows], end[rows], _LATEST).min(0)
+        left[:, clock] = np.where(first == _LATEST, NULL, first)
+        known = waits[rows].sum(0)
+        base = end[rows][0]
+        mean = base + np.where(waits[rows], end[rows] - base, 0).sum(0) // np.maximum(known, 1)
+        ended[:, clock] = np.where(known, mean, NULL)
+    together = (ended != NULL).sum(1) > 1
+    return Meetings(entered[together], left[together], ended[together])
+
+
+def _parts(members: Sequence[Communication]) -> tuple[Flags, Flags]:
+    """Return for each member (row) and collective whether others wait for it, and whether it waits for others."""
+    every = [[each or _NOTHING for each in member.transfers] for member in members]
+    kind, root = (
+        np.array([np.array(each)[member.codes] for each, member in zip(of_members, members, strict=True)]).max(0)
+        for of_members in (
+            [[each.waits for each in of_member] for of_member in every],
+            [[-1 if each.root is None else each.root for each in of_member] for of_member in every],
+        )
+    )
+    is_root = np.arange(len(members))[:, None] == root
+    all_do = kind == Waits.ALL
+    waited_for = all_do | ((kind == Waits.FOR_ROOT) & is_root) | ((kind == Waits.FOR_OTHERS) & (root >= 0) & ~is_root)
+    waits = all_do | ((kind == Waits.FOR_ROOT) & (root >= 0) & ~is_root) | ((kind == Waits.FOR_OTHERS) & is_root)
+    return waited_for, waits

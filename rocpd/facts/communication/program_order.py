@@ -1,0 +1,63 @@
+"""Tells collectives of two ranks from sends and receives by how far both are in their programs. Pure arithmetic.
+
+A kernel whose name and calls say nothing may be either. Members of a collective come to it after as many launches:
+they run one program. Where one sends and the other receives, one has done its part of the work, and the other has not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rocpd.base.types import Floats
+from rocpd.facts.communication.collectives import Channel, Group
+from rocpd.facts.communication.rccl import BARRIER, transfer_of
+
+EITHER = "which of them send and receive, and which are collectives, is not clear"
+
+_LEAST = 5  # kernels to fit a line to
+_IN_STEP, _APART = 0.25, 0.6  # of the launches from one kernel to the next
+_NOTHING = 1.5  # launches from one to the next: nothing happens between
+
+
+def sends(group: Group) -> bool | None:
+    """Whether the kernels of a group send and receive; None where nothing says it.
+
+    Args:
+        group: channels that run at the same time and end together. Of more than two, some pairs may do so in step.
+    """
+    if any(map(_is_known, group)):
+        return False
+    if len(group) > 2:
+        return any(_send(group[0], other) for other in group[1:])
+    return _send(*group)
+
+
+def _send(one: Channel, other: Channel) -> bool | None:
+    """Whether kernels of two ranks send and receive; None where nothing says it."""
+    first, second = (channel.order.astype(float) for channel in (one, other))
+    if min(len(first), len(second)) < 2 or min(np.diff(first).min(), np.diff(second).min()) < 0:
+        return None
+    between = float(first[-1] + second[-1]) / 2 / len(first)
+    if between < _NOTHING:
+        return None
+    ahead = first[:-1] - second[:-1]
+    left = first[-1] - second[-1] - ahead[-1]
+    if ahead[0] * left < 0 and min(abs(ahead[0]), abs(left)) > between / 2:
+        return True  # one is ahead by the same part of its work all the time
+    swing = float(np.abs(_without_trend(ahead)).mean()) / between
+    return None if _IN_STEP < swing < _APART else swing >= _APART
+
+
+def _is_known(channel: Channel) -> bool:
+    """Whether name or calls say that these are collectives."""
+    by_name = transfer_of(channel.name, ())
+    is_named = bool(channel.communicator or channel.size or any(channel.transfers))
+    return is_named or (by_name is not None and by_name.operation != BARRIER)
+
+
+def _without_trend(values: Floats) -> Floats:
+    """Return values less the line through them: one rank may launch a little more each time."""
+    at = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float((at @ values) / (at @ at)) if len(values) >= _LEAST else 0.0
+    rest: Floats = values - values.mean() - at * slope
+    return rest

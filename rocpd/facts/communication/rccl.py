@@ -1,0 +1,252 @@
+"""Owns what the collective calls of RCCL do: which operation, and how many bytes each rank gives and gets.
+
+Names, arguments and data types are those of RCCL's public header `nccl.h`. Operations are named as MPI names them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from rocpd.base.frozen import frozen
+
+GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
+BARRIER = "BARRIER"
+"""The operation of which nothing is known but that ranks wait for each other."""
+SENDRECV = "SENDRECV"
+"""What is no collective."""
+
+
+@frozen
+class RcclCall:
+    """A call of RCCL: the function, and its arguments by name, as the file has them.
+
+    A range of a framework that carries out a call says by the argument `function` which.
+    """
+
+    name: str
+    arguments: Mapping[str, str]
+
+    @property
+    def communicator(self) -> str | None:
+        """The communicator that it works for, None where the file does not say."""
+        return self.arguments.get("comm") or None
+
+
+class Waits(IntEnum):
+    """Who waits for whom in a transfer: all for all, the others for the root, the root for the others, or unknown."""
+
+    ALL = 0
+    FOR_ROOT = 1
+    FOR_OTHERS = 2
+    NOBODY = 3
+
+
+@frozen
+class Transfer:
+    """What a collective moves.
+
+    Args:
+        operation: as MPI names it, such as `ALLREDUCE`.
+        size: of the count that is given to the call [bytes], 0 where unknown.
+        root: rank within the communicator, None where the operation has none or it is unknown.
+    """
+
+    operation: str
+    size: int = 0
+    root: int | None = None
+
+    @property
+    def waits(self) -> Waits:
+        """Who can't leave before whom has come."""
+        return _WAITS.get(self.operation, Waits.ALL)
+
+    def sizes(self, ranks: int, is_root: bool) -> tuple[int, int]:
+        """Return how many bytes a rank gives and gets.
+
+        >>> Transfer("ALLGATHER", 8).sizes(4, False), Transfer("BCAST", 8, 0).sizes(4, True)
+        ((8, 32), (8, 0))
+        """
+        factors = {"0": 0, "1": 1, "n": ranks}
+        counts = _SIZES.get(self.operation, "0000")[2 if is_root else 0 :]
+        return factors[counts[0]] * self.size, factors[counts[1]] * self.size
+
+    def volume(self, ranks: int) -> int:
+        """Return the bytes by which bandwidths of collectives are compared: those of the whole result; 0 where unknown.
+
+        >>> Transfer("ALLGATHER", 8).volume(4), Transfer("ALLREDUCE", 8).volume(4)
+        (32, 8)
+        """
+        return max(self.sizes(ranks, is_root=False) + self.sizes(ranks, is_root=True))
+
+    def bus_factor(self, ranks: int) -> float | None:
+        """Return by what its bandwidth is multiplied to compare it with that of links; None where nothing is known.
+
+        As rccl-tests has it (`doc/PERFORMANCE.md` there): an optimal all-reduce moves each byte twice but for one rank.
+
+        >>> Transfer("ALLREDUCE", 8).bus_factor(4), Transfer("BCAST", 8).bus_factor(4)
+        (1.5, 1.0)
+        """
+        factor = _BUS_FACTORS.get(self.operation)
+        return None if factor is None else 1.0 if factor == 0 else factor * (ranks - 1) / ranks
+
+
+_BUS_FACTORS = {"ALLREDUCE": 2, "ALLGATHER": 1, "REDUCE_SCATTER_BLOCK": 1, "ALLTOALL": 1, "BCAST": 0, "REDUCE": 0}
+"""Operation -> how often an optimal algorithm moves each byte, but for one rank; 0: once, for each."""
+
+_SIZES = {
+    "ALLREDUCE": "1111",
+    "BCAST": "0110",
+    "REDUCE": "1011",
+    "ALLGATHER": "1n1n",
+    "REDUCE_SCATTER_BLOCK": "n1n1",
+    "ALLTOALL": "nnnn",
+    "GATHER": "101n",
+    "SCATTER": "01n1",
+}
+"""Operation -> counts that a rank gives and gets, then those that the root does; n: one for each rank."""
+
+_WAITS = {
+    "BCAST": Waits.FOR_ROOT, "SCATTER": Waits.FOR_ROOT, "REDUCE": Waits.FOR_OTHERS, "GATHER": Waits.FOR_OTHERS,
+    SENDRECV: Waits.NOBODY,
+}  # fmt: skip
+
+_CALLS = {
+    "ncclAllReduce": ("ALLREDUCE", "count"),
+    "ncclAllReduceWithBias": ("ALLREDUCE", "count"),
+    "ncclBroadcast": ("BCAST", "count"),
+    "ncclBcast": ("BCAST", "count"),
+    "ncclReduce": ("REDUCE", "count"),
+    "ncclAllGather": ("ALLGATHER", "sendcount"),
+    "ncclReduceScatter": ("REDUCE_SCATTER_BLOCK", "recvcount"),
+    "ncclAllToAll": ("ALLTOALL", "count"),
+    "ncclAlltoAll": ("ALLTOALL", "count"),
+    "ncclAllToAllv": ("ALLTOALLV", ""),
+    "ncclGather": ("GATHER", "sendcount"),
+    "ncclScatter": ("SCATTER", "recvcount"),
+}
+"""Function -> operation, and the argument that holds the count of elements."""
+
+ARGUMENTS = (
+    "function",
+    "comm",
+    "newcomm",
+    "nranks",
+    "myrank",
+    "rank",
+    "peer",
+    "datatype",
+    "root",
+    "count",
+    "sendcount",
+    "recvcount",
+)
+"""The arguments that say which communicator a call makes or works for, and what it moves."""
+
+_TYPES = (
+    (1, ("Int8", "Char")), (1, ("Uint8",)), (4, ("Int32", "Int")), (4, ("Uint32",)), (8, ("Int64",)), (8, ("Uint64",)),
+    (2, ("Float16", "Half")), (4, ("Float32", "Float")), (8, ("Float64", "Double")), (2, ("Bfloat16",)),
+    (1, ("Float8e4m3", "Fp8E4M3")), (1, ("Float8e5m2", "Fp8E5M2")),
+)  # fmt: skip
+"""`ncclDataType_t` in order of its numbers: bytes and names, without `nccl`."""
+_TYPE_SIZES = {str(number): size for number, (size, _) in enumerate(_TYPES)} | {
+    f"nccl{name}".lower(): size for size, names in _TYPES for name in names
+}
+
+_KERNELS = (
+    (SENDRECV, "send_?recv"),
+    ("ALLTOALL", "all_?to_?all"),
+    ("ALLGATHER", "all_?gather"),
+    ("REDUCE_SCATTER_BLOCK", "reduce_?scatter"),
+    ("ALLREDUCE", "all_?reduce|cross_device_reduce|quick_?reduce"),
+    ("BCAST", "broadcast"),
+    ("REDUCE", "reduce"),
+)
+"""Operation -> what names of its kernels hold; the first that is found counts."""
+
+
+def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | None:
+    """Return what a communication kernel does; None if it is no collective but sends and receives.
+
+    Several calls that one kernel carries out, of a group, are one transfer of the operation of the first. Where neither
+    a call nor the name says what the kernel does, all that is known is that ranks wait for each other: a barrier.
+
+    Args:
+        kernel: its name.
+        calls: those that it carries out, as far as they were recorded.
+
+    >>> call = RcclCall("ncclAllReduce", {"count": "10", "datatype": "ncclBfloat16"})
+    >>> transfer_of("ncclDevKernel_Generic_1", [call, call])
+    Transfer(operation='ALLREDUCE', size=40, root=None)
+    >>> transfer_of("ncclDevKernel_Generic_1", []), transfer_of("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", [])
+    (Transfer(operation='BARRIER', size=0, root=None), None)
+    """
+    collectives = [call for call in calls if is_collective(call)]
+    if collectives:
+        operation, _ = _CALLS[collectives[0].name]
+        root = whole_number(collectives[0].arguments.get("root", ""))
+        return Transfer(operation, sum(map(_size, collectives)), root)
+    known = next((word for word, pattern in _KERNELS if re.search(f"(?i){pattern}", kernel or "")), BARRIER)
+    return None if calls or known == SENDRECV else Transfer(known)
+
+
+@frozen
+class SendRole:
+    """What a kernel does when it is no collective.
+
+    Args:
+        direction: `send`, `receive`, `both`, or `unknown`.
+        peer: rank of the partner in the communicator, None where several or unknown.
+    """
+
+    direction: str
+    peer: int | None = None
+
+
+def role_of(kernel: str | None, calls: Sequence[RcclCall]) -> SendRole | None:
+    """Return what a communication kernel does that sends or receives; None for collectives and what is unknown.
+
+    Args:
+        kernel: its name.
+        calls: those that it carries out, as far as they were recorded.
+
+    >>> role_of("ncclDevKernel_Generic_1", [RcclCall("ncclSend", {"peer": "3"})])
+    SendRole(direction='send', peer=3)
+    >>> role_of("ncclDevKernel_SendRecv", []), role_of("ncclDevKernel_Generic_1", [])
+    (SendRole(direction='unknown', peer=None), None)
+    """
+    directions = {_DIRECTIONS.get(call.name, "") for call in calls}
+    if not calls:
+        return SendRole("unknown") if re.search("(?i)send_?recv", kernel or "") else None
+    if "" in directions:
+        return None
+    peers = {whole_number(call.arguments.get("peer", "")) for call in calls}
+    return SendRole(directions.pop() if len(directions) == 1 else "both", peers.pop() if len(peers) == 1 else None)
+
+
+_DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
+
+
+def is_collective(call: RcclCall) -> bool:
+    """Whether a call is a collective one."""
+    return call.name in _CALLS
+
+
+def _size(call: RcclCall) -> int:
+    """Return the bytes of the count of a call, 0 where count or type are unknown.
+
+    >>> _size(RcclCall("ncclAllGather", {"sendcount": "3", "datatype": "7"})), _size(RcclCall("ncclAllGather", {}))
+    (12, 0)
+    """
+    count = whole_number(call.arguments.get(_CALLS[call.name][1], ""))
+    return (count or 0) * _TYPE_SIZES.get(call.arguments.get("datatype", "").lower(), 0)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the value of an argument, None if it is no whole number from 0 to 10^13.
+
+    >>> whole_number("12"), whole_number("-1"), whole_number("9" * 5000)
+    (12, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 14 else None

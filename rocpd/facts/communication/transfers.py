@@ -1,0 +1,103 @@
+"""Owns which kernels that send and receive are one transfer between two ranks.
+
+The n-th send of one rank to another is the n-th receive there. Calls of RCCL say which kernels send and which receive,
+and to which rank of a communicator, whose other ranks they don't name; the name of a kernel says at most that it sends
+or receives. Partners run at the same time and end together, by clocks that run evenly. A kernel that does both for a
+group of calls is paired with one that does both too: each waits for the other. What fits several partners equally well
+is in no pair; how many kernels that concerns is returned, with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.types import Floats
+from rocpd.facts.communication.clusters import is_clear
+from rocpd.facts.communication.collectives import Channel, end_apart
+
+NO_PARTNER = "no rank receives what is sent, or sends what is received, equally often at the same time"
+SEVERAL = "several partners fit equally well"
+MIXED_UP = "one kernel sends and receives"
+
+_MOST_TRIED = 4096  # pairs of channels
+
+
+class Partners(NamedTuple):
+    """Two channels that do transfers with each other; which one sends is known if `is_directed`."""
+
+    sender: Channel
+    receiver: Channel
+    is_directed: bool
+
+
+def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Partners], Counter[str]]:
+    """Put channels that send and receive into pairs; also return why how many kernels that count are in none.
+
+    Args:
+        channels: those of all ranks; collectives are left out.
+        clocks: rank -> number of its clock.
+    """
+    alike: dict[tuple[object, ...], dict[str, list[Channel]]] = {}
+    lost: Counter[str] = Counter()
+    for channel in sorted((c for c in channels if c.role), key=lambda c: (c.rank, c.agent, int(c.start[0]))):
+        direction = channel.role.direction if channel.role else ""
+        side = direction if direction in ("send", "receive") else ""
+        kind = (channel.name, len(channel), channel.communicator, None if side else direction)
+        alike.setdefault(kind, {}).setdefault(side, []).append(channel)
+    pairs: list[Partners] = []
+    for by_direction in alike.values():
+        of_name = list(_paired(by_direction, clocks, lost))
+        pairs += of_name
+    return pairs, +lost
+
+
+def _paired(
+    by_direction: Mapping[str, Sequence[Channel]], clocks: Mapping[int, int], lost: Counter[str]
+) -> Iterator[Partners]:
+    """Yield pairs among channels with equally many kernels; count what is in none."""
+    unknown = by_direction.get("", ())  # either of both, or both
+    senders, receivers = by_direction.get("send", unknown), by_direction.get("receive", unknown)
+    distance = _distances(senders, receivers, clocks)
+    paired: set[int] = set()
+    for a, sender in enumerate(senders):
+        b = int(distance[a].argmin()) if len(receivers) else -1
+        if b < 0 or not np.isfinite(distance[a, b]):
+            continue
+        others = np.concatenate([np.delete(distance[a], b), np.delete(distance[:, b], a)])
+        is_mutual = distance[:, b].argmin() == a
+        if is_mutual and is_clear(distance[a, b], others.min(initial=np.inf), len(sender)):
+            paired |= {id(sender), id(receivers[b])}
+            if not unknown or sender.rank < receivers[b].rank:
+                yield Partners(sender, receivers[b], not unknown)
+    ends = [*zip(senders, distance, strict=True), *([] if unknown else zip(receivers, distance.T, strict=True))]
+    for channel, row in ends:
+        if id(channel) not in paired:
+            alone = MIXED_UP if channel.role and channel.role.direction == "both" else NO_PARTNER
+            lost[SEVERAL if np.isfinite(row).any() else alone] += len(channel.numbers)
+
+
+def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]) -> Floats:
+    """Return how far apart each sender and each receiver end [ns], infinity where they are no partners."""
+    distance = np.full((len(senders), len(receivers)), np.inf)
+    fitting = [
+        (a, b)
+        for (a, sender), (b, receiver) in itertools.product(enumerate(senders), enumerate(receivers))
+        if _may_meet(sender, receiver)
+    ]
+    for a, b in fitting if len(fitting) <= _MOST_TRIED else ():
+        is_one_clock = clocks.get(senders[a].rank, -1) == clocks.get(receivers[b].rank, -2)
+        distance[a, b] = end_apart(senders[a], receivers[b], is_one_clock=is_one_clock)
+    return distance
+
+
+def _may_meet(sender: Channel, receiver: Channel) -> bool:
+    """Whether the partner that each names may be the other."""
+    if sender.rank == receiver.rank or not sender.role or not receiver.role or sender.size != receiver.size:
+        return False
+    named = ((sender.role.peer, receiver.own), (receiver.role.peer, sender.own))
+    return all(peer is None or own is None or peer == own for peer, own in named)

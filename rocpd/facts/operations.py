@@ -1,0 +1,285 @@
+"""Reads the GPU operations of one rank, kernels and copies, as columns in the order in which each agent ran them.
+
+Memory: one rank at a time, about 80 bytes per operation. Rows with invalid timestamps are left out and counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Ints
+from rocpd.facts.columns import columns
+from rocpd.facts.columns import number as whole
+from rocpd.facts.cxx import bare_name
+from rocpd.facts.ids import distinct, per_id
+from rocpd.facts.names import texts_by_id
+from rocpd.facts.options import By
+from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, KINDS
+from rocpd.facts.rank import Base, RankReading
+from rocpd.facts.statements import statement
+from rocpd.facts.timeline import Union, union
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.agents import GPUS
+from rocpd.schema.rules.kernel_categories import Categories, is_communication
+from rocpd.schema.rules.kernel_names import UNCUT, KernelNames, names_of_kernels
+from rocpd.schema.rules.times import VALID_TIMES, valid_times
+
+KERNEL, COPY = 0, 1
+
+
+_COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
+_STRINGS = "SELECT id, string FROM rocpd_string"
+_AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
+
+
+class Gaps(NamedTuple):
+    """Times without operation on an agent or stream: from the latest end of all before to the start of the next.
+
+    Args:
+        length: [ns].
+        start: as recorded [ns].
+        before, after: numbers of the operations that ended last and came next; -1: an edge of the window.
+    """
+
+    length: Ints
+    start: Ints
+    before: Ints
+    after: Ints
+
+
+@frozen
+class Ops:
+    """Operations of one rank, sorted by (agent, start, end, kind, id); all columns are equally long.
+
+    Args:
+        kind: `KERNEL` or `COPY`.
+        row: id of the dispatch or copy.
+        start, end: as recorded [ns].
+        agent, stream: ids, `NULL` where unknown.
+        name: number in `OperationNames`.
+        stack: stack id, by which its call is found; `NULL` where unknown or not asked for.
+    """
+
+    kind: Ints
+    row: Ints
+    start: Ints
+    end: Ints
+    agent: Ints
+    stream: Ints
+    name: Ints
+    stack: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def duration(self) -> Ints:
+        """Length of each operation [ns]."""
+        return self.end - self.start
+
+    def take(self, rows: Ints) -> Ops:
+        """Return some of the operations, in the order of their numbers in `rows`."""
+        return Ops(*(column[rows] for column in self._all()))
+
+    def cut(self, start: int, end: int) -> Ops:
+        """Return the operations, cut at two times [ns]."""
+        return dataclasses.replace(self, start=np.maximum(self.start, start), end=np.minimum(self.end, end))
+
+    def lane(self, by: By | None) -> Ints:
+        """Return where each operation ran: its agent, or its stream when that is what divides."""
+        return self.stream if by is By.STREAM else self.agent
+
+    def lanes(self, by: By | None) -> Iterator[tuple[int, Ops]]:
+        """Yield the operations of each agent, or of each stream when that is what divides."""
+        lane = self.lane(by)
+        for number in distinct(lane).tolist():
+            yield number, self.take(np.flatnonzero(lane == number))
+
+    def union(self, rows: Ints | slice = slice(None)) -> Union:
+        """Return the time that some of the operations, or all, cover."""
+        return union(self.start[rows], self.end[rows])
+
+    def added(self) -> Ints:
+        """Return by how much each operation, of one agent, lengthens the time that those before it cover [ns]."""
+        latest = np.maximum.accumulate(np.append(self.start[:1], self.end[:-1]))
+        longer: Ints = np.maximum(self.end - np.maximum(self.start, latest), 0)
+        return longer
+
+    def gaps_before(self) -> Ints:
+        """Return for each operation, of one agent, the time from the latest end of all before it [ns].
+
+        0 while one still runs, `NULL` for the first.
+        """
+        latest = np.maximum.accumulate(self.end)
+        gaps = np.maximum(self.start[1:] - latest[:-1], 0)
+        before: Ints = np.append(NULL, gaps)[: len(self)]
+        return before
+
+    def within(self, base: Base | None) -> Ops:
+        """Return these operations, cut at the edges of a window."""
+        if base is None:
+            return self
+        cut = np.clip(np.array([self.start, self.end]), *base)
+        return dataclasses.replace(self, start=cut[0], end=cut[1])
+
+    def span(self, base: Base | None = None) -> int:
+        """Return the time from the first start to the last end, or the length of the window in which they lie [ns]."""
+        if base:
+            return base[1] - base[0]
+        return int(self.end.max() - self.start.min()) if len(self) else 0
+
+    def gaps(self, base: Base | None = None) -> Gaps:
+        """Return the gaps between these operations, in order; with a `base` also those to its edges.
+
+        Args:
+            base: start and end of the window in which they lie [ns].
+        """
+        edges = np.array([] if base is None else base, np.int64)
+        start, end = np.append(self.start, edges), np.append(self.end, edges)
+        order = np.lexsort((end, start))
+        start, end = start[order], end[order]
+        latest = np.maximum.accumulate(end)
+        after = np.flatnonzero(start[1:] > latest[:-1]) + 1
+        last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
+        idle_from = latest[after - 1]
+        numbers = np.append(np.arange(len(self)), np.full(len(edges), -1))[order]
+        return Gaps(start[after] - idle_from, idle_from, numbers[last[after - 1]], numbers[after])
+
+    def _all(self) -> tuple[Ints, ...]:
+        return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
+
+
+_LANES = f"SELECT DISTINCT agent, stream FROM ({{}}) WHERE {VALID_TIMES}"
+
+
+def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ints]]:
+    """Yield agent or stream, its agent and rows of its operations; in a window also those that work outside of it only.
+
+    Args:
+        reading: reads the rank.
+        ops: the operations that count.
+    """
+    by = reading.options.by
+    agents = {lane: int(on_lane.agent[0]) for lane, on_lane in ops.lanes(by)}
+    if reading.window.base:
+        for kind in ("kernels", "memory_copies"):
+            for row in reading.reader.unwindowed().rows(_LANES.format(statement(kind))):
+                agent, stream = map(whole, row)
+                agents.setdefault(stream if by is By.STREAM else agent, agent)
+    lanes = ops.lane(by)
+    for lane in sorted(agents):
+        yield lane, agents[lane], np.flatnonzero(lanes == lane)
+
+
+def rows_within(ops: Ops, by: By | None, lane: int, span: Base) -> Ints:
+    """Return the rows of the operations of an agent, or stream, that run between two times [ns]."""
+    low, high = span
+    return np.flatnonzero((ops.lane(by) == lane) & (ops.start < high) & (np.maximum(ops.end, ops.start + 1) > low))
+
+
+class OperationNames:
+    """Numbers for names of kernels and directions of copies, each for what is shown and what it is in full.
+
+    Attributes:
+        texts: what is shown under each number; in a form that leaves something out, several show the same.
+        full: by which a kernel is known: what it does, and with which of other ranks it belongs.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = []
+        self.full: list[str | None] = []
+        self._codes: dict[tuple[str | None, str | None], int] = {}
+
+    def code(self, shown: str | None, full: str | None) -> int:
+        """Return the number of a name; a new one gets the next."""
+        code = self._codes.setdefault((shown, full), len(self.texts))
+        if code == len(self.texts):
+            self.texts.append(shown)
+            self.full.append(full)
+        return code
+
+    def first_alike(self) -> Ints:
+        """Return of each number the first one of the same name in full."""
+        first: dict[str | None, int] = {}
+        return np.array([first.setdefault(full, code) for code, full in enumerate(self.full)], np.int64)
+
+
+def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
+    """Return of each operation whether it computes, communicates or copies: a number in `KINDS`."""
+    communicates = per_id(ops.name, lambda code: int(is_communication(categories.of(names.full[code]))))
+    return np.where(ops.kind == COPY, COPIES, np.where(communicates == 1, COMMUNICATION, COMPUTE))
+
+
+def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
+    """Return the numbers of compute kernels, communication kernels and copies among operations."""
+    kinds = kinds_of(ops, categories, names)
+    return {kind: np.flatnonzero(kinds == number) for number, kind in enumerate(KINDS)}
+
+
+def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
+    """Return kernel id -> name; many producers write no truncated one, so it is taken from the name for people."""
+    texts = texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
+    if names is KernelNames.TRUNCATED:
+        return {number: text and bare_name(text) for number, text in texts.items()}
+    return texts
+
+
+def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
+    """Return string id -> text."""
+    return texts_by_id(reader, _STRINGS + _AMONG, ids)
+
+
+def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None], dict[int, str | None]]:
+    """Return kernel id -> name in the form that was asked for, and in full."""
+    full = kernel_texts(reading.reader, KernelNames.FULL, ids)
+    form = reading.options.kernel_names
+    return (full if form in UNCUT else kernel_texts(reading.reader, form, ids)), full
+
+
+def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) -> Ops:
+    """Read the operations of a rank; `stacks` also reads their stack ids."""
+    reader = reading.reader
+    kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
+    copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
+    shown, full = kernel_forms(reading, kernels[5])
+    kernels[5] = per_id(kernels[5], lambda number: names.code(shown.get(number), full.get(number)))
+    texts = string_texts(reader, copies[5])
+    copies[5] = per_id(copies[5], lambda number: names.code(texts.get(number), texts.get(number)))
+    kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
+    row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
+    ops = Ops(kind, row, start, end, agent, stream, name, stack)
+    valid = valid_times(start, end)
+    reading.left_out["GPU operations"] += int((~valid).sum())
+    order = np.lexsort((row, kind, end, start, agent))
+    return ops.take(order[valid[order]])
+
+
+def has_its_time(reader: RankReader) -> Callable[[int], bool]:
+    """Return what says whether all the time of a rank is that of an agent.
+
+    Of an agent that is none of its GPUs, such as NULL, nothing is known but what ran there.
+    """
+    gpus = {number for (number,) in reader.rows(GPUS)}
+    return lambda agent: not gpus or agent in gpus
+
+
+def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
+    """Return kind of operation -> row ids in order, starts and stack ids of all, those with invalid times too."""
+    stacks = {}
+    for kind, base, name in (
+        (KERNEL, "rocpd_kernel_dispatch", "kernels"),
+        (COPY, "rocpd_memory_copy", "memory_copies"),
+    ):
+        row, start, *_, stack = _read(reader, base, name, stacks=True)
+        stacks[kind] = row, start, stack
+    return stacks
+
+
+def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
+    read = columns(reader, base, statement(name), _COLUMNS if stacks else _COLUMNS[:-1])
+    return list(read) if stacks else [*read, np.full(len(read[0]), NULL)]

@@ -1,0 +1,224 @@
+"""Where a rank is at any time, and where its GPU work was launched: the step, and the path of marker ranges.
+
+A step holds what any thread of the rank launches during it. Other ranges hold what their own thread launches; their
+path begins with the step that the rank is in. Work whose call is not in the trace counts by its start, for steps alone.
+Calls and markers are those of the whole trace, whatever the selection.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from typing import TypeAlias
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints
+from rocpd.facts.groups import grouped
+from rocpd.facts.links import NO_THREAD, launch_calls
+from rocpd.facts.nesting import Nesting, nest
+from rocpd.facts.operations import COPY, KERNEL, Ops, read_stacks
+from rocpd.facts.options import LAUNCHES, By
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.spread import total
+from rocpd.facts.steps import read_nesting, read_ranges, read_steps
+from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, folded, is_step
+
+SEPARATOR = " / "
+"""Between the ranges of a path."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Texts of ranges, # for numbers, the outermost first."""
+
+Place: TypeAlias = int | Path | None
+"""A step, None outside of steps; or a path."""
+
+
+@frozen
+class Origins:
+    """Where the operations of a rank were launched.
+
+    Args:
+        codes: kind of operation -> ids of its rows in order, and for each the number of where it was launched.
+        places: number -> where that is.
+    """
+
+    codes: dict[int, tuple[Ints, Ints]]
+    places: Sequence[Place]
+
+    def of(self, kind: int, rows: Ints) -> Ints:
+        """Return the number of where each operation was launched, by its row id; -1 for one without valid times."""
+        ids, codes = self.codes[kind]
+        if not len(ids):
+            return np.full(len(rows), -1, np.int64)
+        at = np.minimum(np.searchsorted(ids, rows), len(ids) - 1)
+        return np.where(ids[at] == rows, codes[at], -1)
+
+    def of_ops(self, ops: Ops) -> Ints:
+        """Return the same for operations of both kinds."""
+        return np.where(ops.kind == COPY, self.of(COPY, ops.row), self.of(KERNEL, ops.row))
+
+    def key(self, code: int) -> Key:
+        """Return the value of the column of the division."""
+        return key_of_place(self.places[code] if code >= 0 else None)
+
+
+def read_origins(reading: RankReading, by: By) -> Origins:
+    """Find the step, or the path of markers, in which each operation that counts was launched."""
+    # The edge of a window may have cut the start off.
+    source = reading.unwindowed() if reading.reader.cuts else reading
+    of_kinds = read_stacks(source.reader)
+    at, stacks = (np.concatenate([of_kinds[kind][side] for kind in (KERNEL, COPY)]) for side in (1, 2))
+    threads, starts = launch_calls(reading.reader, stacks)
+    places, codes = places_at(reading, by, threads, np.where(threads == NO_THREAD, at, starts))
+    kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
+    return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
+
+
+def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[list[Place], Ints]:
+    """Return steps, or paths of markers, and for each time of a thread the number of the one around it.
+
+    Args:
+        reading: reads the rank.
+        by: `By.STEP` or `By.MARKER`.
+        threads: ids; one that no region has for an unknown thread.
+        at: times [ns].
+    """
+    ranges = read_ranges(reading.reader).every
+    steps = read_steps(reading.reader, is_step(reading.options.step_marker))
+    around = [_steps_at(ranges, steps, threads, at)]
+    if by is By.STEP:
+        return _numbered(around, {step.row: step.number for step in steps}.get)
+    nesting = read_nesting(reading.reader)
+    around.append(nesting.innermost(threads, at))
+    return _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
+
+
+def key_of_place(place: Place) -> Key:
+    """Return the value of the column of the division."""
+    return (SEPARATOR.join(place) or None if isinstance(place, tuple) else place,)
+
+
+def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
+    """Return folded text of marker ranges -> time of the operations that were launched in them [ns]."""
+    origins = read_origins(reading, By.MARKER)
+    times: dict[str, int] = {}
+    for (code,), rows in grouped([origins.of_ops(ops)]):
+        path = origins.places[code] if code >= 0 else None
+        for text in set(path if isinstance(path, tuple) else ()):
+            times[text] = times.get(text, 0) + total(ops.duration[rows])
+    return times
+
+
+def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:
+    """Return the row of the step around each launch: of its thread, else of any; -1 where there is none."""
+    rows = [step.row for step in steps]
+    own = nest(ranges, rows).innermost(threads, at)
+    return np.where(own >= 0, own, nest(ranges, rows, thread=0).innermost(np.zeros_like(threads), at))
+
+
+@frozen
+class Paths:
+    """Names the paths of the ranges of a rank, of which some are steps."""
+
+    ranges: Sequence[MarkerRange]
+    nesting: Nesting
+    steps: frozenset[int]
+    known: dict[int, tuple[Path, bool]] = field(default_factory=lambda: {-1: ((), False)})
+
+    def of(self, step: int, row: int) -> Path:
+        """Return the path of a range, within the step that the rank is in."""
+        path, has_step = self._path(row)
+        return path if has_step else self._path(step)[0] + path
+
+    def _path(self, row: int) -> tuple[Path, bool]:
+        """Return the path of a range on its thread, and whether a step is part of it."""
+        rows = [row]
+        while rows[-1] not in self.known:
+            rows.append(self.nesting.parents.get(rows[-1], -1))
+        for inner, outer in zip(rows[-2::-1], rows[:0:-1], strict=True):
+            path, has_step = self.known[outer]
+            self.known[inner] = (*path, folded(self.ranges[inner].text)), has_step or inner in self.steps
+        return self.known[row]
+
+
+def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:
+    """Return places, and for each operation the number of its own: `place` names what rows of ranges stand for."""
+    code = np.zeros(len(around[0]), np.int64)
+    for rows in around:  # one number for both: numpy takes a hundred times as long to sort pairs
+        code = code * (int(rows.max(initial=-1)) + 2) + rows + 1
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    named = [place(*pair) for pair in zip(*(rows[first].tolist() for rows in around), strict=True)]
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(named))}
+    return list(numbers), np.array([numbers[value] for value in named], np.int64)[inverse.reshape(-1)]
+
+
+@frozen
+class Whereabouts:
+    """Where a rank is at any time.
+
+    Args:
+        course: number of where it is.
+        keys: number -> values of the columns of the division.
+    """
+
+    course: Course
+    keys: Sequence[Key]
+
+    def at(self, times: Ints) -> list[Key]:
+        """Return the key of where the rank is at each of some times [ns]."""
+        return [self.keys[place] for place in self.course.at(times).tolist()]
+
+    def divide(self, pieces: Pieces) -> Iterator[tuple[Key, Pieces]]:
+        """Yield where a rank was, and the parts of pieces, none of them empty, that lie there."""
+        places, cut = self.course.divide(pieces)
+        if len(self.keys) == 1 and len(cut.of):
+            yield self.keys[0], cut
+            return
+        for (place,), rows in grouped([places]):
+            yield self.keys[place], cut.take(rows)
+
+
+def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
+    """Return where a rank is; always at one place, with this agent, where neither steps nor markers divide.
+
+    A rank goes from step to step, whichever thread marks them. Its ranges are those of the thread on which most steps
+    are; without steps, of the thread whose ranges cover most time.
+    """
+    by = reading.options.by
+    if by not in LAUNCHES:
+        return Whereabouts(Course(np.array([ALWAYS]), np.array([0])), [reading.key(agent)])
+    ranges = read_ranges(reading.reader).every
+    steps = read_steps(reading.reader, is_step(reading.options.step_marker))
+    if by is By.STEP:
+        return through_steps(ranges, steps)
+    nesting = read_nesting(reading.reader)
+    paths = Paths(ranges, nesting, frozenset(step.row for step in steps))
+    return _named(
+        nesting.segments.get(_main_thread(ranges, steps)), lambda row: (SEPARATOR.join(paths.of(-1, row)) or None,)
+    )
+
+
+def through_steps(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> Whereabouts:
+    """Return in which of its steps a rank is; the key is the number of the step, None outside."""
+    segments = nest(ranges, [step.row for step in steps], thread=0).segments.get(0)
+    numbers = {step.row: step.number for step in steps}
+    return _named(segments, lambda row: (numbers.get(row),))
+
+
+def _main_thread(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> int | None:
+    weights = Counter(ranges[step.row].thread for step in steps)
+    for _, start, end, thread in () if steps else ranges:
+        weights[thread] += end - start
+    return weights.most_common(1)[0][0] if weights else None
+
+
+def _named(segments: tuple[Ints, Ints] | None, key_of_row: Callable[[int], Key]) -> Whereabouts:
+    since, rows = segments or NOTHING
+    numbers: dict[Key, int] = {key_of_row(-1): 0}
+    of_rows = {row: numbers.setdefault(key_of_row(row), len(numbers)) for row in np.unique(rows).tolist()}
+    values = np.array([of_rows[row] for row in rows.tolist()], np.int64)
+    return Whereabouts(Course.of(since, values, 0), list(numbers))

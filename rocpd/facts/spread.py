@@ -1,0 +1,192 @@
+"""Exact distributions of durations: every value with how often it occurs, mergeable in any order.
+
+Medians and percentiles can't be merged from those of parts, so a distribution holds the values, equal ones once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
+
+from rocpd.base.types import Ints
+from rocpd.facts.moments import Moments
+
+_PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
+_BINS = 12  # of a distribution in a cell
+_SHOWN = 100  # rows of a table that have one
+_HALF = 1 << 31
+_LOW = _HALF - 1
+_MOST = np.iinfo(np.int64).max
+
+
+class Spread:
+    """Durations of a group of events [ns], and how many events had none, for invalid timestamps."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._values: Ints = np.empty(0, np.int64)
+        self._counts: Ints = np.empty(0, np.int64)
+        self._pending: list[tuple[Ints, Ints]] = []
+        self._waiting = 0
+        self._moments: tuple[Ints, Moments] | None = None  # of which values
+        self._running: tuple[Ints, Ints] | None = None  # sum of counts; of which values
+
+    @classmethod
+    def of(cls, durations: Ints, calls: int | None = None) -> Spread:
+        """Return the distribution of durations; `calls` events in all, when some have invalid timestamps."""
+        spread = cls()
+        spread.add(durations, calls)
+        return spread
+
+    def add(self, durations: Ints, calls: int | None = None) -> None:
+        """Add durations; arguments as for `of`."""
+        self.calls += len(durations) if calls is None else calls
+        self._await(durations, np.ones(len(durations), np.int64))
+
+    @classmethod
+    def sum(cls, spreads: Iterable[Spread]) -> Spread:
+        """Return the distribution of all that is in some; adding them up one by one copies the sum each time."""
+        both = cls()
+        for spread in spreads:
+            both.calls += spread.calls
+            for values, counts in ((spread._values, spread._counts), *spread._pending):
+                both._await(values, counts)
+        return both
+
+    def __add__(self, other: Spread) -> Spread:
+        both = Spread()
+        both.calls = self.calls + other.calls
+        both._values, both._counts, both._waiting = self._values, self._counts, self._waiting
+        both._pending = list(self._pending)
+        for values, counts in ((other._values, other._counts), *other._pending):
+            both._await(values, counts)
+        return both
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is pickled: equal values once."""
+        self._settle()
+        return self.__dict__
+
+    @property
+    def timed(self) -> int:
+        """How many events have a duration."""
+        return int(self._counts.sum()) + sum(int(counts.sum()) for _, counts in self._pending)
+
+    def distribution(self) -> tuple[Ints, Ints]:
+        """Return the distinct durations in order, and how often each occurs."""
+        self._settle()
+        return self._values, self._counts
+
+    def _await(self, values: Ints, counts: Ints) -> None:
+        if len(values):
+            self._pending.append((values, counts))
+            self._waiting += len(values)
+            if self._waiting > max(_PENDING, len(self._values)):
+                self._settle()
+
+    def _settle(self) -> None:
+        if self._pending:
+            pending = [(self._values, self._counts), *self._pending]
+            self._pending, self._waiting = [], 0
+            values, counts = (np.concatenate(parts) for parts in zip(*pending, strict=True))
+            order = np.argsort(values, kind="stable")
+            values, counts = values[order], counts[order]
+            first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+            self._values, self._counts = values[first], np.add.reduceat(counts, first)
+
+    @property
+    def moments(self) -> Moments:
+        """Exact sums of everything that was added."""
+        values, counts = self.distribution()
+        if not len(values):
+            return Moments(self.calls)
+        if self._moments is None or self._moments[0] is not values or self._moments[1].calls != self.calls:
+            total, squares = _sums(values, counts)
+            timed = int(counts.sum())
+            self._moments = values, Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
+        return self._moments[1]
+
+    def counts(self, bins: int) -> tuple[int, ...]:
+        """Return how many durations lie in each of so many bins from the shortest to the longest, of equal ratios.
+
+        One bin that holds all, if they are equal.
+        """
+        values, counts = self.distribution()
+        if not len(values):
+            return ()
+        logs = np.log(np.maximum(values, 1))
+        span = float(logs[-1] - logs[0])
+        if not span:
+            return (int(counts.sum()),)
+        at = np.minimum((logs - logs[0]) / span * bins, bins - 1).astype(np.int64)
+        return tuple(np.bincount(at, counts, bins).astype(np.int64).tolist())
+
+    def quantile(self, share: float) -> float | None:
+        """Return the value below which `share` of the durations lie, between two of them by linear interpolation [ns].
+
+        The formula is that of `pandas.Series.quantile`: position share · (n - 1) in the sorted durations.
+        """
+        values, counts = self.distribution()
+        if not len(values):
+            return None
+        if self._running is None or self._running[0] is not values:
+            self._running = values, np.cumsum(counts)
+        last = self._running[1]
+        position = share * (int(last[-1]) - 1)
+        below = int(position)
+        part = position - below
+        low, high = (int(values[last.searchsorted(at, side="right")]) for at in (below, below + bool(part)))
+        return low + (high - low) * part
+
+
+def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
+    """Return the counts of the first distributions of a table: as many as a screen shows."""
+    return [spread.counts(_BINS) for spread in islice(spreads, _SHOWN)]
+
+
+def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
+    """Return the distributions of groups of events; arguments as for `moments_by_group`."""
+    return [Spread.of(group[group >= 0], len(group)) for group in np.split(durations, first[1:])]
+
+
+def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
+    """Return the exact moments of groups of events, at least one each, those of a group next to each other.
+
+    Args:
+        durations: of each event [ns]; -1 where timestamps are invalid.
+        first: where each group starts.
+    """
+    calls = np.diff(first, append=len(durations))
+    known = durations >= 0
+    times = np.where(known, durations, 0)
+    squares = times * times
+    sums = (np.add.reduceat(each, first).tolist() for each in (known, times, squares >> 31, squares & _LOW))
+    longest = np.maximum.reduceat(durations, first)
+    shortest = np.minimum.reduceat(np.where(known, durations, _MOST), first)
+    moments = [
+        Moments(count, timed, total, least, most, (high << 31) + low) if timed else Moments(count)
+        for count, timed, total, high, low, least, most in zip(
+            calls.tolist(), *sums, shortest.tolist(), longest.tolist(), strict=True
+        )
+    ]
+    for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
+        members = durations[first[group] : first[group] + calls[group]]
+        moments[group] = Spread.of(members[members >= 0], len(members)).moments
+    return moments
+
+
+def total(values: Ints) -> int:
+    """Sum whole numbers, none below zero, without overflow: a damaged end makes a duration of 292 years."""
+    most = int(values.max(initial=0))
+    return int(values.sum()) if most * len(values) <= _MOST else sum(values.tolist())
+
+
+def _sums(values: Ints, counts: Ints) -> tuple[int, int]:
+    """Sum values and their squares without rounding: 64-bit integers where they hold it, else Python's."""
+    if int(counts.sum()) < _HALF and int(values.max()) < _HALF:
+        squares = values * values
+        return int(values @ counts), (int((squares >> 31) @ counts) << 31) + int((squares & _LOW) @ counts)
+    pairs = list(zip(values.tolist(), counts.tolist(), strict=True))
+    return sum(value * count for value, count in pairs), sum(value * value * count for value, count in pairs)

@@ -1,0 +1,194 @@
+"""Arithmetic of times in whole nanoseconds: unions of intervals, whom their time belongs to, and what holds when. Pure.
+
+An interval is [start, end). A union is a pair of arrays, sorted, disjoint and not touching; intervals without length
+vanish in it. What belongs to somebody adds up to the union exactly: of two that overlap, the first one has the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Ints
+
+Union: TypeAlias = tuple[Ints, Ints]
+
+ALWAYS = np.iinfo(np.int64).min
+"""The first edge of a course: before all times [ns]."""
+
+NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""The union of no intervals."""
+
+
+class Pieces(NamedTuple):
+    """Disjoint stretches of time.
+
+    Args:
+        of: row of the interval that each is a piece of.
+        start, end: [ns].
+    """
+
+    of: Ints
+    start: Ints
+    end: Ints
+
+    @property
+    def length(self) -> Ints:
+        """Length of each [ns]."""
+        return self.end - self.start
+
+    @classmethod
+    def each(cls, start: Ints, end: Ints) -> Pieces:
+        """Return intervals as pieces of themselves."""
+        return cls(np.arange(len(start)), start, end)
+
+    def take(self, rows: Ints | Flags) -> Pieces:
+        """Return some of the pieces."""
+        return Pieces(self.of[rows], self.start[rows], self.end[rows])
+
+    def within(self, low: int, high: int) -> Pieces:
+        """Return the parts between two times [ns]."""
+        if not len(self.start) or (low <= self.start.min() and self.end.max() <= high):
+            return self
+        cut = Pieces(self.of, np.maximum(self.start, low), np.minimum(self.end, high))
+        return cut.take(cut.end > cut.start)
+
+
+def union(start: Ints, end: Ints) -> Union:
+    """Return the union of intervals in any order; those that touch become one.
+
+    >>> [a.tolist() for a in union(np.array([5, 0, 2, 9]), np.array([7, 2, 4, 9]))]
+    [[0, 5], [4, 7]]
+    """
+    some = end > start
+    start, end = start[some], end[some]
+    if not len(start):
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.concatenate([[True], start[1:] > end[:-1]]))
+    return start[first], end[np.append(first[1:] - 1, len(end) - 1)]
+
+
+def length(parts: Union) -> int:
+    """Return the total length of a union [ns]."""
+    return int((parts[1] - parts[0]).sum())
+
+
+def unite(first: Union, second: Union) -> Union:
+    """Return the union of two unions."""
+    return union(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
+
+
+def covered(parts: Union, times: Ints) -> Ints:
+    """Return how much of a union lies before each of `times` [ns]."""
+    start, end = parts
+    if not len(start):
+        return np.zeros(times.shape, np.int64)
+    before = np.concatenate([[0], np.cumsum(end - start)])
+    index = np.searchsorted(start, times, side="right")
+    inside = np.where(index > 0, np.minimum(times, end[index - 1]) - start[index - 1], 0)
+    length_before: Ints = np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
+    return length_before
+
+
+def owned(start: Ints, end: Ints) -> Pieces:
+    """Divide the union of intervals among them: each has what no interval that started before it covers.
+
+    >>> [column.tolist() for column in owned(np.array([0, 2, 3, 9]), np.array([5, 4, 8, 9]))]
+    [[0, 2], [0, 5], [5, 8]]
+    """
+    order = np.lexsort((-end, start))
+    until = np.maximum.accumulate(end[order]) if len(order) else end
+    before = np.append(ALWAYS, until[:-1])[: len(order)]
+    first = np.maximum(start[order], before)
+    some = end[order] > first
+    return Pieces(order[some], first[some], end[order][some])
+
+
+def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:
+    """Cut pieces, none of them empty, at edges in ascending order.
+
+    Returns:
+        after which edge each part lies, -1 for those before the first one; and the parts.
+
+    >>> at, cut = divided(Pieces(np.array([7]), np.array([1]), np.array([12])), np.array([3, 5, 9]))
+    >>> at.tolist(), [column.tolist() for column in cut]
+    ([-1, 0, 1, 2], [[7, 7, 7, 7], [1, 3, 5, 9], [3, 5, 9, 12]])
+    """
+    if not len(edges):
+        return np.full(len(pieces.of), -1), pieces
+    first = np.searchsorted(edges, pieces.start, side="right") - 1
+    counts = np.searchsorted(edges, pieces.end, side="left") - first
+    row = np.repeat(np.arange(len(first)), counts)
+    at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + first[row]
+    since, until = edges[np.maximum(at, 0)], np.append(edges, np.iinfo(np.int64).max)[at + 1]
+    start = np.where(at < 0, pieces.start[row], np.maximum(since, pieces.start[row]))
+    return at, Pieces(pieces.of[row], start, np.minimum(until, pieces.end[row]))
+
+
+def inside(pieces: Pieces, parts: Union) -> tuple[Flags, Pieces]:
+    """Cut pieces, none of them empty, where a union starts and ends; return which parts lie in it, and the parts.
+
+    >>> parts = np.array([2, 8]), np.array([4, 9])
+    >>> lies_in, cut = inside(Pieces(np.array([7]), np.array([1]), np.array([12])), parts)
+    >>> lies_in.tolist(), cut.start.tolist()
+    ([False, True, False, True, False], [1, 2, 4, 8, 9])
+    """
+    at, cut = divided(pieces, np.stack(parts, 1).reshape(-1))
+    lies_in: Flags = at % 2 == 0
+    return lies_in, cut
+
+
+def outside(pieces: Pieces, parts: Union) -> Pieces:
+    """Return what of some pieces, none of them empty, lies outside of a union."""
+    lies_in, cut = inside(pieces, parts)
+    return cut.take(~lies_in)
+
+
+def gaps_between(parts: Union, low: int, high: int) -> Union:
+    """Return the time between two times [ns] that a union does not cover.
+
+    >>> [a.tolist() for a in gaps_between((np.array([2, 8]), np.array([4, 20])), 0, 10)]
+    [[0, 4], [2, 8]]
+    """
+    start = np.clip(np.append(low, parts[1]), low, high)
+    end = np.clip(np.append(parts[0], high), low, high)
+    some = end > start
+    return start[some], end[some]
+
+
+@frozen
+class Course:
+    """What holds at any time: one value from each edge to the next.
+
+    Args:
+        edges: [ns], ascending; the first one is `ALWAYS`.
+        values: from each edge on, as whole numbers.
+    """
+
+    edges: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, since: Ints, values: Ints, before: int) -> Course:
+        """Return the course of changes in order of time, of which the last one at a time counts; `before` the first."""
+        edges, values = np.append(ALWAYS, since), np.append(before, values)
+        last = np.append(edges[1:] != edges[:-1], True)
+        edges, values = edges[last], values[last]
+        changes = np.append(True, values[1:] != values[:-1])
+        return cls(edges[changes], values[changes])
+
+    def at(self, times: Ints) -> Ints:
+        """Return the value at each of some times [ns]."""
+        values: Ints = self.values[np.searchsorted(self.edges, times, side="right") - 1]
+        return values
+
+    def divide(self, pieces: Pieces) -> tuple[Ints, Pieces]:
+        """Cut pieces, none of them empty, where the value changes; return the value of each part, and the parts."""
+        if len(self.edges) == 1:
+            return np.full(len(pieces.of), self.values[0]), pieces
+        at, cut = divided(pieces, self.edges)
+        return self.values[at], cut

@@ -1,0 +1,225 @@
+"""Which time of a job counts: its steps without warm-up, else its active part; in a window, the window.
+
+Said once, for all ranks together, before any of them is read; never depends on filters of events.
+
+- **Warm-up** is the leading steps that take more than 1.5 times the median of the steps after them. A step takes as
+  long as the mean of its ranks, so that there is one number for the job.
+- The **active part** of a job lasts from its first to its last dispatch, of all ranks whose clocks compare or are
+  aligned; of a rank whose clock is not, from its own first to its own last. It holds the steps that count as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Answer
+from rocpd.facts.names import as_text
+from rocpd.facts.options import Options
+from rocpd.facts.rank import Base, RankWindow
+from rocpd.facts.regions import read_markers
+from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.align import Alignment
+from rocpd.schema.rules.steps import MarkerRange, is_step, step_times
+from rocpd.schema.rules.times import VALID_TIMES, valid_times
+
+_WARM = 1.5  # times the median of the steps after it
+_FEWEST = 2  # steps that count: one alone may be anything
+_ALIGNED = ("reference", "collectives", "utc", "given")
+"""Ways of aligning clocks that say when ranks ran together; moving first events onto each other does not."""
+
+_EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
+
+
+@frozen
+class RankTime:
+    """The time of a rank that counts.
+
+    Args:
+        start, end: [ns of its clock].
+        steps: how many steps it has, without warm-up; 0: steps do not say what counts.
+        warm_up: how many steps before them are warm-up.
+    """
+
+    start: int
+    end: int
+    steps: int = 0
+    warm_up: int = 0
+
+
+Times = Mapping[int, RankTime]
+"""Rank number -> its time that counts; none of ranks that ran nothing, or in a window by launch."""
+
+
+def of_steps(times: Times) -> Times:
+    """Return the time of the ranks whose steps say what counts."""
+    return {rank: time for rank, time in times.items() if time.steps}
+
+
+Steps = Mapping[int, Base]
+"""Number of a step -> its start and end on a rank [ns]."""
+
+
+class Extent(NamedTuple):
+    """When a rank worked: from its first to its last dispatch, and from its first to its last copy [ns]."""
+
+    dispatched: Base | None
+    copied: Base | None
+
+
+def times_that_count(session: Federation, options: Options) -> Times:
+    """Return which time of each rank counts.
+
+    Args:
+        session: the job, and the window.
+        options: markers that are steps, and whether everything counts.
+    """
+    if session.window:
+        return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
+    every = steps_of_ranks(session, options.step_marker)
+    times: dict[int, RankTime] = {}
+    for ranks in _runs(session.ranks):
+        steady = steady_times({rank.number: every[rank.number] for rank in ranks})
+        if options.everything or len(steady) < len(ranks):
+            times |= active_times(session, [rank.number for rank in ranks], steady)
+        times |= {} if options.everything else steady
+    return times
+
+
+def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
+    """Return rank -> its steps; read once for a job."""
+    return _of_ranks(session, ("steps", step_marker), partial(_steps, pattern=is_step(step_marker)))
+
+
+def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
+    """Return what is read of all rows of each rank, once for a job."""
+    return session.job.once(what, lambda: {rank.number: answer for rank, answer in session.job.map_ranks(work)})
+
+
+def warm_up(lengths: Sequence[float]) -> int:
+    """Return how many leading steps are warm-up, given how long each takes.
+
+    >>> warm_up([900, 300, 100, 110, 90, 100]), warm_up([100, 900, 100]), warm_up([300, 100])
+    (2, 0, 1)
+    """
+    count = 0
+    while count < len(lengths) // 2 and lengths[count] > _WARM * median(lengths[count + 1 :]):
+        count += 1
+    return count
+
+
+def warm_steps(steps: Collection[Steps]) -> frozenset[int]:
+    """Return the numbers of the steps that are warm-up, given start and end [ns] of those of each rank, by number."""
+    numbers = sorted({number for of_rank in steps for number in of_rank})
+    spans = ([of_rank[number] for of_rank in steps if number in of_rank] for number in numbers)
+    lengths = [sum(end - start for start, end in of_number) / len(of_number) for of_number in spans]
+    return frozenset(numbers[: warm_up(lengths)])
+
+
+def steady_times(steps: Mapping[int, Steps]) -> dict[int, RankTime]:
+    """Return the time of ranks from their first to their last step, without warm-up; nothing of ranks with too few.
+
+    Args:
+        steps: rank -> number of a step -> its start and end [ns].
+    """
+    times, warm = {}, warm_steps(steps.values())
+    for rank, of_rank in steps.items():
+        counted = [span for number, span in of_rank.items() if number not in warm]
+        if len(counted) >= _FEWEST:
+            start, end = min(start for start, _ in counted), max(end for _, end in counted)
+            times[rank] = RankTime(start, end, len(counted), len(of_rank) - len(counted))
+    return times
+
+
+def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> dict[int, RankTime]:
+    """Return the active part of a job, by the clock of each of its ranks; `steady` is the time of those with steps."""
+    domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
+    is_one, worked = len({domains.get(rank) for rank in numbers}) == 1, _of_ranks(session, "extents", _extent)
+    alignment = Alignment({}) if is_one else session.job.alignment
+    times: dict[int, RankTime] = {}
+    for ranks in _comparing(numbers, domains, alignment):
+        extents = {rank: worked[rank].dispatched for rank in ranks if worked[rank].dispatched}
+        extents = extents or {rank: worked[rank].copied for rank in ranks if worked[rank].copied}
+        on_line = [(alignment.shift(rank), extent) for rank, extent in extents.items() if extent]
+        on_line += [(alignment.shift(rank), (steady[rank].start, steady[rank].end)) for rank in ranks if rank in steady]
+        if on_line:
+            start = min(shift.to_line(first) for shift, (first, _) in on_line)
+            end = max(shift.to_line(last) for shift, (_, last) in on_line)
+            shifts = {rank: alignment.shift(rank) for rank in ranks}
+            times |= {rank: RankTime(shift.to_clock(start), shift.to_clock(end)) for rank, shift in shifts.items()}
+    return times
+
+
+def windows(session: Federation) -> dict[int, RankWindow]:
+    """Return what each rank sees of the window; nothing without one."""
+    window, seen = session.window, {}
+    known = [each.number for each in session.ranks if each.window or each.number in session.spans]
+    for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
+        if window and rank in window.parts:
+            part, shift, base = window.part(rank), session.alignment.shift(rank), None
+            if not window.is_by_launch(rank):
+                first, last = session.time_range or (0, 0)
+                low = shift.to_clock(first) if part.start is None else part.start
+                base = low, shift.to_clock(last) if part.end is None else part.end
+            seen[rank] = RankWindow(part, base)
+    return seen
+
+
+def some_without_steps(times: Sequence[RankTime]) -> str:
+    """Return that some ranks have no steps that count where others have; or nothing.
+
+    >>> times = [RankTime(1, 9, 2), RankTime(1, 9), RankTime(1, 9)]
+    >>> some_without_steps(times), some_without_steps(times[1:])
+    ('2 of 3 ranks have no steps that repeat: of them all active time counts', '')
+    """
+    missing = sum(not time.steps for time in times)
+    if missing in (0, len(times)):
+        return ""
+    have = "has" if missing == 1 else "have"
+    return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
+
+
+def _steps(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+    markers = read_markers(reader)
+    _, threads, starts, ends = markers.numbers
+    is_named = functools.cache(lambda text: bool(text) and pattern.search(text) is not None)
+    rows = [row for row, text in enumerate(markers.texts[0]) if is_named(as_text(text))]
+    named = np.array(rows, np.int64)[valid_times(starts[rows], ends[rows])].tolist() if rows else []
+    texts, columns = markers.texts[0], (starts[named].tolist(), ends[named].tolist(), threads[named].tolist())
+    ranges = [MarkerRange(as_text(texts[row]) or "", *times) for row, *times in zip(named, *columns, strict=True)]
+    return step_times(ranges, pattern)
+
+
+def _extent(reader: RankReader) -> Extent:
+    """Return when a rank worked."""
+    extents = []
+    for base in ("rocpd_kernel_dispatch", "rocpd_memory_copy"):
+        rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []
+        extents.append(next(((start, end) for start, end in rows if start is not None), None))
+    return Extent(*extents)
+
+
+def _runs(ranks: Iterable[Rank]) -> Iterator[list[Rank]]:
+    runs: dict[object, list[Rank]] = {}
+    for rank in ranks:
+        runs.setdefault(rank.run, []).append(rank)
+    yield from runs.values()
+
+
+def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:
+    """Yield ranks whose times compare, as recorded or once they are aligned."""
+    groups: dict[object, list[int]] = {}
+    for rank in ranks:
+        clock = alignment.clock(rank)
+        is_aligned = clock is not None and clock.method in _ALIGNED
+        groups.setdefault("aligned" if is_aligned else ("domain", domains.get(rank)), []).append(rank)
+    yield from groups.values()

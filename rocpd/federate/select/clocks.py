@@ -1,0 +1,374 @@
+"""Owns how far the clocks of a job are apart, as its collectives show it. Never changes a time or a duration.
+
+No rank leaves a collective before every rank has entered it. So a collective that two clocks see bounds the offset
+between them from both sides, and all of them leave a corridor in which the line of the true offset over time lies. That
+is *certain*. The members of a collective also leave nearly together, which says where in the corridor the line is
+*likely*. Bounds between three clocks and more tighten each other, as shortest paths do.
+
+Lines between bounds from both sides: A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating global time in distributed
+systems", 1987.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Floats, Ints
+
+Time = TypeVar("Time", float, Floats)
+
+MOST_DRIFT = 200e-6
+"""Quartz drifts by 1 to 50 parts per million: clocks that drift more against each other do not run evenly."""
+
+_MOST_CLOCKS = 64  # of which all pairs are compared; of more, each with the reference
+_BLOCKS = 64  # of collectives in order of time, of which the tightest bound is kept
+_FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
+_MANY_PAIRS = 300
+_STEPS = 36  # of a search for a slope: to a ns in a day
+_WINDOWS = 16  # of collectives, to whose medians the drift is fitted
+_LEAST = 3  # collectives of a window
+_MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been matched wrongly
+_SIGNIFICANT = 4.0  # standard errors of a drift that is one
+
+
+@frozen
+class Meetings:
+    """Collectives as clocks see them: a row for each, a column for each clock, `NULL` where no member has the clock.
+
+    Args:
+        entered: when the last member with this clock entered for which others wait [ns of the clock].
+        left: when the first of them left that waits for others.
+        ended: when they left on average.
+    """
+
+    entered: Ints
+    left: Ints
+    ended: Ints
+
+
+@frozen
+class ClockLine:
+    """What is added to the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
+
+    Args:
+        certain_ns: the true offset is no further from this one during the collectives; None: it has no bounds.
+        likely_ns: median distance of single collectives from it.
+        collectives: how many were compared.
+    """
+
+    at_ns: int
+    offset_ns: int
+    drift: float
+    certain_ns: int | None
+    likely_ns: int
+    collectives: int
+
+    def offsets(self, times: Ints) -> Ints:
+        """Return what is added at times of the clock [ns]."""
+        drifted: Ints = np.rint((times - self.at_ns) * self.drift).astype(np.int64)
+        return self.offset_ns + drifted
+
+
+class ContradictionError(Exception):
+    """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective.
+
+    Args:
+        clocks: two that contradict each other; none where the collectives of no two could be matched.
+    """
+
+    def __init__(self, *clocks: int) -> None:
+        super().__init__(f"clocks {', '.join(map(str, clocks))}")
+        self.clocks = clocks
+
+
+def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
+    """Return how each clock is aligned with the one that meets the others most; None for one that meets none of them.
+
+    Raises:
+        ContradictionError: no lines agree with the collectives.
+    """
+    seen = meetings.ended != NULL
+    count = seen.shape[1]
+    reference = int(seen[seen.sum(1) > 1].sum(0).argmax())
+    base = np.where(seen, meetings.ended, 1 << 62).min(0)
+    view = _View.of(meetings, base)
+    every = combinations(range(count), 2) if count <= _MOST_CLOCKS else ((reference, clock) for clock in range(count))
+    lines = _along_paths(view, seen, reference)
+    pairs = [(a, b) for a, b in every if a in lines and a != b and (seen[:, a] & seen[:, b]).any()]
+    blocks = _BLOCKS if len(pairs) < _MANY_PAIRS else _FEWER_BLOCKS
+    bounds = [_bounds(view, lines[a].reverse().then(lines[b]), (a, b), blocks) for a, b in pairs]
+    corridors = _Corridors.of(pairs, bounds) if pairs else None
+    edges = [float(pick(view.ended[:, reference])) for pick in (np.nanmin, np.nanmax)] if corridors else []
+    most = [corridors.tightened(at, lines, count) for at in edges] if corridors else []
+    aligned: list[ClockLine | None] = [None] * count
+    for clock, line in lines.items():
+        within = [(at, -m[clock, reference], m[reference, clock]) for at, m in zip(edges, most, strict=True)]
+        aligned[clock] = _aligned(line, within, int(base[reference]), int(base[clock]))
+    return tuple(aligned)
+
+
+@frozen
+class _View:
+    """Meetings with times since the first of each clock [ns], NaN for `NULL`."""
+
+    entered: Floats
+    left: Floats
+    ended: Floats
+
+    @classmethod
+    def of(cls, meetings: Meetings, base: Ints) -> _View:
+        columns = (meetings.entered, meetings.left, meetings.ended)
+        return cls(*(np.where(column == NULL, np.nan, column - base) for column in columns))
+
+
+@frozen
+class OffsetLine:
+    """Offset of a clock against another over the times of that other [ns], from `weight` collectives.
+
+    Args:
+        start: at time 0.
+        slope: per ns.
+        spread: median distance of collectives from the line.
+    """
+
+    start: float = 0.0
+    slope: float = 0.0
+    spread: float = 0.0
+    weight: int = 0
+
+    def at(self, time: Time) -> Time:
+        """Return the offset at a time, or at each of many."""
+        return self.start + self.slope * time
+
+    def reverse(self) -> OffsetLine:
+        """Return the offset of the other clock over the times of this one."""
+        return OffsetLine(-self.start / (1 - self.slope), -self.slope / (1 - self.slope), self.spread, self.weight)
+
+    def then(self, further: OffsetLine) -> OffsetLine:
+        """Return the offset of a third clock, given over the times of this one."""
+        rest = 1 - further.slope
+        spread = math.hypot(self.spread, further.spread)
+        weight = min(self.weight or further.weight, further.weight)
+        return OffsetLine(further.start + rest * self.start, further.slope + rest * self.slope, spread, weight)
+
+
+def _likely(view: _View, a: int, b: int) -> OffsetLine:
+    """Return the line on which the members of most collectives leave together."""
+    both = np.flatnonzero(~np.isnan(view.ended[:, a] + view.ended[:, b]))
+    return line_between(view.ended[both, a], view.ended[both, b])
+
+
+def line_between(first: Floats, second: Floats) -> OffsetLine:
+    """Return the offset of a clock against another on which most of these common times, of which there are some, lie.
+
+    Args:
+        first: times of the other clock [ns].
+        second: the same by the clock.
+    """
+    offset = first - second
+    order = np.argsort(first)
+    windows = np.array_split(order, max(1, min(_WINDOWS, len(order) // _LEAST)))
+    times, offsets = (np.array([np.median(values[window]) for window in windows]) for values in (first, offset))
+    slope = _median_slope(times, offsets)
+    spread = _spread(offset - slope * first)
+    deviation = 1.4826 * spread * math.sqrt(math.pi / 2)  # of a median, were the distances normal
+    if abs(slope) * np.std(first) * math.sqrt(len(first)) <= _SIGNIFICANT * deviation:
+        slope = 0.0
+    rest = offset - slope * first
+    return OffsetLine(float(np.median(rest)), slope, _spread(rest), len(first))
+
+
+def _median_slope(times: Floats, offsets: Floats) -> float:
+    """Return the median of the slopes between all pairs of points (Theil and Sen): outliers hardly change it."""
+    a, b = np.triu_indices(len(times), 1)
+    apart = times[b] - times[a]
+    return float(np.median((offsets[b] - offsets[a])[apart > 0] / apart[apart > 0])) if (apart > 0).any() else 0.0
+
+
+def _spread(values: Floats) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+_Bounds = tuple[Floats, Floats, Floats]  # times, lower and upper bounds of an offset
+
+
+def _bounds(view: _View, likely: OffsetLine, pair: tuple[int, int], count: int) -> _Bounds:
+    """Return the tightest bounds of b's offset against a in order of a's times; a few that can't be true are left out.
+
+    Dropping a bound only widens the corridor: what is certain stays so.
+    """
+    a, b = pair
+    time = view.ended[:, a]
+    lower = np.nan_to_num(view.entered[:, a] - view.left[:, b], nan=-np.inf)
+    upper = np.nan_to_num(view.left[:, a] - view.entered[:, b], nan=np.inf)
+    both = np.flatnonzero(~np.isnan(time) & (np.isfinite(lower) | np.isfinite(upper)))
+    expected = likely.at(time)
+    wrong = both[np.maximum(lower - expected, expected - upper)[both] > 0]
+    if len(wrong) <= _MOST_OUTLIERS * len(both):
+        both = both[~np.isin(both, wrong)] if len(wrong) else both
+    both = both[np.argsort(time[both], kind="stable")]
+    blocks = both[:, None]
+    if len(both) > count:
+        blocks = np.pad(both, (0, -len(both) % count), mode="edge").reshape(count, -1)
+    row = np.arange(len(blocks))
+    low, high = blocks[row, lower[blocks].argmax(1)], blocks[row, upper[blocks].argmin(1)]
+    nothing = np.full(len(blocks), np.inf)
+    return (
+        np.concatenate([time[low], time[high]]),
+        np.concatenate([lower[low], -nothing]),
+        np.concatenate([nothing, upper[high]]),
+    )
+
+
+@frozen
+class _Corridors:
+    """Between which lines the offsets of pairs of clocks lie: bounds as columns of equal length, one row per pair.
+
+    Args:
+        pairs: the clocks; offsets are of the second against the first, times are of the first.
+        least, most: slopes of the lines that fit, per ns.
+    """
+
+    pairs: Sequence[tuple[int, int]]
+    time: Floats
+    lower: Floats
+    upper: Floats
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, int]], bounds: Sequence[_Bounds]) -> _Corridors:
+        """Return the corridors.
+
+        Raises:
+            ContradictionError: no line fits between the bounds of a pair.
+        """
+        width = max(len(time) for time, _, _ in bounds)
+        fills = (0.0, -np.inf, np.inf)
+        time, lower, upper = (
+            np.array([np.pad(each[i], (0, width - len(each[i])), constant_values=fills[i]) for each in bounds])
+            for i in range(3)
+        )
+
+        row = np.arange(len(pairs))
+
+        def closest(slope: Floats) -> tuple[Ints, Ints, Floats]:
+            """Return the lowest of the upper bounds, the highest of the lower ones, and the room between them."""
+            shift = slope[:, None] * time
+            above, below = upper - shift, lower - shift
+            low, high = above.argmin(1), below.argmax(1)
+            return low, high, above[row, low] - below[row, high]
+
+        def widens(slope: Floats) -> Flags:
+            low, high, _ = closest(slope)
+            return np.asarray(time[row, high] > time[row, low])
+
+        def fits(slope: Floats) -> Flags:
+            return np.asarray(closest(slope)[2] >= 0)
+
+        edge = np.full(len(pairs), MOST_DRIFT)
+        best = _highest(widens, -edge, edge)
+        narrow = np.flatnonzero(~fits(best))
+        if len(narrow):
+            raise ContradictionError(*pairs[narrow[0]])
+
+        return cls(pairs, time, lower, upper, _border(fits, best, -edge), _border(fits, best, edge))
+
+    def around(self, at: Floats) -> tuple[Floats, Floats]:
+        """Return between which values the offset of each pair lies at a time of its first clock."""
+        since, row = self.time - at[:, None], np.arange(len(self.pairs))
+        values = []
+        for sign, bound in ((-1, -self.lower), (1, self.upper)):
+
+            def rises(slope: Floats, sign: int = sign, bound: Floats = bound) -> Flags:
+                tightest = (bound - sign * slope[:, None] * since).argmin(1)
+                return np.asarray(sign * since[row, tightest] < 0)
+
+            highest = _highest(rises, self.least, self.most)
+            values.append(sign * (bound - sign * highest[:, None] * since).min(1))
+        return values[0], values[1]
+
+    def tightened(self, at: float, lines: Mapping[int, OffsetLine], count: int) -> Floats:
+        """Return how much the offset of each clock (column) exceeds that of each other (row), at most.
+
+        Args:
+            at: time of the reference [ns].
+            lines: clock -> its offset against the reference.
+            count: number of clocks.
+
+        Raises:
+            ContradictionError: bounds that agree pair by pair don't agree together.
+        """
+        first, second = np.array(self.pairs).T
+        low, high = self.around(np.array([at - lines[clock].at(at) for clock in first.tolist()]))
+        most = np.full((count, count), np.inf)
+        np.fill_diagonal(most, 0)
+        most[first, second], most[second, first] = high, -low
+        for between in range(count):
+            np.minimum(most, most[:, between, None] + most[None, between], out=most)
+        wrong = np.flatnonzero(most.diagonal() < -1)  # ns: what rounding does
+        if len(wrong):
+            raise ContradictionError(int(wrong[0]), int(most[wrong[0]].argmin()))
+        return most
+
+
+def _highest(is_rising: Callable[[Floats], Flags], low: Floats, high: Floats) -> Floats:
+    """Return where a concave function is highest in each of many ranges."""
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        rising = is_rising(middle)
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return (low + high) / 2
+
+
+def _border(fits: Callable[[Floats], Flags], inside: Floats, outside: Floats) -> Floats:
+    """Return how far from `inside` towards `outside` it fits."""
+    whole = fits(outside)
+    near, far = inside, outside
+    for _ in range(_STEPS):
+        middle = (near + far) / 2
+        fit = fits(middle)
+        near, far = np.where(fit, middle, near), np.where(fit, far, middle)
+    return np.where(whole, outside, near)
+
+
+def _along_paths(view: _View, seen: Flags, reference: int) -> dict[int, OffsetLine]:
+    """Return clock -> its offset against the reference, along the path of most common collectives (Dijkstra)."""
+    common = seen.astype(np.int64).T @ seen
+    lines: dict[int, OffsetLine] = {}
+    waiting = [(0.0, reference, reference, OffsetLine())]
+    while waiting:
+        length, clock, before, line = heapq.heappop(waiting)
+        if clock not in lines:
+            lines[clock] = line if clock == before else line.then(_likely(view, before, clock))
+            for other in np.flatnonzero(common[clock]).tolist():
+                if other not in lines:
+                    heapq.heappush(waiting, (length + 1 / common[clock, other], other, clock, lines[clock]))
+    return lines
+
+
+def _aligned(line: OffsetLine, bounds: Sequence[tuple[float, float, float]], reference: int, base: int) -> ClockLine:
+    """Return the line of a clock over its own times, moved into its bounds: (time, least, most) in order of time."""
+    points = [(at, min(max(line.at(at), least), most)) for at, least, most in bounds]
+    start, slope = line.start, line.slope
+    if points and any(value != line.at(at) for at, value in points):
+        (first, low), (last, high) = points[0], points[-1]
+        slope = (high - low) / (last - first) if last > first else 0.0
+        start = low - slope * first
+    apart = [max(most - value, value - least) for (_, value), (_, least, most) in zip(points, bounds, strict=True)]
+    certain = max(apart, default=0.0)
+    return ClockLine(
+        at_ns=base,
+        offset_ns=reference - base + round(start / (1 - slope)),
+        drift=slope / (1 - slope),
+        certain_ns=math.ceil(certain) if math.isfinite(certain) else None,
+        likely_ns=math.ceil(line.spread),
+        collectives=line.weight,
+    )

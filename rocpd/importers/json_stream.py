@@ -1,0 +1,303 @@
+"""Streams JSON of any size, so that memory stays flat. Knows no profiler.
+
+`JsonWalk` goes through a document value by value: only what is asked for is parsed, by Python's own parser, which goes
+on from where a value ends; orjson, which is faster, takes whole documents only. `JsonEvents` has the events of a trace
+(Chrome's "Trace Event Format", object or array form), some thousand at a time. It cuts the text between two events and
+parses each piece at once: `}, {"ph":` never occurs inside a text of JSON, so such a place is between two objects; and a
+piece that starts with an event and parses ends with one. It says what a damaged file is and what can be read of it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from rocpd.base.errors import InputError
+
+_WALK_BLOCK = 1 << 20
+_BATCH = 1 << 13
+_SPACE = " \t\r\n"
+_AFTER = frozenset(f"{_SPACE},:]}}")  # what may follow a value
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class JsonWalk:
+    """A place in a document. A caller that gets a member or an item consumes it, by one of the methods.
+
+    Args:
+        stream: the document.
+        path: its file, for messages.
+        hint: what to do where it is damaged.
+    """
+
+    def __init__(self, stream: BinaryIO, path: Path, hint: str) -> None:
+        self._stream, self._path, self._hint = stream, path, hint
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._text, self._at = "", 0
+        self._before = 0  # characters that are dropped
+        self._is_whole = False
+
+    def members(self) -> Iterator[str]:
+        """Yield the names of the members of an object, each when its value comes next."""
+        self._take("{")
+        if self._next() != "}":
+            while True:
+                if self._next() != '"':
+                    raise self._damage()
+                name = self.value()
+                self._take(":")
+                yield str(name)
+                if self._next() != ",":
+                    break
+                self._take(",")
+        self._take("}")
+
+    def items(self) -> Iterator[None]:
+        """Yield for each item of an array, when its value comes next."""
+        self._take("[")
+        if self._next() != "]":
+            while True:
+                yield
+                if self._next() != ",":
+                    break
+                self._take(",")
+        self._take("]")
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yield the items of an array, some thousand at a time; nothing for any other value."""
+        if self._next() != "[":
+            self.value()
+            return
+        batch = []
+        for _ in self.items():
+            batch.append(self.value())
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def value(self) -> Any:
+        """Return the value that comes next.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        self._next()
+        wanted = _WALK_BLOCK
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if self._is_whole:
+                    raise self._damage() from error
+            else:
+                if self._is_whole or self._text[end : end + 1] in _AFTER:  # else a number may go on
+                    self._at = end
+                    return value
+            self._read(wanted)
+            wanted *= 2
+
+    def _next(self) -> str:
+        """Return the next character that is no space, without taking it; at the end an empty text."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _SPACE:
+                    return self._text[self._at]
+                self._at += 1
+            if self._is_whole:
+                return ""
+            self._read(_WALK_BLOCK)
+
+    def _take(self, character: str) -> None:
+        if self._next() != character:
+            raise self._damage()
+        self._at += 1
+
+    def _read(self, size: int) -> None:
+        block = self._stream.read(size)
+        self._is_whole = not block
+        self._before += self._at
+        self._text, self._at = self._text[self._at :] + self._decode(block, final=not block), 0
+
+    def _damage(self) -> InputError:
+        return InputError(f"{self._path}: damaged: no JSON from about byte {self._before + self._at:,} on", self._hint)
+
+
+Event = dict[str, Any]
+
+_BLOCK = 4 << 20
+_MOST_HEAD = 256 << 20
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
+_LAST = 1 << 16  # bytes in which a place between events is looked for at first
+_MOST_UNPARSED = 32 << 20
+_TRIED = 4  # places of the last ones: objects inside events, and after all events, may start as events do
+_HINT = "it was damaged or is no trace; write it again, or --skip-bad"
+
+
+class JsonEvents:
+    """The events of one trace; what its other keys hold is known once all events were read.
+
+    Args:
+        path: of the file, for messages.
+        on_damage: called with what cannot be read of a damaged file, such as `event at the end, which was cut`.
+        exactly: give numbers with decimals as texts: those of times count more digits than a float has.
+
+    Attributes:
+        facts: the other keys of the object.
+    """
+
+    def __init__(self, path: object, on_damage: Callable[[str], None], *, exactly: bool = False) -> None:
+        self.facts: dict[str, Any] = {}
+        self._exactly = exactly
+        self._path, self._tell = path, on_damage
+        self._buffer = b""
+        self._read = 0
+        self._is_array = self._repaired = False
+
+    def batches(self, stream: BinaryIO) -> Iterator[list[Event]]:
+        """Yield the events in order.
+
+        Raises:
+            InputError: no trace, or damaged elsewhere than at its end.
+        """
+        blocks = self._blocks(stream)
+        self._read_head(blocks)
+        for block in blocks:
+            yield self._objects(self._whole_events())
+            self._buffer += block
+        yield self._objects(self._whole_events())
+        yield self._objects(self._rest())
+        if self._repaired:
+            self._tell("kind of value that is no JSON: NaN, or text that is no Unicode")
+
+    def _blocks(self, stream: BinaryIO) -> Iterator[bytes]:
+        read = getattr(stream, "read1", stream.read)  # what is decompressed before an error is not lost
+        is_open = True
+        while is_open:
+            pieces: list[bytes] = []
+            size = 0
+            while is_open and size < _BLOCK:
+                try:
+                    pieces.append(read(_BLOCK - size))
+                except (EOFError, zlib.error, gzip.BadGzipFile):
+                    pieces.append(b"")  # what is missing shows at the end of the text
+                size += len(pieces[-1])
+                is_open = bool(pieces[-1])
+            self._read += size
+            yield b"".join(pieces)
+
+    def _read_head(self, blocks: Iterator[bytes]) -> None:
+        """Read until the first event, and what stands before it."""
+        for block in blocks:
+            self._buffer += block
+            text = self._buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+            if text.startswith(b"["):
+                self._is_array, self._buffer = True, text[1:]
+                return
+            match = _EVENTS.search(text)
+            if match:
+                head, self._buffer = text[: match.end()], text[match.end() :]
+                self._take_facts(self._parsed(head + b"]}"))
+                return
+            if len(text) > _MOST_HEAD:
+                break
+        raise InputError(f"{self._path}: holds no list of trace events", _HINT)
+
+    def _whole_events(self) -> Sequence[Any]:
+        """Take as many events off the buffer as one parse finds; none where that is not clear yet."""
+        places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
+        for place in places[: -_TRIED - 1 : -1]:
+            events = self._parsed(b"[" + self._buffer[:place] + b"]")
+            if events is not None:
+                self._drop(place)
+                return list(events)
+        if places and len(self._buffer) > _MOST_UNPARSED:
+            raise self._error(0)
+        return []
+
+    def _rest(self) -> Sequence[Any]:
+        """Return the events of the last part of the text, and take what follows them.
+
+        Raises:
+            InputError: it is damaged before its end.
+        """
+        start = b"[" if self._is_array else b'{"traceEvents":['
+        rest = self._parsed(start + self._buffer)
+        if rest is None and self._is_array:  # the format lets writers leave the bracket out
+            rest = self._parsed(start + self._buffer.rstrip(b", \t\r\n") + b"]")
+        if rest is None:
+            rest = self._first_document(start + self._buffer)
+        if rest is None:
+            return self._before_cut()
+        if isinstance(rest, list):
+            return rest
+        events: list[Any] = rest.pop("traceEvents")
+        self._take_facts(rest)
+        return events
+
+    def _first_document(self, text: bytes) -> Any:
+        """Return a document that another one follows; None: that is not the case."""
+        try:
+            document, _ = json.JSONDecoder(strict=False).raw_decode(text.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return None
+        self._tell("part of the file after the end of the trace")
+        return document
+
+    def _before_cut(self) -> Sequence[Any]:
+        """Return the events before the one in which the text ends.
+
+        Raises:
+            InputError: what does not parse is not its end.
+        """
+        places = [0, *(match.start() + 1 for match in _BETWEEN.finditer(self._buffer))]
+        low, high = 0, len(places)
+        events: Sequence[Any] = []
+        while high - low > 1:
+            middle = (low + high) // 2
+            parsed = self._parsed(b"[" + self._buffer[: places[middle]] + b"]")
+            low, high = (low, middle) if parsed is None else (middle, high)
+            events = events if parsed is None else parsed
+        if len(places) - low > _TRIED or not (events or self._read > len(self._buffer)):
+            raise self._error(places[low])
+        self._tell("event at the end of the file, which was cut")
+        return events
+
+    def _error(self, place: int) -> InputError:
+        at = self._read - len(self._buffer) + place
+        return InputError(f"{self._path}: damaged: no JSON from about byte {at:,} on", _HINT)
+
+    def _drop(self, place: int) -> None:
+        self._buffer = self._buffer[place:].lstrip()[1:]
+
+    def _take_facts(self, facts: Any) -> None:
+        self.facts |= {key: value for key, value in (facts or {}).items() if key != "traceEvents"}
+
+    def _objects(self, events: Sequence[Any]) -> list[Event]:
+        objects = [event for event in events if isinstance(event, dict)]
+        if len(objects) < len(events):
+            self._tell("kind of entry in the list that is no event")
+        return objects
+
+    def _parsed(self, text: bytes) -> Any:
+        """Return what a text of JSON holds; None: it is none. Texts that are no Unicode are repaired, NaN is read."""
+        try:
+            return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
+        except ValueError:
+            pass
+        try:
+            parsed = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):
+            return None
+        self._repaired = True
+        return parsed

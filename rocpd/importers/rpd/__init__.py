@@ -1,0 +1,59 @@
+"""RPD traces (rocmProfileData): SQLite files that hold the processes of a machine together.
+
+The tables of schemas 1 to 3, and what their columns mean, are those of rocmProfileData's `tableSchema.cmd`. Its own
+"schema_version 3" has nothing to do with rocpd's: files are known by their tables.
+"""
+
+from __future__ import annotations
+
+from rocpd.importers.rpd.calls import write_calls
+from rocpd.importers.rpd.operations import Operations, write_monitors
+from rocpd.importers.rpd.tables import RpdProcess, RpdTables, count_losses
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget
+from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TraceWriter
+
+
+def read(source: TraceSource, target: TraceTarget) -> None:
+    """Write each process of an RPD trace.
+
+    Raises:
+        InputError: a table or a column is missing, or the file is damaged.
+    """
+    tables = RpdTables(source.database)
+    processes = tables.processes()
+    owners = tables.owners(processes)
+    steps = _Steps(source, sum(process.calls for process in processes) + tables.count("rocpd_api_ops"))
+    for process in processes:
+        info = ProcessInfo(process.pid, start=process.start, end=process.end)
+        with target.rank(process.key, _node(source, process), info) as trace:
+            launches = write_calls(trace, tables, process, steps.add)
+            Operations(trace, tables, process, launches).write(steps.add, is_alone=len(processes) == 1)
+            write_monitors(trace, tables, owners.get(process.key, ()), target.lose)
+            _note_facts(trace, tables)
+    count_losses(tables, len(processes), target.lose)
+
+
+class _Steps:
+    """Progress in rows."""
+
+    def __init__(self, source: TraceSource, total: int) -> None:
+        self._source, self._total, self._done = source, total, 0
+
+    def add(self, rows: int) -> None:
+        self._done += rows
+        self._source.step(self._done, self._total)
+
+
+def _node(source: TraceSource, process: RpdProcess) -> NodeInfo:
+    """Return the machine. RPD names none: those of two files count as two, called by the files."""
+    name = f"{source.path.name} node {process.node}" if process.node else source.path.name
+    return NodeInfo(machine_id=f"of RPD trace {source.digest} node {process.node}", hostname=name)
+
+
+def _note_facts(trace: TraceWriter, tables: RpdTables) -> None:
+    trace.note("clock", "CLOCK_MONOTONIC")
+    trace.note("rpd::tables", str(tables.schema))
+    for tag, value in tables.metadata():
+        trace.note(f"rpd::{tag}", value)

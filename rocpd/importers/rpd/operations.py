@@ -1,0 +1,426 @@
+"""What GPUs did for one process of an RPD file, and where: kernels, copies, fills of memory, graphs, waits of queues,
+counters of kernels, and monitors as samples.
+
+Agents, queues and streams are registered when an operation names them first.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rocpd.base.types import Row
+from rocpd.importers.rpd.calls import GraphLaunch
+from rocpd.importers.rpd.tables import KERNEL_TYPES, WITHOUT_CALL, RpdProcess, RpdTables
+from rocpd.importers.words import HOST, MEMORY_SET, Registered, whole, write_values
+from rocpd.schema.rules.categories import GPU_WAIT
+from rocpd.schema.trace.events import (
+    CounterValues,
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryCopies,
+    Regions,
+    Samples,
+)
+from rocpd.schema.trace.infos import AgentInfo, CounterInfo, KernelInfo, QueueInfo, StreamInfo, ThreadInfo, TrackInfo
+from rocpd.schema.trace.writer import TableRows, TraceWriter
+
+_ABOVE_THREADS = 1 << 40  # where ids of lines that are no threads begin
+
+
+class Places:
+    """Agents, queues, streams and lines of one process; an agent has the number of its GPU in the file.
+
+    Args:
+        trace: the file.
+        tables: of the RPD file.
+
+    Attributes:
+        agents: number of a GPU in operations -> its agent.
+        queues: that number and the number of a queue, which counts for each GPU -> the queue.
+        lines: the same -> the line on which the queue waits.
+    """
+
+    def __init__(self, trace: TraceWriter, tables: RpdTables) -> None:
+        self._stride, self._first = tables.gpu_stride, tables.first_gpu
+        self._host = trace.register(HOST)
+        self.agents = Registered(trace, lambda gpu: agent_of(gpu % self._stride, self._first))
+        self.queues = Registered(trace, _queue)
+        self.lines = Registered(trace, self._line)
+        self._streams = Registered(trace, _stream)
+
+    def agent_of_copy(self, gpu: int) -> int | None:
+        """Return the agent that a copy ran on, None if unknown: some tracers give copies the number 0, of a CPU."""
+        if gpu % self._stride >= self._first:
+            return self.agents[gpu]
+        return next(iter(self.agents.values())) if len(self.agents) == 1 else None
+
+    def ends(self, direction: str, agent: int | None, source: object, to: object) -> tuple[int | None, int | None]:
+        """Return the agents that a copy comes from and goes to.
+
+        Args:
+            direction: its name.
+            agent: that it ran on.
+            source, to: numbers of GPUs as the call was given them; they count from 0, and only differ where peers copy.
+        """
+        if direction == "MEMORY_COPY":
+            return None, agent
+        start, _, end = direction.removeprefix("MEMORY_COPY_").partition("_TO_")
+        if start == end == "DEVICE" and isinstance(source, int) and isinstance(to, int) and source != to:
+            return self.agents[source + self._first], self.agents[to + self._first]
+        return (self._host if start == "HOST" else agent), (self._host if end == "HOST" else agent)
+
+    def stream(self, text: str | None) -> int:
+        """Return a stream, by its pointer; 0, the default one, where it is unknown."""
+        return self._streams[text or ""]
+
+    def _line(self, key: tuple[int, int]) -> ThreadInfo:
+        """Return the line on which a queue waits, as a thread that is none."""
+        return ThreadInfo(_ABOVE_THREADS + len(self.lines), name=f"GPU {key[0]} queue {key[1]} waits")
+
+
+def _queue(key: tuple[int, int]) -> QueueInfo:
+    gpu, queue = key
+    facts = json.dumps({"rpd_gpuId": gpu, "rpd_queueId": queue})
+    return QueueInfo(name=f"GPU {gpu} queue {queue}", extdata=facts)
+
+
+def _stream(text: str) -> StreamInfo:
+    stream = whole(text) or 0
+    return StreamInfo(stream, name=text if stream else None)
+
+
+def agent_of(gpu: int, first: int) -> AgentInfo:
+    """Return the agent that is a GPU.
+
+    Args:
+        gpu: its number in operations.
+        first: the smallest of these; where it is 0 the agents begin at 1, after the host.
+    """
+    number = gpu if first else gpu + 1
+    index = gpu - first
+    facts = json.dumps({"rpd_gpuId": gpu})
+    return AgentInfo(
+        number,
+        type="GPU",
+        absolute_index=number,
+        logical_index=number,
+        type_index=index,
+        name=f"GPU {index}",
+        extdata=facts,
+    )
+
+
+MONITOR = "GPU_MONITOR"
+"""Category of samples of monitors."""
+
+_UNITS = {"sclk": "MHz", "mclk": "MHz", "power": "W", "temp": "C", "vram": "bytes"}
+
+
+def write_monitors(
+    trace: TraceWriter, tables: RpdTables, devices: Sequence[int], lose: Callable[[str, int], None]
+) -> None:
+    """Write what monitors showed: a sample where a value begins, which holds to the `end` in the extdata of its event.
+
+    Args:
+        trace: the file.
+        tables: of the RPD file.
+        devices: GPUs whose monitors go into this file, as monitors count.
+        lose: called with what has no place, and how often.
+    """
+    known: dict[tuple[str, int, str], tuple[int, int]] = {}
+    for device in devices:
+        for batch in tables.batches(
+            'SELECT deviceType, monitorType, start, "end", value FROM rocpd_monitor WHERE deviceId = ? ORDER BY id',
+            (device,),
+        ):
+            rows = []
+            for kind, monitor, start, end, text in batch:
+                key = (kind, device, monitor)
+                value = _real(text)
+                if value is None:
+                    lose("values of monitors that are no numbers", 1)
+                    continue
+                if key not in known:
+                    known[key] = _register(trace, tables, *key)
+                rows.append((*known[key], start, f'{{"end": {json.dumps(end)}}}', value))
+            if rows:
+                counters, tracks, starts, facts, values = zip(*rows, strict=True)
+                samples = trace.write(Samples(track_id=tracks, timestamp=starts, event=Events(MONITOR, extdata=facts)))
+                trace.write(CounterValues(event_id=samples.events, pmc_id=counters, value=values))
+
+
+def _register(trace: TraceWriter, tables: RpdTables, kind: str, device: int, monitor: str) -> tuple[int, int]:
+    is_gpu = kind == "gpu"
+    index = device % tables.gpu_stride
+    agent = trace.register(agent_of(index + tables.first_gpu, tables.first_gpu)) if is_gpu else None
+    info = CounterInfo(
+        agent_id=agent,
+        target_arch="GPU" if is_gpu else None,
+        name=monitor,
+        units=_UNITS.get(monitor, ""),
+        value_type="ABS",
+        extdata=json.dumps({"rpd_deviceType": kind, "rpd_deviceId": device}),
+    )
+    return trace.register(info), trace.register(TrackInfo(name=f"{monitor} {kind.upper()} {index}"))
+
+
+def _real(text: object) -> float | None:
+    try:
+        value = float(str(text))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+class CountersOfKernels:
+    """Hardware counters of kernels, which schema 3 has.
+
+    Args:
+        trace: the file.
+        tables: of the RPD file.
+    """
+
+    def __init__(self, trace: TraceWriter, tables: RpdTables) -> None:
+        self._trace, self._tables = trace, tables
+        self._known = Registered(trace, lambda name: CounterInfo(target_arch="GPU", name=name))
+        self._exist = tables.has_counters
+
+    def write(self, kernels: TableRows) -> None:
+        """Write the counters of kernels that were written."""
+        if not self._exist:
+            return
+        events = dict(zip(kernels.ids, kernels.events, strict=True))
+        values = self._tables.rows(
+            """SELECT op_id, name, value FROM counter_by_op WHERE op_id IN (SELECT value FROM json_each(?))
+            ORDER BY op_id, rowid""",
+            (json.dumps(list(events)),),
+        )
+        write_values(self._trace, [(events[operation], self._known[name or ""], v) for operation, name, v in values])
+
+
+_LAUNCH = ("stream", "groupSegmentSize", "privateSegmentSize", "workgroupX", "workgroupY", "workgroupZ", "gridX",
+           "gridY", "gridZ")  # fmt: skip
+_WORKGROUP = _LAUNCH.index("workgroupX")
+_COPY = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice")
+_COUNT_WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
+_FILLS, _WAITS = frozenset({"FillBuffer", "Memset"}), frozenset({"Barrier", "Marker"})
+_COPIES = ("Copy", "Memcpy", "MEMORY_COPY")
+_KINDS = ("HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE")  # hipMemcpyKind
+_LINKED = """rocpd_api_ops X JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id"""
+_FIRST_LINKS = "(SELECT MIN(id) AS id, api_id, op_id FROM rocpd_api_ops GROUP BY op_id)"
+
+
+class _Operation(NamedTuple):
+    """A row of the statement, up to the columns of launch and copy."""
+
+    id: int
+    gpu: int
+    queue: int
+    sequence: int
+    start: int
+    end: int
+    name: str | None
+    kind: str | None
+    call: int | None
+    tid: int | None
+    function: str | None
+    kernel: str | None
+
+
+_WIDTH = len(_Operation._fields)
+
+
+class Operations:
+    """Writes the operations of one process; their ids are those of the file, their stack ids those of their calls.
+
+    Args:
+        trace: the file.
+        tables: of the RPD file.
+        process: whose.
+        graphs: what calls launched graphs.
+    """
+
+    def __init__(
+        self, trace: TraceWriter, tables: RpdTables, process: RpdProcess, graphs: Mapping[int, GraphLaunch]
+    ) -> None:
+        self._trace, self._tables, self._process, self._graphs = trace, tables, process, graphs
+        self._places = Places(trace, tables)
+        self._counters = CountersOfKernels(trace, tables)
+        self._kernels = Registered(trace, lambda name: KernelInfo(display_name=name))
+        self._launched: dict[int, list[int]] = {}
+
+    def write(self, step: Callable[[int], None], is_alone: bool) -> None:
+        """Write all.
+
+        Args:
+            step: called with the number of operations written.
+            is_alone: no other process is in the file: operations without a call are its own.
+        """
+        process = self._process
+        links = _LINKED.replace("rocpd_api_ops", _FIRST_LINKS) if self._tables.second_calls else _LINKED
+        condition = "X.api_id BETWEEN ? AND ? AND A.pid = ? ORDER BY X.id"
+        for batch in self._tables.batches(
+            _statement(self._tables, links, condition), (process.first, process.last, process.recorded)
+        ):
+            self._write(batch)
+            step(len(batch))
+        if is_alone:
+            no_call = "rocpd_op O LEFT JOIN rocpd_api A ON FALSE"
+            for batch in self._tables.batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
+                self._write(batch)
+        self._write_graph_launches()
+
+    def _write(self, batch: Sequence[Row]) -> None:
+        kernels, copies, fills, waits = [], [], [], []
+        for row in batch:
+            operation = _Operation._make(row[:_WIDTH])
+            kind = operation.kind or ""
+            if kind in _WAITS:
+                waits.append(operation)
+            elif kind in _FILLS or operation.name == "Fill":
+                fills.append(self._copy(operation, row[_WIDTH + len(_LAUNCH) :], is_fill=True))
+            elif kind.startswith(_COPIES):
+                copies.append(self._copy(operation, row[_WIDTH + len(_LAUNCH) :], is_fill=False))
+            else:
+                kernels.append(self._kernel(operation, row[_WIDTH : _WIDTH + len(_LAUNCH)]))
+        if kernels:
+            self._write_kernels(kernels)
+        for rows, category in ((copies, "MEMORY_COPY"), (fills, MEMORY_SET)):
+            if rows:
+                self._write_copies(rows, category)
+        if waits:
+            self._write_waits(waits)
+
+    def _kernel(self, operation: _Operation, launch: Row) -> Row:
+        """Return the columns of a kernel; sizes of a launch of many kernels, a graph's, are not those of each."""
+        graph = self._graphs.get(operation.call or 0)
+        if graph:
+            self._count_launched(operation)
+        if launch[_WORKGROUP] is None or (graph and operation.kernel != operation.name):
+            launch = (graph.stream if graph else None, None, None, 0, 0, 0, 0, 0, 0)
+        stream, lds, scratch, *sizes = launch
+        if not (operation.function in _COUNT_WORK_ITEMS or self._tables.counts_work_items):
+            sizes[3:] = [blocks * items for blocks, items in zip(sizes[3:], sizes[:3], strict=True)]
+        places = self._places
+        return (
+            *operation[:1], *operation[4:6], operation.tid, places.agents[operation.gpu],
+            self._kernels[operation.name or operation.kind or ""], places.queues[operation.gpu, operation.queue],
+            places.stream(stream), lds, scratch, *sizes, graph.graph if graph else None, operation.call or 0,
+            _left(operation.kind, operation.sequence),
+        )  # fmt: skip
+
+    def _write_kernels(self, kernels: Sequence[Row]) -> None:
+        (
+            ids, start, end, tid, agent, kernel, queue, stream, lds, scratch, wx, wy, wz, gx, gy, gz, graph, call, left
+        ) = zip(*kernels, strict=True)  # fmt: skip
+        rows = self._trace.write(KernelDispatches(
+            id=ids, start=start, end=end, tid=tid, agent_id=agent, kernel_id=kernel, queue_id=queue,
+            stream_id=stream, group_segment_size=lds, private_segment_size=scratch, workgroup_size_x=wx,
+            workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy, grid_size_z=gz,
+            graph_exec_id=graph, event=Events(stack_id=call, extdata=left),
+        ))  # fmt: skip
+        self._counters.write(rows)
+
+    def _copy(self, operation: _Operation, copy: Row, *, is_fill: bool) -> Row:
+        """Return the columns of a copy, or of what fills memory: that has no source."""
+        stream, size, width, height, kind, dst, src, to_device, from_device = copy
+        graph = self._graphs.get(operation.call or 0)
+        agent = self._places.agent_of_copy(operation.gpu)
+        name = MEMORY_SET if is_fill else _direction(operation.kind or "", kind)
+        source, to = (None, agent) if is_fill else self._places.ends(name, agent, from_device, to_device)
+        return (
+            *operation[:1], *operation[4:6], operation.tid, source, to, whole(src), whole(dst), name,
+            whole(size) or (whole(width) or 0) * (whole(height) or 0),
+            self._places.queues[operation.gpu, operation.queue],
+            self._places.stream(stream or (graph.stream if graph else None)), graph.graph if graph else None,
+            operation.call or 0, _left(operation.kind, operation.sequence),
+        )  # fmt: skip
+
+    def _write_copies(self, copies: Sequence[Row], category: str) -> None:
+        ids, start, end, tid, source, to, src, dst, name, size, queue, stream, graph, call, left = zip(
+            *copies, strict=True
+        )
+        self._trace.write(MemoryCopies(
+            id=ids, start=start, end=end, tid=tid, src_agent_id=source, dst_agent_id=to, src_address=src,
+            dst_address=dst, name=name, size=size, queue_id=queue, stream_id=stream, graph_exec_id=graph,
+            event=Events(category, stack_id=call, extdata=left),
+        ))  # fmt: skip
+
+    def _write_waits(self, waits: Sequence[_Operation]) -> None:
+        """Write barriers: in them a queue waits and no GPU works, so they lie on lines of their own."""
+        lines = [self._places.lines[wait.gpu, wait.queue] for wait in waits]
+        start, end, names, calls = zip(*((w.start, w.end, w.kind, w.call or 0) for w in waits), strict=True)
+        events = Events(GPU_WAIT, parent_stack_id=calls)
+        self._trace.write(Regions(start=start, end=end, tid=lines, name=names, event=events))
+
+    def _count_launched(self, operation: _Operation) -> None:
+        times = self._launched.get(operation.call or 0)
+        if times is None:
+            agent, queue = self._places.agents[operation.gpu], self._places.queues[operation.gpu, operation.queue]
+            times = [operation.start, operation.end, 0, operation.tid or 0, agent, queue]
+            self._launched[operation.call or 0] = times
+        times[:3] = min(times[0], operation.start), max(times[1], operation.end), times[2] + 1
+
+    def _write_graph_launches(self) -> None:
+        if self._launched:
+            start, end, count, tid, agent, queue = zip(*self._launched.values(), strict=True)
+            graphs = [self._graphs[call].graph for call in self._launched]
+            self._trace.write(GraphLaunches(
+                start=start, end=end, tid=tid, agent_id=agent, queue_id=queue, graph_exec_id=graphs,
+                kernel_dispatch_count=count, event=Events(stack_id=list(self._launched)),
+        ))  # fmt: skip
+
+
+def _statement(tables: RpdTables, source: str, condition: str) -> str:
+    """Return the SELECT of operations with all that is known of each."""
+    of_call = tables.schema > 1
+    launches, copies = ("rocpd_kernelapi", "rocpd_copyapi") if of_call else ("rocpd_kernelop", "rocpd_copyop")
+    key = "api_ptr_id = A.id" if of_call else "op_ptr_id = O.id"
+    launch = [tables.column(launches, "K", name) for name in _LAUNCH]
+    copy = [tables.column(copies, "C", name) for name in _COPY]
+    joins, kernel = "", "NULL"
+    if launches in tables.columns:
+        kernel = "KN.string"
+        joins += f" LEFT JOIN {launches} K ON K.{key} LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id"
+    if copies in tables.columns:
+        joins += f" LEFT JOIN {copies} C ON C.{key}"
+    return f"""SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O."end", D.string, T.string, A.id, A.tid,
+        F.string, {kernel}, {", ".join([*launch, *copy])}
+        FROM {source} LEFT JOIN rocpd_string D ON D.id = O.description_id
+        LEFT JOIN rocpd_string T ON T.id = O.opType_id LEFT JOIN rocpd_string F ON F.id = A.apiName_id {joins}
+        WHERE {condition}"""
+
+
+@functools.lru_cache(maxsize=256)
+def _direction(operation: str, kind: object) -> str:
+    """Return the name of a copy, by the type of the operation, else by what the call was told.
+
+    >>> _direction("CopyHostToDevice", None), _direction("Memcpy", 2), _direction("MEMORY_COPY_DEVICE_TO_HOST", None)
+    ('MEMORY_COPY_HOST_TO_DEVICE', 'MEMORY_COPY_DEVICE_TO_HOST', 'MEMORY_COPY_DEVICE_TO_HOST')
+    """
+    if operation.startswith("MEMORY_COPY_"):
+        return operation
+    ends = re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation)
+    if ends:
+        source, to = (end.upper().replace("PEER", "DEVICE") for end in ends.groups())
+        return f"MEMORY_COPY_{source}_TO_{to}"
+    if isinstance(kind, int) and 0 <= kind < len(_KINDS):
+        return f"MEMORY_COPY_{_KINDS[kind]}"
+    return "MEMORY_COPY"
+
+
+@functools.lru_cache(maxsize=4096)
+def _left(kind: str | None, sequence: object) -> str:
+    """Return as JSON what has no column: types of operations that are no plain kernels, and sequence numbers."""
+    facts: dict[str, Any] = {}
+    if kind != KERNEL_TYPES[0]:
+        facts["opType"] = kind
+    if sequence:
+        facts["sequenceId"] = sequence
+    return json.dumps(facts) if facts else "{}"

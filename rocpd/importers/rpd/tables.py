@@ -1,0 +1,205 @@
+"""What an RPD file holds and where: processes, GPUs, the SELECTs over tables that differ between its schemas, and how
+much of it has no place in a rocpd file.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Row
+from rocpd.schema.quote import quote_name
+
+_BATCH = 8192
+_UNKNOWN_STRIDE = 1 << 62
+KERNEL_TYPES = ("KernelExecution", "Task", "ConcurrentKernel", "KERNEL_DISPATCH")
+"""Types of operations that are kernels: of roctracer, of its graphs, of CUPTI, of rocprofiler-sdk."""
+WITHOUT_CALL = "id NOT IN (SELECT X.op_id FROM rocpd_api_ops X JOIN rocpd_api A ON A.id = X.api_id)"
+"""Condition on `rocpd_op`: no call is known for the operation."""
+
+
+@frozen
+class RpdProcess:
+    """One process.
+
+    Args:
+        recorded: its pid in the file, which in files merged from nodes holds the node too.
+        node: number of the node, 0 where there is one.
+        pid: of its operating system.
+        first, last: ids between which those of its calls lie.
+        start, end: first start and last end of its calls [ns].
+        calls: how many.
+    """
+
+    recorded: int
+    node: int
+    pid: int
+    first: int
+    last: int
+    start: int
+    end: int
+    calls: int
+
+    @property
+    def key(self) -> str:
+        """What tells it from other processes of the file."""
+        return f"node{self.node}-{self.pid}" if self.node else str(self.pid)
+
+
+class RpdTables:
+    """The tables of an RPD file.
+
+    Args:
+        connection: to the file; temporary tables may be made on it.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    @functools.cached_property
+    def columns(self) -> Mapping[str, frozenset[str]]:
+        """Table -> its columns."""
+        names = [name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: self._columns_of(name) for name in names}
+
+    def _columns_of(self, table: str) -> frozenset[str]:
+        return frozenset(row[1] for row in self.rows(f"PRAGMA table_info({quote_name(table)})"))
+
+    @property
+    def schema(self) -> int:
+        """RPD's schema, by its tables."""
+        return 3 if "rocpd_ustring" in self.columns else 2 if "rocpd_kernelapi" in self.columns else 1
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """Yield the rows of a statement."""
+        return self._connection.execute(sql, tuple(values))
+
+    def batches(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[Row]]:
+        """Yield the rows of a statement, some thousand at a time."""
+        rows = self.rows(sql, values)
+        while batch := list(itertools.islice(rows, _BATCH)):
+            yield batch
+
+    def count(self, table: str, condition: str = "TRUE") -> int:
+        """Return how many rows a table has, 0 if there is none of this name, that fulfil a condition."""
+        if table not in self.columns:
+            return 0
+        ((number,),) = self.rows(f"SELECT COUNT(*) FROM {table} WHERE {condition}")
+        return int(number)
+
+    def processes(self) -> list[RpdProcess]:
+        """Return the processes, by node and pid."""
+        stride = self._stride("pid_stride")
+        calls = self.rows('SELECT pid, MIN(id), MAX(id), MIN(start), MAX("end"), COUNT(*) FROM rocpd_api GROUP BY pid')
+        processes = (RpdProcess(pid, pid // stride, pid % stride, *facts) for pid, *facts in calls)
+        return sorted(processes, key=lambda process: (process.node, process.pid))
+
+    @functools.cached_property
+    def gpu_stride(self) -> int:
+        """What numbers of GPUs of one node lie below."""
+        return self._stride("gpu_stride")
+
+    def _stride(self, tag: str) -> int:
+        """Return the distance between nodes in numbers of a file that was merged from several nodes."""
+        value = dict(self.metadata()).get(tag, "") if self.schema == 3 else ""
+        return int(value) if value.isdecimal() and int(value) else _UNKNOWN_STRIDE
+
+    def metadata(self) -> Iterator[tuple[str, str]]:
+        """Yield tag and value of the metadata."""
+        if "rocpd_metadata" in self.columns:
+            for tag, value in self.rows("SELECT tag, value FROM rocpd_metadata ORDER BY id"):
+                yield str(tag), str(value)
+
+    @functools.cached_property
+    def first_gpu(self) -> int:
+        """The smallest number of a GPU: numbers are those of HSA agents, CPUs first; monitors count GPUs from 0."""
+        names = ", ".join("?" * len(KERNEL_TYPES))
+        sql = f"""SELECT MIN(gpuId % {self.gpu_stride}) FROM rocpd_op
+            WHERE opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({names}))"""
+        ((first,),) = self.rows(sql, KERNEL_TYPES)
+        return int(first or 0)
+
+    @functools.cached_property
+    def counts_work_items(self) -> bool:
+        """Whether grids of `hipLaunchKernel` are in work-items, as rocprofiler-sdk has them: all are whole blocks."""
+        if self.schema < 3:
+            return False
+        broken = " OR ".join(f"K.grid{d} % MAX(K.workgroup{d}, 1)" for d in "XYZ")
+        sql = f"""SELECT 1 FROM rocpd_kernelapi K JOIN rocpd_api A ON A.id = K.api_ptr_id
+            JOIN rocpd_string N ON N.id = A.apiName_id WHERE N.string = 'hipLaunchKernel' AND ({broken}) LIMIT 1"""
+        return not list(self.rows(sql))
+
+    @functools.cached_property
+    def second_calls(self) -> int:
+        """How many links name an operation that another call launched already: only its first call counts."""
+        ((number,),) = self.rows("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops")
+        return int(number)
+
+    @functools.cached_property
+    def has_counters(self) -> bool:
+        """Whether kernels have hardware counters: then they lie in the temporary table `counter_by_op`."""
+        if not self.count("rocpd_counter"):
+            return False
+        for statement in (
+            """CREATE TEMP TABLE counter_by_op AS SELECT C.op_id, N.string AS name, C.value
+            FROM rocpd_counter C LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.id""",
+            "CREATE INDEX temp.counters ON counter_by_op (op_id)",
+        ):
+            self._connection.execute(statement)
+        return True
+
+    def owners(self, processes: Sequence[RpdProcess]) -> Mapping[str, Sequence[int]]:
+        """Return process -> the GPUs whose monitors go into its file, as monitors count: the first that used each."""
+        if not self.count("rocpd_monitor"):
+            return {}
+        keys = {process.recorded: process.key for process in processes}
+        used = self.rows("""SELECT DISTINCT O.gpuId, A.pid FROM rocpd_api_ops X
+            JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id ORDER BY 1, 2""")
+        users: dict[int, int] = {}
+        for gpu, pid in used:
+            users.setdefault(gpu - self.first_gpu, pid)
+        owners: dict[str, list[int]] = {}
+        for (device,) in self.rows("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1"):
+            pid = users.get(device)
+            key = keys.get(pid, processes[0].key) if pid is not None else processes[0].key
+            owners.setdefault(key, []).append(device)
+        return owners
+
+    def column(self, table: str, alias: str, name: str) -> str:
+        """Return the SQL of a column, NULL where the table or the column is absent."""
+        return f'{alias}."{name}"' if name in self.columns.get(table, ()) else "NULL"
+
+
+_NO_CALL = "api_ptr_id NOT IN (SELECT id FROM rocpd_api)"
+_FENCES = " OR ".join(f"{name} NOT IN ('', '0x0', 0)" for name in ("aquireFence", "releaseFence"))
+
+
+def count_losses(tables: RpdTables, processes: int, lose: Callable[[str, int], None]) -> None:
+    """Report to `lose` what is lost, and how often, of a file with so many processes."""
+    kinds = [
+        ("second calls of operations", "rocpd_api_ops", None),
+        ("links to operations that are not there", "rocpd_api_ops", "op_id NOT IN (SELECT id FROM rocpd_op)"),
+        ("stack frames without a call", "rocpd_stackframe", _NO_CALL),
+        ("launches without a call", "rocpd_kernelapi", _NO_CALL),
+        ("copies without a call", "rocpd_copyapi", _NO_CALL),
+        ("operators without a call", "ext_autogradapi", _NO_CALL),
+        ("facts of barriers", "rocpd_barrierop", "TRUE"),
+        ("input signals of operations", "rocpd_op_inputSignals", "TRUE"),
+        ("register counts of code objects", "rocpd_kernelcodeobject", "TRUE"),
+    ]
+    if "completionSignal" in tables.columns.get("rocpd_op", ()):
+        kinds.append(("completion signals of operations", "rocpd_op", "completionSignal NOT IN ('', '0x0')"))
+    for table in ("rocpd_kernelapi", "rocpd_kernelop"):
+        if "aquireFence" in tables.columns.get(table, ()):
+            kinds.append(("fences of launches", table, _FENCES))
+    if processes > 1:
+        kinds.append(("operations without a call, so without a process", "rocpd_op", WITHOUT_CALL))
+    for what, table, condition in kinds:
+        if condition is None:
+            lose(what, tables.second_calls)
+        else:
+            lose(what, tables.count(table, condition))

@@ -1,1 +1,0 @@
-"""One way to read the columns of a rank."""

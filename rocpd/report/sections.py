@@ -1,0 +1,393 @@
+"""The sections: each is a function that takes a `Material` and yields blocks, none where there is no data.
+
+They stand in the order of a report, as `contents.SECTIONS` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rocpd.advice.advice import Advice, gain, looked, unable, window_options
+from rocpd.advice.judge import judge
+from rocpd.advice.registry import known_rules
+from rocpd.advice.rule import thresholds
+from rocpd.base.types import Row
+from rocpd.compare.attribution import Difference, MatchLevel, explaining
+from rocpd.facts.communication.collectives import listed
+from rocpd.facts.options import By
+from rocpd.federate.describe import describe
+from rocpd.report.contents import COMPARED
+from rocpd.report.material import Material, advised
+from rocpd.report.model import (
+    Block,
+    Column,
+    Conclusion,
+    Counts,
+    Figure,
+    Findings,
+    Folded,
+    Section,
+    Table,
+    Text,
+    tables_in,
+)
+from rocpd.schema.rules.kernel_categories import load
+from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary.registry import joined_analyses
+from rocpd.summary.result import Summary
+from rocpd.summary.time.overview import conclude
+from rocpd.table.human import readable
+
+_WAITING = ("comm.straggler", "rank.imbalance")
+_CAUSES: Mapping[str, Sequence[str]] = {
+    "comm.overlap": ("comm.same_stream", "comm.exposed"),
+    "comm.exposed": (*_WAITING, "comm.slow"),
+    "gpu.idle": ("launch.small", "gpu.starved", "sync.calls", "module.load", "copy.blocking", "alloc.steady"),
+}  # what an analysis sees -> rules that say why
+
+
+def verdict(material: Material) -> Iterator[Block]:
+    """Yield what analyses and rules of advice find; what is wrong comes first, and which rules could not look last."""
+    tables: dict[str, Summary] = {}
+    for name in joined_analyses():
+        tables |= material.tables(name)
+    job, *concluded = conclude(material.session, tables)
+    advice = _advice(material)
+    symptoms, others = _divided(concluded, advice)
+    conclusions = [
+        Conclusion(finding, tuple(_notes(material, advice, finding, effects)))
+        for finding, effects in zip(advice.findings, symptoms, strict=True)
+    ]
+    compared = material.tables(COMPARED.analysis).get("diff")
+    first = [job, *(compared.findings[:1] if compared else ())]
+    yield Findings((*map(Conclusion, first), *conclusions, *map(Conclusion, others)))
+    yield Text(f"{looked(advice)}.")
+    if reasons := unable(advice):
+        yield Folded("Which rules could not look, and why", tuple(map(": ".join, reasons)))
+
+
+def _advice(material: Material) -> Advice:
+    tables: dict[str, Summary] = {}
+    for question in advised():
+        tables |= material.tables(question.analysis, question.by)
+    rules = known_rules()
+    categories = load(material.reading.options.categories)
+    return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)
+
+
+def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what stands below a finding: (word, text)."""
+    if finding.gain_percent is not None:
+        yield "gain", f"{gain(finding)} of the {advice.job.unit} of rank {advice.job.critical}"
+    yield from (("hence", effect.text) for effect in advice.effects(finding))
+    yield from (("hence", symptom) for symptom in symptoms)
+    yield from (("do", text) for text in [finding.action] if text)
+    yield from (("see", text) for text in [finding.shown_by] if text)
+    start, end = finding.window or (0, 0)
+    if start < end and not material.session.window:
+        yield "trace", f"rocpd convert -f pftrace {material.inputs} {window_options(finding)}"
+
+
+def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[str]], list[Finding]]:
+    """Return what analyses see of each finding of the rules, and what no rule says, problems first."""
+    reported = [finding.rule for finding in advice.findings]
+    said = {*reported, *(each.finding.rule for each in advice.explained)}
+    symptoms: list[list[str]] = [[] for _ in reported]
+    others = []
+    for finding in concluded:
+        causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
+        is_problem = finding.verdict is Verdict.PROBLEM
+        if is_problem and causes:
+            symptoms[causes[0]].append(finding.text)
+        elif not (is_problem and _rule_of(finding) in said):
+            others.append(finding)
+    return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)
+
+
+def _rule_of(finding: Finding) -> str:
+    return "trace.incomplete" if finding.rule.startswith("trace.") else finding.rule
+
+
+def job(material: Material) -> Iterator[Block]:
+    """Yield the facts."""
+    session = material.session
+    described = describe(session, ("job", "agents", "clocks"))
+    job, agents, clocks = (described[name].fetchall() for name in ("job", "agents", "clocks"))
+    yield _from_info("job", "Facts", "What it is, and what recorded it.", _FACTS, job, material.inputs)
+    yield _from_info("ranks", "Hosts", "Where the processes ran.", _HOSTS, _of_hosts(material), material.inputs)
+    if session.runs > 1:
+        yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")
+    if session.window or session.selection.filtered:
+        yield Text(f"Only a part of the job is shown: {material.inputs}")
+    yield _from_info("agents", "Processors", "Of each host, by kind.", _AGENTS, agents, material.inputs)
+    aligned = [row for row in clocks if row[1] != "none" or row[2]]
+    if aligned:
+        yield _from_info("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, aligned, material.inputs)
+    trace = material.tables("trace").get("trace")
+    if trace:
+        lacks = [row for row in trace if row[1] != "none"]
+        columns = ("check", "verdict", "missing", "of", "ranks", "meaning")
+        table = material.table(trace, "What was not recorded", columns, lacks)
+        yield replace(table, total=len(lacks)) if lacks else Text("Nothing is missing that can be checked.")
+
+
+_FACTS = (Column("fact", "", "what", False), Column("value", "", "of the job", False))
+_HOSTS = (
+    Column("host", "", "name of the machine", False),
+    Column("ranks", "", "numbers of its ranks", False),
+    Column("processes", "", "how many", True),
+    Column("recorded", "ns", "from the first event to the last, of the rank that was recorded longest", True),
+    Column("size", "bytes", "of the files", True),
+)
+_AGENTS = (
+    Column("host", "", "name of the machine", False),
+    Column("type", "", "CPU or GPU", False),
+    Column("agent", "", "as ROCm names it", False),
+    Column("product", "", "as it is sold", False),
+    Column("count", "", "how many the host has", True),
+    Column("CUs", "", "compute units", True),
+    Column("memory", "GiB", "of one", True),
+    Column("clock", "MHz", "at most", True),
+)
+_CLOCKS = (
+    Column("host", "", "name of the machine", False),
+    Column("method", "", "what the clocks are aligned by", False),
+    Column("offset", "ns", "what is added to its times", True),
+    Column("certain", "ns", "the offset is right to this", True),
+    Column("likely", "ns", "and probably to this", True),
+    Column("drift", "ppm", "against the reference clock", True),
+    Column("collectives", "", "how many say so", True),
+)
+_ABOUT_CLOCKS = "How the times of hosts are laid on one time line, and how far that can be trusted."
+
+
+def _from_info(name: str, title: str, doc: str, columns: tuple[Column, ...], rows: Iterable[Row], inputs: str) -> Table:
+    known = tuple(tuple(row[: len(columns)]) for row in rows)
+    command, code = f"rocpd info --only {name} {inputs}", f'session.info()["{name}"]'
+    return Table(name, title, doc, columns, known, len(known), command, code)
+
+
+def _of_hosts(material: Material) -> Iterator[Row]:
+    session = material.session
+    ranks_of: dict[str, list[int]] = {}
+    sizes: dict[str, dict[str, int]] = {}  # host -> file -> bytes
+    for rank in session.ranks:
+        host = rank.hostname or "?"
+        ranks_of.setdefault(host, []).append(rank.number)
+        sizes.setdefault(host, {})[str(rank.opening.path)] = rank.opening.path.stat().st_size
+    for host, ranks in sorted(ranks_of.items()):
+        spans = [session.spans[rank] for rank in ranks if rank in session.spans]
+        longest = max((span.end - span.start for span in spans), default=None)
+        yield host, listed(ranks), len(ranks), longest, sum(sizes[host].values())
+
+
+def _drawn(material: Material, summary: Summary, title: str, says: str, columns: Sequence[str] = ()) -> Block:
+    """Return the chart of a table, which has its name, and the table behind it."""
+    return material.figure(summary.name, summary, says, material.table(summary, title, columns))
+
+
+def _with_rows(material: Material, tables: Mapping[str, Summary], titles: Mapping[str, str]) -> Iterator[Table]:
+    """Yield tables that have rows, in the order of their titles."""
+    for name, title in titles.items():
+        if name in tables and tables[name].first(1):
+            yield material.table(tables[name], title)
+
+
+def overview(material: Material) -> Iterator[Block]:
+    """Yield the time line of all ranks, and the totals of each rank."""
+    tables = material.tables("ranks")
+    if "heat" in tables and "ranks" in tables:
+        columns = ("rank", "hostname", "kernels", "copies", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
+        table = material.table(tables["ranks"], "Totals of each rank", columns)
+        says = "One row a rank: the stronger the colour the busier its GPUs; no colour is idle."
+        yield material.figure("time-line", tables["heat"], says, table)
+
+
+def budget(material: Material) -> Iterator[Block]:
+    """Yield the budget of the job, then that of each rank as bars."""
+    whole = material.tables("budget").get("budget")
+    by_rank = material.tables("budget", By.RANK).get("budget")
+    if whole:
+        yield material.table(whole, "All ranks")
+    if by_rank:
+        table = material.table(by_rank, "Budget of each rank", by=By.RANK)
+        yield material.figure("budget", by_rank, "The parts of a rank's time add up to all of it.", table, By.RANK)
+
+
+def steps(material: Material) -> Iterator[Block]:
+    """Yield the course of steps: how long they take, in order, and which are slow."""
+    if table := material.tables("ranks").get("steps"):
+        says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
+        yield _drawn(material, table, "Steps, the longest first", says)
+
+
+_OF_KERNELS = ("name", "calls", "total_ns", "percent", "mean_ns", "min_ns", "median_ns", "p99_ns", "max_ns")
+_DISTRIBUTION = Column("distribution", "", "dispatches by duration, from the shortest to the longest", False)
+
+
+def kernels(material: Material) -> Iterator[Block]:
+    """Yield the kernels that take most time as bars, and all of them with their distributions."""
+    if summary := material.tables("kernels").get("kernels"):
+        table = _with_distributions(material.table(summary, "Kernels, most time first", _OF_KERNELS), summary)
+        yield material.figure("kernels", summary, "The kernels that take most time.", table)
+
+
+def _with_distributions(table: Table, summary: Summary) -> Table:
+    shortest, longest = _OF_KERNELS.index("min_ns"), _OF_KERNELS.index("max_ns")
+    rows = []
+    for number, row in enumerate(table.rows):
+        title = f"{readable(row[shortest], 'ns')} to {readable(row[longest], 'ns')}"
+        counts = Counts(tuple(summary.counts[number]), title) if number < len(summary.counts) else None
+        rows.append((row[0], counts, *row[1:]))
+    return replace(table, columns=(table.columns[0], _DISTRIBUTION, *table.columns[1:]), rows=tuple(rows))
+
+
+_WAITED = ("name", "number", "group", "straggler", "wait_ns", "max_wait_ns", "min_ns")
+_OF_COLLECTIVES = (*_WAITED, "class", "bytes", "bus_gb_per_s")
+
+
+def collectives(material: Material) -> Iterator[Block]:
+    """Yield who waits for whom in collectives, then stragglers, what their time goes into, and the costliest."""
+    tables = material.tables("ranks")
+    if "waits" in tables and tables["waits"].first(1):
+        says = "How long a rank waits in collectives for the one that comes last, in all."
+        yield _drawn(material, tables["waits"], "Who waits for whom", says)
+    titles = {"stragglers": "Whom the others wait for", "communication": "What their time goes into"}
+    yield from _with_rows(material, tables, titles)
+    if "collectives" in tables and tables["collectives"].first(1):
+        yield material.table(tables["collectives"], "Collectives, the costliest first", _OF_COLLECTIVES)
+
+
+def idle(material: Material) -> Iterator[Block]:
+    """Yield why GPUs have nothing to do: idle time by its cause, then the calls behind it."""
+    tables = material.tables("idle")
+    if "idle" in tables:
+        yield _drawn(material, tables["idle"], "Idle time by cause", "What the host does while GPUs are idle.")
+    if "idle-calls" in tables:
+        yield material.table(tables["idle-calls"], "Calls and host work behind it")
+
+
+def launch(material: Material) -> Iterator[Block]:
+    """Yield the depth of queues over time with what agents wait for the CPU, then delays by kernel."""
+    tables = material.tables("launch")
+    if "queue-depth" in tables and tables["queue-depth"].first(1) and "bottleneck" in tables:
+        table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
+        says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
+        yield material.figure("queue-depth", tables["queue-depth"], says, table)
+    if "launch" in tables:
+        columns = (
+            "name",
+            "launched",
+            "delay_ns",
+            "median_delay_ns",
+            "p95_delay_ns",
+            "max_delay_ns",
+            "api_ns",
+            "gpu_ns",
+        )
+        yield material.table(tables["launch"], "Delay from launch to start", columns)
+
+
+def copies(material: Material) -> Iterator[Block]:
+    """Yield copies by direction, then how fast they are, by size and between which processors."""
+    if by_direction := material.tables("copies").get("copies"):
+        columns = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "max_ns", "bytes", "gib_per_s")
+        yield _drawn(material, by_direction, "Copies by direction", "Time of copies by direction.", columns)
+    titles = {"copy-sizes": "How fast, by size", "copy-pairs": "How fast, between processors"}
+    yield from _with_rows(material, material.tables("copy-sizes"), titles)
+
+
+def memory(material: Material) -> Iterator[Block]:
+    """Yield the course of memory, what steps leave behind, and who allocates."""
+    held, sites = material.tables("memory"), material.tables("allocation-sites")
+    if "memory-curve" in held and held["memory-curve"].first(1):
+        table = material.table(held["memory"], "Peaks of memory")
+        yield material.figure("memory", held["memory-curve"], "Memory that is held, of those that hold most.", table)
+    for table in _with_rows(material, sites, {"memory-steps": "What steps allocate and leave behind"}):
+        says = "Memory that each step leaves behind."
+        yield material.figure(table.name, sites[table.name], says, table) if table.total > 1 else table
+    if "allocation-sites" in sites:
+        yield material.table(sites["allocation-sites"], "Who allocates")
+
+
+def counters(material: Material) -> Iterator[Block]:
+    """Yield the roofline, and the mean of each counter by kernel."""
+    if roofline := material.tables("roofline").get("roofline"):
+        if roofline.findings:
+            yield Findings(tuple(map(Conclusion, roofline.findings)))
+        title = "Kernels under the roofs of operations and memory"
+        yield _drawn(material, roofline, title, "Rate of operations by operations for each byte.")
+    if wide := material.tables("counters").get("counters-wide"):
+        yield material.table(wide, "Mean of each counter by kernel")
+
+
+_INSIDE = {
+    "hot-spots": "Sampled kernels, each with its hottest line and instruction",
+    "pc-lines": "Source lines by samples",
+    "stall-reasons": "What waves wait for",
+    "memory-access": "Cache lines and banks that source lines use",
+    "basic-blocks": "Basic blocks by time",
+}
+
+
+def inside(material: Material) -> Iterator[Block]:
+    """Yield hot spots and why waves wait there, accesses to memory and basic blocks by source line."""
+    analyses = map(material.tables, ("hot-spots", "memory-access", "basic-blocks"))
+    tables = {name: table for some in analyses for name, table in some.items()}
+    for table in _with_rows(material, tables, _INSIDE):
+        if findings := tables[table.name].findings:
+            yield Findings(tuple(map(Conclusion, findings)))
+        yield table
+
+
+_ENOUGH = 0.99  # of all changes: rows that explain the rest are left to the command
+_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
+_MINOR = ("p", "base_name", "percent")
+_COMPARED = {
+    "diff-kernels": "Kernels that explain it",
+    "diff-markers": "The same by markers",
+    "diff-ranks": "Ranks, without waiting for others",
+}
+
+
+def comparison(material: Material) -> Iterator[Block]:
+    """Yield what differs, then the changes of parts as a chart, then those of kernels, markers and ranks."""
+    tables = material.tables(COMPARED.analysis)
+    yield Findings(tuple(map(Conclusion, tables["diff"].findings)))
+    if "diff-parts" in tables:
+        parts = tables["diff-parts"]
+        says = "Each part starts where the one before leads: the changes add up to that of the whole."
+        table = _explaining_table(material, parts, "Where the difference is")
+        yield Figure("comparison", parts.chart(), says, table, f"{table.code}.plot()" if table.code else "")
+    for name, title in _COMPARED.items():
+        if name in tables and tables[name].first(1):
+            yield _explaining_table(material, tables[name], title)
+
+
+def _explaining_table(material: Material, summary: Summary, title: str) -> Table:
+    """Return a table with the rows that explain the change, and the columns that say anything."""
+    rows = summary.fetchall()
+    before, after = (summary.columns.index(name) for name in ("base_ns", "new_ns"))
+    differences = [Difference(row[before] or 0, row[after] or 0) for row in rows]
+    chosen = [rows[number] for number in explaining(differences, _ENOUGH)] or rows[:1]
+    columns = [
+        name
+        for place, name in enumerate(summary.columns)
+        if name not in _MINOR and any(row[place] not in _USUAL for row in chosen)
+    ]
+    table = material.table(summary, title, columns, chosen if summary.name != "diff-parts" else None)
+    base = material.base
+    command = f"rocpd diff --base {base.words} --new {material.inputs}" if base and base.words else ""
+    code = f'differences["{summary.name}"]' if base and base.connect else ""
+    return replace(table, total=len(rows), command=command, code=code)
+
+
+_OF_COMMANDS = (Column("table", "", "as this report calls it", False), Column("command", "", "makes it again", False))
+
+
+def appendix(material: Material, before: Sequence[Section]) -> Iterator[Block]:
+    """Yield one table: the command of each table of the sections before."""
+    rows = tuple((table.title, table.command) for table in tables_in(before) if table.command)
+    doc = "-f csv, json or parquet writes all rows with every digit; --help says more."
+    yield Table("commands", "Commands", doc, _OF_COMMANDS, rows, len(rows))

@@ -1,0 +1,41 @@
+"""Owns which agent an operation belongs to: a kernel to the one that ran it, a copy to one of the two it lies between.
+
+A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to where it goes: that is where it takes
+time from other work, and where a person looks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocpd.base.types import Ints
+
+GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU' AND id IS NOT NULL"
+"""SQL: the GPUs among the agents of a rank, by the names that its tables have without suffix."""
+
+
+def copy_agent_sql(gpus: str = GPUS, to: str = "dst_agent_id", source: str = "src_agent_id") -> str:
+    """Return the SQL expression for the agent of a copy.
+
+    Args:
+        gpus: ids of GPUs, as what stands between the parentheses of IN.
+        to, source: expressions of the agents that the copy reaches and leaves.
+
+    >>> copy_agent_sql("1, 2", "D", "S")
+    'CASE WHEN D IN (1, 2) THEN D WHEN S IN (1, 2) THEN S ELSE D END'
+    """
+    return f"CASE WHEN {to} IN ({gpus}) THEN {to} WHEN {source} IN ({gpus}) THEN {source} ELSE {to} END"
+
+
+def copy_agents(to: Ints, source: Ints, gpus: Iterable[int]) -> Ints:
+    """Return the agents of copies, as `copy_agent_sql` does in SQL.
+
+    >>> import numpy as np
+    >>> host, gpu, other = 0, 1, 2
+    >>> copy_agents(np.array([gpu, host, other, host]), np.array([host, gpu, gpu, host]), [gpu, other]).tolist()
+    [1, 1, 2, 0]
+    """
+    import numpy as np
+
+    ids = np.fromiter(gpus, np.int64)
+    return np.where(np.isin(source, ids) & ~np.isin(to, ids), source, to)

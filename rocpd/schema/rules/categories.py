@@ -1,0 +1,106 @@
+"""Owns which domain an event category belongs to: HIP, HSA, RCCL, MARKERS …
+
+Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). Never looks at events.
+"""
+
+from __future__ import annotations
+
+from rocpd.schema.rules.markers import is_marker
+
+_RENAMED = {"MARKER": "MARKERS", "AMD": "SMI"}  # amd_smi, as rocm_smi
+_FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "MARKERS"}
+_SINGULAR = {"KERNEL_DISPATCH": "KERNELS", "MEMORY_COPY": "MEMORY_COPIES", "MEMORY_ALLOCATION": "MEMORY_ALLOCATIONS"}
+
+
+_REPEATED = {
+    "rocm_kernel_dispatch": "rocpd_kernel_dispatch",
+    "rocm_memory_copy": "rocpd_memory_copy",
+    "rocm_memory_allocate": "rocpd_memory_allocate",
+}
+
+OF_PROGRAMS = frozenset({"TORCH", "PYTHON"})
+"""Domains of what programs themselves do: operators and functions, from which APIs are called."""
+
+TORCH_OPERATOR = "TORCH_OPERATOR"
+"""Category of operators of PyTorch: regions whose arguments are called as in PyTorch's own traces."""
+
+TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATION"
+"""Categories of regions that are no calls: of the profiler itself, waits of a queue, ranges drawn on a GPU."""
+
+_REPEATS = " OR ".join(
+    f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})" for category, base in _REPEATED.items()
+)
+
+REPEATING_CATEGORIES = f"SELECT id FROM rocpd_string WHERE {_REPEATS}"
+"""SELECT of the categories, in a rank, of regions that repeat what a table of operations holds.
+
+Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
+Such a region is no call: it counts once, as the operation, and launches nothing.
+"""
+
+_OTHERS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
+
+NO_CALLS = f"SELECT id FROM rocpd_string WHERE string IN ({_OTHERS}) OR {_REPEATS}"
+"""SELECT of the categories, in a rank, of regions that are no calls: they repeat, or only traces show them."""
+
+IS_CALL = f"(NOT EXISTS ({NO_CALLS}) OR (E.category_id IN ({NO_CALLS})) IS NOT 1)"
+"""Condition on `rocpd_event E` of a region: it is a call or a marker.
+
+Few files hold others: then rows need no look-up.
+"""
+
+
+def domain_of(category: str | None) -> str:
+    """Return the domain of an event category.
+
+    >>> domain_of("HIP_RUNTIME_API_EXT"), domain_of("rocm_marker_api"), domain_of("MEMORY_COPY"), domain_of(None)
+    ('HIP', 'MARKERS', 'MEMORY_COPIES', 'OTHER')
+    """
+    if not category:
+        return "OTHER"
+    if is_marker(category):
+        return "MARKERS"
+    upper = category.upper()
+    upper = _SINGULAR.get(upper, upper)
+    if upper in _FIXED:
+        return upper
+    first = upper.removeprefix("ROCM_").split("_")[0]
+    return _RENAMED.get(first, first)
+
+
+_TRACE_CATEGORIES = {
+    "HIP": "hip_api",
+    "HSA": "hsa_api",
+    "MARKERS": "marker_api",
+    "RCCL": "rccl_api",
+    "ROCDECODE": "rocdecode_api",
+    "ROCJPEG": "rocjpeg_api",
+    "ROCSHMEM": "rocshmem_api",
+    "HIPFILE": "hipfile_api",
+    "OMPT": "openmp",
+    "KERNELS": "kernel_dispatch",
+    "MEMORY_COPIES": "memory_copy",
+    "MEMORY_ALLOCATIONS": "memory_allocation",
+    "SCRATCH_MEMORY": "scratch_memory",
+}
+"""Domain -> the category that AMD's traces give its events."""
+
+
+def trace_category(category: str) -> str:
+    """Return the category of an event as AMD's Perfetto and OTF2 traces name it, the event's own where they have none.
+
+    >>> trace_category("HIP_RUNTIME_API_EXT"), trace_category("KERNEL_DISPATCH"), trace_category("rocm_smi")
+    ('hip_api', 'kernel_dispatch', 'rocm_smi')
+    """
+    return _TRACE_CATEGORIES.get(domain_of(category), category)
+
+
+def normalized(word: str) -> str:
+    """Return a domain or category as it is compared: in capitals, domains in their usual form.
+
+    >>> normalized("marker"), normalized("HIP_RUNTIME_API"), normalized("memory_copy")
+    ('MARKERS', 'HIP_RUNTIME_API', 'MEMORY_COPIES')
+    """
+    upper = word.upper()
+    aliases = {"KERNEL": "KERNELS", "COPIES": "MEMORY_COPIES", "ALLOCATIONS": "MEMORY_ALLOCATIONS"}
+    return (aliases | _RENAMED | _SINGULAR | {"SCRATCH": "SCRATCH_MEMORY"}).get(upper, upper)

@@ -1,0 +1,102 @@
+"""What kernels do, by their names: categories from a JSON or TOML file of regular expressions.
+
+The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
+file wins. Names that start with `_` are RAPTOR's: `_COMM` and `_Collective` are communication, `_Other` is what
+no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here. A file that says nothing of
+communication gets that category before its own: overlap and waiting depend on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rocpd.base.errors import UsageError
+from rocpd.schema.rules.kernel_names import without_kd
+
+COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
+"""Names of categories that are communication, in small letters and without leading `_`."""
+
+_OF_RAPTOR = {"_GPU_Idle", "_Other"}
+
+
+class Categories:
+    """Categories of kernel names."""
+
+    def __init__(self, patterns: Mapping[str, tuple[re.Pattern[str], ...]], other: str = "other") -> None:
+        self._patterns = patterns
+        self.other = other
+        self._known: dict[str | None, str] = {}
+
+    def of(self, name: str | None) -> str:
+        """Return the category of a kernel; `other` when no expression matches."""
+        if name not in self._known:
+            short = without_kd(name or "")
+            matching = (c for c, patterns in self._patterns.items() if any(p.search(short) for p in patterns))
+            *_, self._known[name] = self.other, *matching
+        return self._known[name]
+
+    def __reduce__(self) -> tuple[Callable[..., Categories], tuple[object, ...]]:
+        """Send the expressions to another process, not what is known by them; there, too, the standard ones are one."""
+        return (_standard, ()) if self is _standard() else (Categories, (self._patterns, self.other))
+
+
+def is_communication(category: str) -> bool:
+    """Whether a category is one of communication.
+
+    >>> is_communication("_COMM"), is_communication("GEMM")
+    (True, False)
+    """
+    return category.lower().removeprefix("_") in COMMUNICATION
+
+
+def load(path: Path | str | None) -> Categories:
+    """Read a file of categories; None: the built-in one.
+
+    Raises:
+        UsageError: it cannot be read, has another form, or holds an invalid regular expression.
+    """
+    if path is None:
+        return _standard()
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: no categories can be read: {error}", "a JSON or TOML file is wanted") from error
+    return _compiled(content, str(path))
+
+
+@functools.cache
+def _standard() -> Categories:
+    return _compiled(_built_in(), "categories.toml")
+
+
+def _built_in() -> dict[str, list[str]]:
+    return tomllib.loads((Path(__file__).parent / "data" / "categories.toml").read_text(encoding="utf-8"))
+
+
+def _compiled(content: object, where: str) -> Categories:
+    if isinstance(content, dict) and set(content) == {"categories"}:
+        content = content["categories"]
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: not of the form category -> list of regular expressions")
+    patterns = {}
+    for category, texts in content.items():
+        listed = [texts] if isinstance(texts, str) else texts
+        if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+            raise UsageError(f"{where}: category {category}: not a list of regular expressions")
+        try:
+            patterns[category] = tuple(re.compile(text) for text in listed)
+        except re.error as error:
+            raise UsageError(f"{where}: category {category}: not a regular expression: {error}") from error
+    raptors = any(category.startswith("_") for category in patterns)
+    categories = {category: texts for category, texts in patterns.items() if category not in _OF_RAPTOR}
+    if not any(map(is_communication, categories)):
+        communication = tuple(re.compile(text) for text in _built_in()["communication"])
+        categories = {"_COMM" if raptors else "communication": communication, **categories}
+    return Categories(categories, "_Other" if raptors else "other")

@@ -1,0 +1,1 @@
+"""Ranks against each other: collectives, who waits for whom, and the verdict."""

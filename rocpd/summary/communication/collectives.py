@@ -1,0 +1,766 @@
+"""Collectives: communication kernels matched across ranks, and who made whom wait.
+
+When each came says `arrivals`; those that came last within noise share what others waited. What is matched, and which
+groups are inferred, says `rocpd.facts.communication.collectives`; what is taken for a group is reported.
+
+Tables of collectives: who was last, who waits for whom, what their time went into, and the verdict on ranks.
+
+Says why a rank holds others up, as far as its file says: against one of its peers, whose time is usual.
+
+Reads these two ranks alone, once the verdict is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Floats, Ints, Row
+from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group, listed
+from rocpd.facts.communication.communicators import channels, launches
+from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.transfers import Partners
+from rocpd.facts.ids import per_id
+from rocpd.facts.names import as_text
+from rocpd.facts.operations import OperationNames, Ops, read_ops, split
+from rocpd.facts.options import By
+from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.statements import statement
+from rocpd.facts.steps import RankSteps, steps_of
+from rocpd.facts.timeline import Union, covered, union
+from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
+from rocpd.schema.rules.kernel_names import names_of_kernels
+from rocpd.summary.communication.verdict import Judgement, Periods, RankWork, judge, periods, unknown, work_of
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.grouping import order_of, percent
+from rocpd.summary.reading import DIVISIONS, Reading
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
+from rocpd.table.human import readable
+
+_ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
+_FEW = 4  # groups that are named
+_OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
+_LEAST = 5  # collectives of which the first ones can be such
+
+TABLES = by_name(
+    TableDefinition(
+        "collectives",
+        "Communication kernels matched across ranks, as said below; the costliest first.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("number", "", "which of this name in its group, from 1", True),
+            Field("group", "", "ranks that belong together", True),
+            Field("ranks", "", "how many took part", True),
+            Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last; NULL: several did"),
+            Field("wait_ns", "ns", "waiting of all ranks together"),
+            Field("max_wait_ns", "ns", "longest waiting of a rank"),
+            Field("min_ns", "ns", "shortest time of a rank in it: what the collective itself takes", True),
+            Field("max_ns", "ns", "time of the rank that came first"),
+            Field("class", "", "what its time went into, as said below", True),
+            Field("bytes", "bytes", "its size, of the whole result; NULL where calls of RCCL don't say it", True),
+            Field("algorithm_gb_per_s", "GB/s", "size by min_ns, 10^9 bytes per second", True),
+            Field("bus_gb_per_s", "GB/s", "the same as links see it, as said below", True),
+        ),
+    ),
+    TableDefinition(
+        "stragglers",
+        "Which ranks (or hosts, agents, streams) the others wait for, without start-up; the worst first.",
+        (
+            Field("collectives", "", "collectives that it took part in"),
+            Field("times_last", "", "how often it came last; of several that came last together each has its share"),
+            Field("percent_last", "%", "share of its collectives"),
+            Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
+            Field("own_wait_ns", "ns", "how long it waited for others"),
+            Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
+            Field("compute_by_peers", "", "its time of computing by that of these ranks; by rank only", True),
+        ),
+        title="Waiting that ranks cause",
+    ),
+    TableDefinition(
+        "waits",
+        "Who waits for whom in collectives, without start-up.",
+        (
+            Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
+            Field("late", "", "who came last"),
+            Field("collectives", "", "in how many collectives"),
+            Field("wait_ns", "ns", "how long in all"),
+            Field("max_wait_ns", "ns", "how long at most"),
+        ),
+        chart="rocpd.summary.plots:waits",
+        picture=Picture("rocpd.summary.pictures:waits"),
+    ),
+    TableDefinition(
+        "communication",
+        "What the time of communication kernels went into.",
+        (
+            Field("class", "", "of collectives, as said below; point-to-point; or unmatched: part of neither"),
+            Field("collectives", "", "how many collectives or transfers; NULL for what is unmatched"),
+            Field("kernels", "", "communication kernels in them"),
+            Field("time_ns", "ns", "sum of their durations"),
+            Field("percent", "%", "share of the time of all communication kernels", is_share=True),
+            Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
+        ),
+    ),
+    TableDefinition(
+        "transfers",
+        "Sends and receives between two ranks, matched; most waiting first.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("sender", "", "rank that sends"),
+            Field("receiver", "", "rank that receives"),
+            Field("is_directed", "", "0 where nothing says which of both sends", True),
+            Field("transfers", "", "how many"),
+            Field("mean_ns", "ns", "mean time of the one that came last: what a transfer itself takes"),
+            Field("sender_wait_ns", "ns", "how long the sender waited for the receiver, in all"),
+            Field("receiver_wait_ns", "ns", "how long the receiver waited for the sender, in all"),
+        ),
+    ),
+)
+
+_BLOCK = 1 << 22  # times in memory at once
+
+
+def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categories: Categories) -> list[Channel]:
+    """Return the communication kernels of a rank; `ops` are the operations that count.
+
+    One that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
+    """
+    counted = _communication(ops, names, categories)
+    if not len(counted):
+        return []
+    every = counted
+    if reading.reader.selects("rocpd_kernel_dispatch"):
+        every = _communication(read_ops(reading.whole(), names), names, categories)
+    every = every.take(np.lexsort((every.row, every.start)))
+    if reading.window.base:
+        in_window = every.row[every.end <= reading.window.base[1]]
+        counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
+        if not len(counted):
+            return []
+    launched = launches(reading.reader.whole(), every.row)
+    shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
+    known = channels(reading.reader.whole(), names.full, every, counted, launched)
+    return [replace(channel, shown=shown[channel.name]) for channel in known]
+
+
+def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:
+    kernels = ops.take(split(ops, categories, names)["communication"])
+    name = names.first_alike()[kernels.name]
+    return CommunicationKernels(kernels.row, name, kernels.agent, kernels.stream, kernels.start, kernels.end)
+
+
+class _Block(NamedTuple):
+    """Some collectives of a group: a row for each member, a column for each collective that counts.
+
+    A collective counts when the kernel of the member that came last does (of several the first), and then all its
+    members do, each with its time in the whole trace: a member that a window leaves out, or cuts, may be the one that
+    all others waited for.
+
+    Args:
+        numbers: which collectives.
+        arrivals: when members came.
+        who: code of what the member counts for.
+        shares: how much of the waiting each member caused.
+        counted: which kernels are in the window and pass the filters.
+    """
+
+    numbers: Ints
+    arrivals: Arrivals
+    who: Ints
+    shares: Floats
+    counted: Flags
+
+    def take(self, which: Ints | Flags) -> _Block:
+        """Return some of the collectives."""
+        return _Block(
+            self.numbers[which],
+            self.arrivals.take(which),
+            self.who[:, which],
+            self.shares[:, which],
+            self.counted[:, which],
+        )
+
+
+@dataclass
+class Waiting:
+    """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
+
+    Args:
+        by: what is compared.
+        ranks: the ranks by their numbers.
+        clocks: which times of the ranks compare.
+        rows: those of the table of collectives.
+        pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
+        took_part: in how many collectives each was.
+        last: how often it came last; those that came last together share one.
+        classes: class of collectives -> how many, how many kernels that count, the time of these, and what members
+            waited [ns].
+    """
+
+    by: By
+    ranks: Mapping[int, Rank]
+    clocks: Clocks
+    rows: list[Row] = field(default_factory=list)
+    pairs: dict[tuple[Key, Key], tuple[int, float, int]] = field(default_factory=dict)
+    took_part: Counter[Key] = field(default_factory=Counter)
+    last: dict[Key, float] = field(default_factory=dict)
+    classes: dict[str, Ints] = field(default_factory=dict)
+
+    def add(self, group: Group, startup: int = 0) -> None:
+        """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
+        keys: dict[Key, int] = {}
+        who = [self._codes(member, keys) for member in group]
+        for block in _blocks(group, who, self.clocks):
+            self._list(group, block, list(keys))
+            judged = block.take(block.numbers >= startup)
+            for codes, alike in _alike(judged.who):
+                self._blame(codes, judged.take(alike), list(keys))
+
+    def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
+        """Number what each kernel of a member counts for."""
+        lanes = member.stream if self.by is By.STREAM else np.full(len(member), member.agent)
+        rank = self.ranks[member.rank]
+        return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
+
+    def _list(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
+        """Add rows of the table of collectives, and what their time went into."""
+        waits, times = block.arrivals.waits, block.arrivals.times
+        ranks = sorted({member.rank for member in group})
+        classes = block.arrivals.classes(len(group) >= (group[0].size or 0))
+        for code in np.flatnonzero(np.bincount(classes)).tolist():
+            counted = block.counted & (classes == code)
+            added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
+            self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
+        sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
+        among, nobody = listed(ranks), (None,) * len(keys[0])
+        moved = _moved(group, block.numbers, times.min(0))
+        for number, code, kind, bandwidth, *values in zip(
+            block.numbers, _only(block), classes, moved, *sums, strict=True
+        ):
+            who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
+            front = (group[0].shown, int(number) + 1, among, len(ranks), *who)
+            self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
+
+    def _blame(self, codes: Ints, block: _Block, keys: Sequence[Key]) -> None:
+        """Add who waits for whom, where each member counts for the same in all collectives."""
+        order = np.argsort(codes, kind="stable")
+        is_new = np.concatenate([[True], np.diff(codes[order]) > 0])
+        first, ordered = np.flatnonzero(is_new), [keys[code] for code in codes[order][is_new].tolist()]
+        shares = block.shares[order]
+        waits = np.where(shares > 0, 0, block.arrivals.waits[order])  # who came last waits for nobody: that is noise
+        shared, is_last = np.add.reduceat(shares, first), np.maximum.reduceat(shares > 0, first)
+        for key, times_last in zip(ordered, shared.sum(1).tolist(), strict=True):
+            self.took_part[key] += len(block.numbers)
+            self.last[key] = self.last.get(key, 0.0) + times_last
+        waited = np.add.reduceat(waits, first).astype(float)
+        total = waited @ shared.T
+        count = np.maximum.reduceat(waits > 0, first).astype(float) @ is_last.astype(float).T
+        most = np.maximum.reduceat(waits, first)
+        for late in np.flatnonzero(is_last.any(1)).tolist():
+            longest = most[:, is_last[late]].max(1)
+            for waiter in np.flatnonzero(count[:, late]).tolist():
+                pair = ordered[waiter], ordered[late]
+                before = self.pairs.get(pair, (0, 0.0, 0))
+                self.pairs[pair] = (
+                    before[0] + int(count[waiter, late]),
+                    before[1] + float(total[waiter, late]),
+                    max(before[2], int(longest[waiter])),
+                )
+
+    def collective_rows(self) -> list[Row]:
+        """Return the rows of the table of collectives; those with most waiting come first."""
+        at = len(self.rows[0]) - 8 if self.rows else 0
+        return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
+
+    def straggler_rows(self) -> list[Row]:
+        """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
+        caused, waited = dict.fromkeys(self.took_part, 0.0), dict.fromkeys(self.took_part, 0.0)
+        for (waiter, cause), (_, total, _) in self.pairs.items():
+            caused[cause] += total
+            waited[waiter] += total
+        times = zip(self.took_part.items(), whole(caused.values()), whole(waited.values()), strict=True)
+        rows = [
+            (*key, count, self.last[key], self.last[key] * 100 / count, by_others, for_others)
+            for (key, count), by_others, for_others in times
+        ]
+        return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
+
+    def pair_rows(self) -> list[Row]:
+        """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+        totals = whole([total for _, total, _ in self.pairs.values()])
+        rows = [
+            (*pair, count, total, most)
+            for (pair, (count, _, most)), total in zip(self.pairs.items(), totals, strict=True)
+        ]
+        ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
+        return [(*waiter, *late, *pair) for waiter, late, *pair in ordered]
+
+
+def whole(times: Collection[float]) -> list[int]:
+    """Round shares of times so that they add up to the whole, however that is divided.
+
+    >>> whole([0.5, 7.0, 0.25, 0.25]), whole([2 + 1 / 3] * 3)
+    ([0, 7, 1, 0], [2, 3, 2])
+    """
+    floors = [int(time) for time in times]
+    sums = [0, *map(round, accumulate(time - floor for time, floor in zip(times, floors, strict=True)))]
+    return [floor + after - before for floor, (before, after) in zip(floors, pairwise(sums), strict=True)]
+
+
+def _blocks(group: Group, who: Sequence[Ints], clocks: Clocks) -> Iterator[_Block]:
+    every = np.unique(np.concatenate([member.numbers for member in group]))
+    step = max(1, _BLOCK // len(group))
+    for low in range(0, len(every), step):
+        numbers = every[low : low + step]
+        when = arrivals(group, clocks, numbers)
+        counts = np.array([np.isin(numbers, member.numbers) for member in group])
+        shares, is_latest = when.shares, when.waits == 0
+        codes = np.array([codes_of_member[numbers] for codes_of_member in who])
+        yield _Block(numbers, when, codes, shares, counts).take(counts[is_latest.argmax(0), np.arange(len(numbers))])
+
+
+def _alike(who: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield codes of the members, and the collectives in which they have these."""
+    if not who.shape[1]:
+        return
+    if (who == who[:, :1]).all():
+        yield who[:, 0], np.arange(who.shape[1])
+        return
+    patterns, inverse = np.unique(who, axis=1, return_inverse=True)
+    for number in range(patterns.shape[1]):
+        yield patterns[:, number], np.flatnonzero(inverse.reshape(-1) == number)
+
+
+def _only(block: _Block) -> Ints:
+    """Return the code of the one that came last in each collective, -1 where several did or nobody."""
+    is_last = block.shares > 0
+    lowest = np.where(is_last, block.who, np.iinfo(np.int64).max).min(0)
+    highest = np.where(is_last, block.who, -1).max(0)
+    return np.where(lowest == highest, highest, -1)
+
+
+def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, float | None, float | None]]:
+    """Return the bytes of collectives, and their algorithm and bus bandwidth [GB/s]; None where unknown.
+
+    Args:
+        group: who takes part.
+        numbers: which collectives.
+        times: how long each took by itself [ns].
+    """
+    member = next((member for member in group if len(member.moves)), None)
+    ranks = group[0].size or len(group)
+    known: list[tuple[int, float | None] | None] = []
+    for transfer in member.transfers if member else ():
+        volume = transfer.volume(ranks) if transfer else 0
+        known.append((volume, transfer.bus_factor(ranks)) if transfer and volume else None)
+    moved: list[tuple[int | None, float | None, float | None]] = []
+    for code, time in zip(
+        member.moves[numbers].tolist() if member else [0] * len(numbers), times.tolist(), strict=True
+    ):
+        of_kind = known[code] if known else None
+        if of_kind is None or not time:
+            moved.append((of_kind[0] if of_kind else None, None, None))
+            continue
+        (volume, factor), rate = of_kind, of_kind[0] / time
+        moved.append((volume, rate, None if factor is None else rate * factor))
+    return moved
+
+
+_MOSTLY = 2 / 3  # of what a rank computes longer
+_MATTERS = 0.01  # of what a peer takes
+_LEAST_SAMPLES = 3
+
+Shape = tuple[object, ...]
+"""A kernel's name and what it was launched with."""
+
+
+class _Rank(NamedTuple):
+    """What a rank did between the first step and the last.
+
+    Args:
+        kernels: shape -> how often, how long in all [ns], how many work-items in all; communication is left out.
+        busy: time in which its GPUs ran any kernel.
+        clock: mean of the samples of its clock [MHz], None where there are too few.
+    """
+
+    kernels: dict[Shape, tuple[int, int, int]]
+    busy: Union
+    clock: float | None
+
+    @property
+    def time(self) -> int:
+        """How long all kernels ran [ns]."""
+        return sum(time for _, time, _ in self.kernels.values())
+
+    @property
+    def items(self) -> int:
+        """How many work-items all kernels had."""
+        return sum(items for _, _, items in self.kernels.values())
+
+
+class Cause(NamedTuple):
+    """Why a rank is late: words that go on a sentence, and numbers by name."""
+
+    text: str
+    evidence: dict[str, float]
+
+
+def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Categories) -> Cause:
+    """Return why a rank is late; without words where nothing shows it.
+
+    Args:
+        late: reads the rank.
+        peer: reads a rank that does the same and takes as long as usual.
+        pieces: the steps.
+        categories: say which kernels are communication.
+    """
+    first, second = (_read(reader, *_span(reader, pieces), categories) for reader in (late, peer))
+    causes = [cause for cause in (_computing(first, second), _clock(first, second)) if cause]
+    if not causes:
+        idles = (_idle(first, pieces, late.rank.number), _idle(second, pieces, peer.rank.number))
+        causes = [cause for cause in (_idling(*idles, float(np.median(pieces.length))),) if cause]
+    evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
+    return Cause(", ".join(cause.text for cause in causes), evidence)
+
+
+def _span(reader: RankReader, pieces: Periods) -> tuple[int, int]:
+    column = pieces.ranks.index(reader.rank.number)
+    return int(pieces.start[0, column]), int(pieces.end[-1, column])
+
+
+def _read(reader: RankReader, start: int, end: int, categories: Categories) -> _Rank:
+    texts = {number: as_text(name) for number, name in reader.rows(names_of_kernels())}
+    compute = {number: text for number, text in texts.items() if not is_communication(categories.of(text))}
+    kernels: dict[Shape, tuple[int, int, int]] = {}
+    for number, *shape, count, time, items in reader.rows(statement("shapes"), (start, end)):
+        if number in compute:
+            key = (compute[number], *shape)
+            before = kernels.get(key, (0, 0, 0))
+            kernels[key] = before[0] + count, before[1] + time, before[2] + (items or 0)
+    times = np.array(reader.rows(statement("kernel_times"), (start, end)), np.int64).reshape(-1, 2)
+    ((samples, clock),) = reader.rows(statement("clock_samples"), (start, end))
+    return _Rank(kernels, union(times[:, 0], times[:, 1]), clock if samples >= _LEAST_SAMPLES else None)
+
+
+def _computing(late: _Rank, peer: _Rank) -> Cause | None:
+    """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do."""
+    longer = late.time - peer.time
+    if not peer.time or longer < _MATTERS * peer.time:
+        return None
+    same = [key for key, (count, *_) in late.kernels.items() if peer.kernels.get(key, (0,))[0] == count]
+    times = [sum(rank.kernels[key][1] for key in same) for rank in (late, peer)]
+    slower = times[0] - times[1]
+    percent = slower * 100 / times[1] if times[1] else 0.0
+    more = (late.items / peer.items - 1) * 100 if peer.items else 0.0
+    evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more}
+    if slower >= _MOSTLY * longer:
+        return Cause(f"the same kernels with equal grids take {percent:.2g} % longer", evidence)
+    if slower > (1 - _MOSTLY) * longer:
+        return Cause(f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence)
+    return Cause(f"it has more work: {more:.2g} % more work-items" if more >= 1 else "it runs other kernels", evidence)
+
+
+def _clock(late: _Rank, peer: _Rank) -> Cause | None:
+    if not late.clock or not peer.clock or late.clock > (1 - _MATTERS) * peer.clock:
+        return None
+    percent = (1 - late.clock / peer.clock) * 100
+    return Cause(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
+
+
+_Idle = tuple[Ints, Ints, Ints]
+"""Time between steps, time in steps before the first kernel, and idle time after it [ns]."""
+
+
+def _idling(late: _Idle, peer: _Idle, step: float) -> Cause | None:
+    """Return where a rank that computes no longer loses time; `step` is how long a step takes [ns]."""
+    names = ("starts its steps {} later", "launches its first kernel of a step {} later", "idles {} longer in a step")
+    more = [float(np.median(a - b)) if len(a) else 0.0 for a, b in zip(late, peer, strict=True)]
+    most = int(np.argmax(more))
+    if more[most] < _MATTERS * step:
+        return None
+    return Cause(f"it {names[most].format(f'{more[most] / 1000:.3g} us')}", {"later_ns": more[most]})
+
+
+def _idle(rank: _Rank, pieces: Periods, number: int) -> _Idle:
+    column = pieces.ranks.index(number)
+    start, end = pieces.start[:, column], pieces.end[:, column]
+    first = np.append(rank.busy[0], end[-1])[np.searchsorted(rank.busy[0], start)]
+    begun = np.clip(first, start, end)
+    return start[1:] - end[:-1], begun - start, end - begun - (covered(rank.busy, end) - covered(rank.busy, begun))
+
+
+class RankCommunication(NamedTuple):
+    """What a rank says of its communication: channels, markers, and what it computed between."""
+
+    channels: list[Channel]
+    steps: RankSteps
+    work: RankWork
+
+
+def communication_of(
+    reading: RankReading, ops: Ops, names: OperationNames, categories: Categories, step: re.Pattern[str]
+) -> RankCommunication:
+    """Read what a rank says of its communication.
+
+    Args:
+        reading: reads the rank.
+        ops: its operations that count.
+        names: names of these.
+        categories: say which are communication.
+        step: markers that are steps.
+    """
+    channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
+    compute = split(ops, categories, names)["compute"]
+    return RankCommunication(channels, steps, work_of(ops, compute, names, steps, channels, reading.window.part))
+
+
+@frozen
+class CommunicationTables:
+    """Tables of communication, and what is concluded from them."""
+
+    judgement: Judgement
+    findings: tuple[Finding, ...]
+    tables: tuple[Summary, ...]
+
+
+@frozen
+class MatchedCommunication:
+    """The communication of a job, matched.
+
+    Args:
+        groups: channels of one communicator each.
+        pairs: channels of two ranks that send to each other.
+        lost: why how many kernels are in neither.
+        clocks: which times of them compare.
+        pieces: steps; None where nothing shows them.
+        judgement: the verdict on ranks.
+    """
+
+    groups: Sequence[Group]
+    pairs: Sequence[Partners]
+    lost: Counter[str]
+    clocks: Clocks
+    pieces: Periods | None
+    judgement: Judgement
+
+    @classmethod
+    def of(
+        cls, session: Federation, ranks: Mapping[int, RankCommunication], warm: frozenset[int]
+    ) -> MatchedCommunication:
+        """Match the communication of ranks, and judge them in their steps but those numbered `warm`."""
+        channels = [channel for rank in ranks.values() for channel in rank.channels]
+        before = {
+            id(channel): sums
+            for rank in ranks.values()
+            for channel, sums in zip(rank.channels, rank.work.before, strict=True)
+        }
+        steps = {number: rank.steps for number, rank in ranks.items()}
+        works = {number: rank.work.without(rank.steps.of(warm)) for number, rank in ranks.items()}
+        clocks = Clocks.of(session, channels)
+        groups, pairs, lost = clocks.match(channels)
+        pieces = periods(steps, works, groups, before)
+        hosts = {rank.number: rank.hostname for rank in session.ranks}
+        has_stages = bool(pairs) or any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
+        judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
+        if session.is_part and not channels:
+            judgement = unknown("stragglers: not known: no collectives in this part of the trace")
+        elif lost and not groups:
+            judgement = unknown(f"stragglers: not known: none of {_count(channels)} communication kernels is matched")
+        if judgement.usual is not None and pieces:
+            judgement = _explained(session, judgement, judgement.usual, pieces)
+        return cls(groups, pairs, lost, clocks, pieces, judgement)
+
+
+def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:
+    """Return the verdict with the cause, as far as two files show it."""
+    finding, *others = judgement.findings
+    cause = cause_of(session.reader(judgement.culprits[0]), session.reader(usual), pieces, load(None))
+    if not cause.text:
+        return judgement
+    text = f"{finding.text}; {cause.text}"
+    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
+    return replace(judgement, findings=(explained, *others))
+
+
+def _count(channels: Iterable[Channel]) -> int:
+    return sum(len(channel.numbers) for channel in channels)
+
+
+def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunication]) -> CommunicationTables:
+    """Return the tables of communication and the verdict; what can't be told is noted."""
+    session = reading.session
+    if session.runs > 1:
+        return CommunicationTables(Judgement(()), (), ())
+    channels = [channel for rank in ranks.values() for channel in rank.channels]
+    matched = MatchedCommunication.of(session, ranks, reading.warm_up())
+    _note_groups(reading, matched.groups)
+    if not channels:
+        session.note("no communication kernels found")
+    elif matched.lost and len(session.ranks) > 1:
+        of = f"{matched.lost.total()} of {_count(channels)} communication kernels"
+        why = "; ".join(f"{count}: {reason}" for reason, count in matched.lost.most_common())
+        session.note(f"collectives: {of} could not be matched with those of others ({why})")
+    waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
+    startup = _Startup()
+    for group in matched.groups:
+        is_whole = session.window is None  # the first step in a window is not the first of the job
+        waiting.add(group, startup.add(group, matched.pieces, matched.clocks) if is_whole else 0)
+    findings = (*matched.judgement.findings, *startup.findings())
+    if channels and not waiting.rows:
+        session.note("no collective that two ranks took part in")
+    tables = tuple(_tables(by, channels, waiting, matched, findings))
+    return CommunicationTables(matched.judgement, findings, tables)
+
+
+def _tables(
+    by: By, channels: Sequence[Channel], waiting: Waiting, matched: MatchedCommunication, findings: Sequence[Finding]
+) -> Iterator[Summary]:
+    if waiting.rows:
+        fields = who(TABLES["collectives"], by)
+        yield Summary(TABLES["collectives"], fields, waiting.collective_rows(), findings=findings)
+        fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
+        rows = _straggler_rows(by, waiting, matched.judgement)
+        late = Summary(TABLES["stragglers"], fields, rows, findings=findings)
+        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+        yield late
+        yield late.pictured_by
+    transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
+    if channels:
+        rows = _class_rows(channels, waiting, transfers)
+        yield Summary.whole(TABLES["communication"], rows, findings=findings)
+    if transfers:
+        ordered = sorted(_by_pair(transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
+        yield Summary.whole(TABLES["transfers"], ordered)
+
+
+def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
+    """Return the fields of a table with those that name a rank turned into those that name what is compared."""
+    fields: list[Field] = []
+    for column in table.fields:
+        prefix, _, rest = column.name.partition("_")
+        names = [column.name]
+        if column.name in ("straggler", "waiter", "late"):
+            names += [f"{column.name}_{division.name}" for division in DIVISIONS[by][1:]]
+        elif rest == "rank" and column.name not in _ALWAYS_RANKS:
+            names = [f"{prefix}_{division.name}" for division in DIVISIONS[by]]
+        fields += [replace(column, name=name) for name in names]
+    return tuple(fields)
+
+
+def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tuple[object, ...]]:
+    """Return the rows of the table; those that hold others up come first."""
+    rows = waiting.straggler_rows()
+    if by is not By.RANK:
+        return [(*row, None, None) for row in rows]
+    worst = {rank: number for number, rank in enumerate(judgement.culprits)}
+    ordered = sorted(rows, key=lambda row: worst.get(row[0], len(worst)))
+    return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
+
+
+class _Transfers(NamedTuple):
+    """The transfers of two ranks: their row, kernels that count, and the time of these [ns]."""
+
+    row: tuple[Any, ...]
+    kernels: int
+    time: int
+
+
+def _transfers(partners: Partners, clocks: Clocks) -> _Transfers:
+    sender, receiver, is_directed = partners
+    numbers = np.union1d(sender.numbers, receiver.numbers)
+    when = arrivals((sender, receiver), clocks, numbers)
+    mean = float(when.times.min(0).mean()) if len(numbers) else None
+    waits = when.waits.sum(1).tolist()
+    time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
+    row = (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
+    return _Transfers(row, _count((sender, receiver)), time)
+
+
+def _by_pair(transfers: Sequence[_Transfers]) -> Iterator[Row]:
+    """Yield a row for each pair and name: several channels may do the transfers of one."""
+    rows: dict[Row, list[Row]] = {}
+    for each in transfers:
+        rows.setdefault(each.row[:4], []).append(each.row[4:])
+    for pair, some in rows.items():
+        counts, means, *waits = zip(*some, strict=True)
+        times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
+        yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
+
+
+def _class_rows(channels: Sequence[Channel], waiting: Waiting, transfers: Sequence[_Transfers]) -> list[Row]:
+    """Return what the time of communication went into; the last row is what belongs to nothing."""
+    every = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
+    sums: list[tuple[Any, ...]] = [
+        (name, *(waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0))) for name in CLASSES
+    ]
+    waits = sum(wait for each in transfers for wait in each.row[-2:])
+    kernels, time = (
+        (sum(column) for column in zip(*(each[1:] for each in transfers), strict=True)) if transfers else (0, 0)
+    )
+    sums.append(("point-to-point", sum(each.row[4] for each in transfers), kernels, time, waits))
+    rest = _count(channels) - sum(row[2] for row in sums), every - sum(row[3] for row in sums)
+    sums.append(("unmatched", None, *rest, None))
+    return [(*row[:4], percent(row[3], every), row[4]) for row in sums]
+
+
+def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
+    """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
+    inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
+    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
+    if words:
+        more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
+        which = f"{'; '.join(words[:_FEW])}{more}"
+        reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
+
+
+class _Startup:
+    """Collectives that wait for ranks to start, not for a straggler."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._caused: dict[int, int] = {}
+
+    def add(self, group: Group, pieces: Periods | None, clocks: Clocks) -> int:
+        """Add those of a group; return how many they are."""
+        first = first_judged(group, pieces)
+        if first:
+            when = arrivals(group, clocks, np.arange(first))
+            caused = (when.shares * when.waits.sum(0)).sum(1)
+            self._count += first
+            for member, wait in zip(group, caused.tolist(), strict=True):
+                self._caused[member.rank] = self._caused.get(member.rank, 0) + round(wait)
+        return first
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is to be said of them; nothing where there are none."""
+        if not self._count:
+            return ()
+        wait, worst = sum(self._caused.values()), max(self._caused, key=lambda rank: self._caused[rank])
+        collectives = "1 collective" if self._count == 1 else f"{self._count} collectives"
+        all_of_it, most = readable(wait, "ns"), readable(self._caused[worst], "ns")
+        text = f"start-up is not judged: {collectives}, {all_of_it} of waiting"
+        text += f", {most} of it for rank {worst}" if wait else ""
+        evidence = {"collectives": self._count, "wait_ns": wait}
+        return (Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence),)
+
+
+def first_judged(group: Group, pieces: Periods | None) -> int:
+    """Return how many collectives of a group belong to start-up: before the first step, or the first and far longer."""
+    if pieces and pieces.unit == "steps":
+        ranks = [member for member in group if member.rank in pieces.ranks]
+        if ranks:
+            start = pieces.start[0, pieces.ranks.index(ranks[0].rank)]
+            return int(np.searchsorted(ranks[0].start, start))
+    longest = np.max([member.end - member.start for member in group], axis=0)
+    return int(len(longest) >= _LEAST and longest[0] > _OUTLIER * np.median(longest))

@@ -1,0 +1,452 @@
+"""Comparison of ranks: totals and their balance, collectives, steps, and a table of rank × time.
+
+Where steps or marker ranges divide, a collective belongs where the first of its members that counts launched it. Its
+members are compared as ranks; those of start-up are listed, and nobody is blamed for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Floats, Ints, Row
+from rocpd.facts.agent_time import read_agent_times
+from rocpd.facts.communication.collectives import Channel, Group, listed
+from rocpd.facts.ids import distinct
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within, split
+from rocpd.facts.options import GROUPS, LANES, LAUNCHES, By
+from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE
+from rocpd.facts.places import launched_in, read_origins
+from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.spread import total
+from rocpd.facts.timeline import covered, unite
+from rocpd.facts.units import Times
+from rocpd.federate.select.timeline import UNSHIFTED, Shift
+from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.schema.rules.steps import is_step
+from rocpd.summary.communication import collectives
+from rocpd.summary.communication.collectives import (
+    CommunicationTables,
+    MatchedCommunication,
+    RankCommunication,
+    Waiting,
+    communication_of,
+    first_judged,
+    who,
+)
+from rocpd.summary.communication.verdict import Judgement
+from rocpd.summary.findings import Finding
+from rocpd.summary.grouping import Total, in_order, merge, order_of
+from rocpd.summary.reading import DIVISIONS, STATISTICS, Reading, Tables
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
+from rocpd.summary.time.steps import Growth, Steps, growths
+
+_MEASURES = ("elapsed_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
+
+TABLES = by_name(
+    TableDefinition(
+        "ranks",
+        "Totals of each rank (host, agent, stream) in the time that counts. What runs at once on an agent counts once.",
+        (
+            Field("hostname", "", "host name"),
+            Field("kernels", "", "dispatches"),
+            Field("copies", "", "copies", True),
+            Field("elapsed_ns", "ns", "first start to last end of its operations", True),
+            Field("busy_ns", "ns", "time with any operation"),
+            Field("compute_ns", "ns", "time with kernels other than communication"),
+            Field("communication_ns", "ns", "time with communication kernels, waiting included"),
+            Field("copy_ns", "ns", "time with copies", True),
+            Field("kernel_sum_ns", "ns", "sum of durations of all kernels; above busy_ns when they overlap", True),
+            Field("compute_by_mean", "", "compute_ns by the mean of all"),
+        ),
+    ),
+    TableDefinition(
+        "imbalance",
+        "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
+        (
+            Field("measure", "", "column of the table of ranks"),
+            Field("mean_ns", "ns", "mean"),
+            Field("min_ns", "ns", "smallest", True),
+            Field("min_rank", "", "its rank, NULL: several (--by host: min_hostname; agent, stream: the id follows)"),
+            Field("max_ns", "ns", "largest"),
+            Field("max_rank", "", "its rank, or as above"),
+            Field("imbalance", "", "largest by mean"),
+        ),
+        title="Balance of ranks",
+    ),
+    *collectives.TABLES.values(),
+    TableDefinition(
+        "steps",
+        "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
+        (
+            Field("step", "", "text of the marker"),
+            Field("number", "", "which of this text, from 1", True),
+            Field("at_ns", "ns", "start on the first rank that has it, from the start of the time line"),
+            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+            Field("mean_ns", "ns", "mean over these"),
+            Field("min_ns", "ns", "shortest", True),
+            Field("max_ns", "ns", "longest"),
+            Field("spread_ns", "ns", "longest - shortest"),
+            Field(
+                "slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"
+            ),
+            Field("over_median", "", "mean_ns by the median of all steps but warm-up; NULL: the window cuts it"),
+            Field(
+                "grew",
+                "",
+                "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
+                True,
+            ),
+            Field("grew_by_ns", "ns", "by how much", True),
+            Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
+            Field("grew_rank", "", "the rank on which all but communication grew most", True),
+            Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
+        ),
+        chart="rocpd.summary.plots:steps",
+        picture=Picture("rocpd.summary.pictures:steps"),
+    ),
+    TableDefinition(
+        "phases",
+        "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
+        (
+            Field("phase", "", "text"),
+            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+            *STATISTICS,
+            Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it; NULL: several"),
+            Field("imbalance", "", "its time by the mean of all"),
+            Field("gpu_ns", "ns", "operations launched in it, by its thread, in steps by any: sum of durations"),
+        ),
+    ),
+    TableDefinition(
+        "heat",
+        "Rank × time: what each does in each slice of the time line; a host: the mean of its ranks with GPU work.",
+        (
+            Field("at_ns", "ns", "start of the slice, from the start of the time line"),
+            Field("slice_ns", "ns", "its length"),
+            Field("busy_percent", "%", "time with any operation"),
+            Field("compute_percent", "%", "time with compute"),
+            Field("communication_percent", "%", "time with communication"),
+        ),
+        chart="rocpd.summary.plots:heat",
+        picture=Picture("rocpd.summary.pictures:heat", is_all=True),
+    ),
+)
+
+
+@frozen
+class _Span:
+    """First start and last end on the common time line [ns]; a span of nothing ends before it starts."""
+
+    start: int = 0
+    end: int = -1
+
+    def __add__(self, other: _Span) -> _Span:
+        spans = [span for span in (self, other) if span.start <= span.end]
+        return _Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else self
+
+    def length(self) -> int:
+        return max(0, self.end - self.start)
+
+
+@frozen
+class _Load(Total):
+    """What a rank, host, agent or stream did: counts and times [ns]."""
+
+    kernels: int = 0
+    copies: int = 0
+    span: _Span = _Span()
+    busy: int = 0
+    compute: int = 0
+    communication: int = 0
+    copy: int = 0
+    kernel_sum: int = 0
+
+    def times(self) -> tuple[int, ...]:
+        """Return the values of `_MEASURES`."""
+        return self.span.length(), self.busy, self.compute, self.communication, self.copy
+
+
+class _Slices(NamedTuple):
+    """Equal slices of the time line: start and width [ns], how many; rank -> what is added to its times."""
+
+    start: int
+    width: int
+    number: int
+    shifts: dict[int, Shift]
+
+
+@frozen
+class _Question:
+    """What is asked of each rank.
+
+    Args:
+        categories: say which kernels are communication.
+        step: markers that are steps.
+        slices: of the heat map.
+        times: what counts in totals.
+        wanted: tables that take more than the others, and will be looked at.
+    """
+
+    categories: Categories
+    step: re.Pattern[str]
+    slices: _Slices
+    times: Times
+    wanted: frozenset[str]
+
+
+class _Rank(NamedTuple):
+    """The answer of one rank: loads and shares of slices by division, communication, steps, what slow ones have."""
+
+    loads: dict[Key, _Load]
+    heat: dict[Key, Floats]
+    communication: RankCommunication
+    gpu: dict[str, int]
+    growths: dict[tuple[str, int], Growth]
+
+
+def ranks(reading: Reading) -> Tables:
+    """Compare ranks, or hosts, agents, streams. Collectives and steps are left out, with a note, where there are none.
+
+    Raises:
+        RocpdError: no operation and no marker.
+    """
+    by = reading.by or By.RANK
+    if by in LAUNCHES:
+        yield from collectives_by_launch(reading, by)
+        return
+    slices = _slices(reading)
+    question = _Question(
+        load(reading.options.categories),
+        is_step(reading.options.step_marker),
+        slices,
+        reading.times(),
+        frozenset(filter(reading.wants, ("steps", "phases"))),
+    )
+    steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
+    loads: dict[Key, _Load] = {}
+    heat: dict[Key, Floats] = {}
+    working_ranks: Counter[Key] = Counter()
+    communication: dict[int, RankCommunication] = {}
+    yield (answers := reading.each(partial(_of_rank, question=question)))
+    for rank, answer in answers:
+        merge(loads, answer.loads)
+        merge(heat, answer.heat)
+        working_ranks.update(answer.heat.keys())
+        communication[rank.number] = answer.communication
+        steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
+        steps.add_growths(rank, answer.growths)
+    if not heat and not steps.phases:
+        raise RocpdError("no kernels, copies or markers in the selection")
+    communicating = collectives.communication(reading, by, communication)
+    working = _working(reading, by, loads)
+    yield _ranks(reading, by, working, communicating)
+    yield _imbalance(by, working, communicating.findings)
+    yield from communicating.tables
+    yield from _steps(reading, steps, communicating.judgement)
+    if heat:
+        yield _heat_table(reading, slices, heat, working_ranks)
+
+
+def _slices(reading: Reading) -> _Slices:
+    if not reading.session.time_range:
+        return _Slices(0, 1, reading.options.bins, {})
+    start, end = reading.line()
+    width = max(1, -(-(end - start) // reading.options.bins))
+    shifts = {rank.number: reading.shift(rank.number) for rank in reading.session.ranks}
+    return _Slices(start, width, reading.options.bins, shifts)
+
+
+def _of_rank(reading: RankReading, question: _Question) -> _Rank:
+    """Read what is compared of one rank."""
+    names, by = OperationNames(), reading.options.by or By.RANK
+    categories, slices, wanted = question.categories, question.slices, question.wanted
+    ops = read_ops(reading, names, stacks="phases" in wanted)
+    kinds = kinds_of(ops, categories, names)
+    loads = _loads(reading, ops, kinds, question)
+    lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
+    heat = {
+        key_of(by, reading.rank, lane): _heat(on_lane, split(on_lane, categories, names), slices, reading.rank.number)
+        for lane, on_lane in lanes
+        if len(on_lane)
+    }
+    communication = communication_of(reading, ops, names, categories, question.step)
+    gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
+    grown: dict[tuple[str, int], Growth] = {}
+    if "steps" in wanted:
+        grown = growths(reading, ops, names, kinds, communication.steps.whole)
+    return _Rank(loads, heat, communication, gpu, grown)
+
+
+def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
+    """Return what a rank, or each of its agents or streams, did in the time that counts."""
+    by, shift = reading.options.by or By.RANK, question.slices.shifts.get(reading.rank.number, UNSHIFTED)
+    loads = {} if by in LANES else {key_of(by, reading.rank): _Load()}
+    for spent in read_agent_times(reading, question.times.get(reading.rank.number), ops, kinds):
+        busy, rows = spent.take(spent.part != IDLE), rows_within(ops, by, spent.lane, spent.span)
+        compute, exposed, exposed_copy, _ = spent.times()
+        load = _Load(
+            kernels=int((ops.kind[rows] == KERNEL).sum()),
+            copies=int((ops.kind[rows] == COPY).sum()),
+            span=_Span(*(shift.to_line(time) for time in busy.span)) if len(busy.start) else _Span(),
+            busy=compute + exposed + exposed_copy,
+            compute=compute,
+            communication=exposed + spent.hidden(HIDES_COMMUNICATION),
+            copy=exposed_copy + spent.hidden(HIDES_COPIES),
+            kernel_sum=total(ops.duration[rows][ops.kind[rows] == KERNEL]),
+        )
+        merge(loads, {key_of(by, reading.rank, spent.lane): load})
+    return loads
+
+
+def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
+    """Return the percentages of each slice in which something is busy, computes and communicates."""
+    edges = slices.shifts[rank].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
+    compute, communication, copy = (ops.union(rows_by_kind[kind]) for kind in ("compute", "communication", "copy"))
+    busy = unite(unite(compute, communication), copy)
+    inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
+    return np.array(inside).T
+
+
+def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Key, _Load]:
+    """Return the loads of those that have GPU work; report the others, such as launchers."""
+    working = {key: load for key, load in loads.items() if load.kernels or load.copies}
+    idle = sorted((key for key in loads if key not in working), key=order_of)
+    if not working or not idle:
+        return loads
+    if by is By.RANK:
+        which = listed([cast("int", rank) for (rank,) in idle])
+        reading.session.note(f"ranks without GPU work are left out of balance: {which}")
+    return working
+
+
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: CommunicationTables) -> Summary:
+    hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
+    is_one_job = loads and reading.session.runs == 1
+    mean = sum(load.compute for load in loads.values()) / len(loads) if is_one_job else 0
+    table = TABLES["ranks"]
+    rows = []
+    culprits = communicating.judgement.culprits if by is By.RANK else ()
+    worst: dict[Key, int] = {(rank,): number for number, rank in enumerate(culprits)}
+    for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
+        load = loads[key]
+        front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
+        share = load.compute / mean if mean else None
+        rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
+    fields = table.fields[1:] if by in GROUPS else table.fields
+    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
+
+
+def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:
+    rows = []
+    for number, measure in enumerate(_MEASURES):
+        values = {key: loads[key].times()[number] for key in sorted(loads, key=order_of)}
+        time = sum(values.values())
+        if time:
+            least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
+            even = values[most] * len(values) / time
+            nobody = (None,) * len(least)
+            ends = [
+                (values[key], *(key if list(values.values()).count(values[key]) == 1 else nobody))
+                for key in (least, most)
+            ]
+            rows.append((measure, time / len(values), *ends[0], *ends[1], even))
+    return Summary(TABLES["imbalance"], who(TABLES["imbalance"], by), rows, findings=findings)
+
+
+def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
+    if steps.steps:
+        ranks = {rank.number: rank for rank in reading.session.ranks}
+        named = {step: rank for step, rank in judgement.slowest.items() if rank is not None}
+        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in named.items()}
+        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows(slow))
+    else:
+        reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
+    if steps.phases:
+        yield Summary(TABLES["phases"], who(TABLES["phases"], steps.by), steps.phase_rows())
+
+
+def _heat_table(
+    reading: Reading, slices: _Slices, heat: Mapping[Key, Floats], working_ranks: Mapping[Key, int]
+) -> Summary:
+    rows = [
+        (*key, slices.start + index * slices.width, slices.width, *shares)
+        for key in sorted(heat, key=order_of)
+        for index, shares in enumerate((heat[key] / working_ranks[key]).tolist())
+    ]
+    return reading.summary(TABLES["heat"], rows, By.RANK)
+
+
+class _Launched(NamedTuple):
+    """Communication of a rank, and for each channel where each of its kernels that count was launched."""
+
+    communication: RankCommunication
+    keys: list[list[Key]]
+
+
+def collectives_by_launch(reading: Reading, by: By) -> Tables:
+    """Return the tables of collectives, stragglers and waits, divided by step or marker; none without collectives."""
+    categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
+    work = partial(_launched_in_rank, by=by, categories=categories, step=step)
+    yield (answers := reading.each(work))
+    launched = {rank.number: answer for rank, answer in answers}
+    if reading.session.runs > 1:
+        return
+    keys = {
+        id(channel): keys
+        for rank in launched.values()
+        for channel, keys in zip(rank.communication.channels, rank.keys, strict=True)
+    }
+    communication = {number: rank.communication for number, rank in launched.items()}
+    matched = MatchedCommunication.of(reading.session, communication, reading.warm_up())
+    ranks = {rank.number: rank for rank in reading.session.ranks}
+    waiting: dict[Key, Waiting] = {}
+    for group in matched.groups:
+        startup = first_judged(group, matched.pieces)
+        for key, chosen in _places(group, [keys[id(member)] for member in group]):
+            of_key = waiting.setdefault(key, Waiting(By.RANK, ranks, matched.clocks))
+            of_key.add(tuple(_with_some(member, chosen) for member in group), startup)
+    ordered = [(key, each) for key, each in in_order(waiting) if each.rows]
+    if ordered:
+        yield _divided("collectives", by, [(*key, *row) for key, each in ordered for row in each.collective_rows()])
+        rows: list[Row] = [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()]
+        yield _divided("stragglers", by, rows, DIVISIONS[By.RANK])
+        yield _divided("waits", by, [(*key, *row) for key, each in ordered for row in each.pair_rows()])
+
+
+def _launched_in_rank(reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]) -> _Launched:
+    names = OperationNames()
+    communication = communication_of(reading, read_ops(reading, names), names, categories, step)
+    if not communication.channels:
+        return _Launched(communication, [])
+    origins = read_origins(reading, by)
+    codes = (origins.of(KERNEL, channel.counted.row).tolist() for channel in communication.channels)
+    return _Launched(communication, [[origins.key(code) for code in of_channel] for of_channel in codes])
+
+
+def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
+    """Yield where collectives of a group were launched, and which of them."""
+    known: dict[Key, int] = {}
+    place = np.full(len(group[0]), -1, np.int64)
+    for member, of_member in reversed(list(zip(group, keys, strict=True))):
+        place[member.numbers] = [known.setdefault(key, len(known)) for key in of_member]
+    every = list(known)
+    for code in distinct(place[place >= 0]).tolist():
+        yield every[code], place == code
+
+
+def _with_some(member: Channel, chosen: Flags) -> Channel:
+    """Return a channel of which only the kernels of some collectives count."""
+    kept = np.flatnonzero(chosen[member.numbers])
+    return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))
+
+
+def _divided(name: str, by: By, rows: list[Row], front: tuple[Field, ...] = ()) -> Summary:
+    return Summary(TABLES[name], (*DIVISIONS[by], *front, *who(TABLES[name], By.RANK)), rows)

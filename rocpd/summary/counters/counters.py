@@ -1,0 +1,553 @@
+"""Hardware counters per kernel: one row per kernel and counter, or a column per counter.
+
+Reads what was counted of the dispatches of a rank, as `rocpd.counters` takes it, and joins passes over ranks.
+
+What was counted: counters, passes, dispatches; and what to collect for the metrics of each panel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Answer, Floats, Ints, Row
+from rocpd.counters.collect import block_of, collecting_runs
+from rocpd.counters.definitions import Architecture, CounterMetric, architecture, is_counter, needs
+from rocpd.counters.hardware import Hardware, hardware
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
+from rocpd.counters.measured import by_name as rows_by_name
+from rocpd.counters.metrics import terms_of
+from rocpd.counters.panels import PANELS
+from rocpd.facts.columns import Select, columns, read_all
+from rocpd.facts.columns import number as whole
+from rocpd.facts.groups import grouped
+from rocpd.facts.names import as_text
+from rocpd.facts.operations import kernel_texts
+from rocpd.facts.options import By, Options
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.statements import statement
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.schema.rules.times import valid_times
+from rocpd.summary.grouping import add, in_order, merge, merge_groups, order_of
+from rocpd.summary.reading import RankAnswers, Reading, Tables
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+
+_KERNEL = Field("kernel", "", "kernel", is_kernel=True)
+
+TABLES = by_name(
+    TableDefinition(
+        "counters",
+        "Counters by kernel, in the unit of the counter; a dispatch's value is the sum over its instances.",
+        (
+            _KERNEL,
+            Field("counter", "", "counter"),
+            Field("unit", "", "its unit, as the profiler says"),
+            Field("dispatches", "", "dispatches with a value"),
+            Field("min", "", "smallest value of a dispatch", True),
+            Field("mean", "", "mean of dispatches"),
+            Field("max", "", "largest"),
+            Field("sum", "", "sum over dispatches", True),
+        ),
+    ),
+    TableDefinition(
+        "counters-wide",
+        "Mean of each counter by kernel; after these columns one per counter, by name.",
+        (_KERNEL, Field("dispatches", "", "most dispatches that any counter has")),
+    ),
+    TableDefinition(
+        "collected",
+        "Counters that were collected, and what they cover.",
+        (
+            Field("counter", "", "its name"),
+            Field("block", "", "block of the hardware that counts"),
+            Field("architecture", "", "of the GPUs"),
+            Field("passes", "", "passes of the program that have it, from 1"),
+            Field("instances", "", "most values of one dispatch, which are added up"),
+            Field("dispatches", "", "dispatches with a value"),
+            Field("of", "", "dispatches with any counter"),
+        ),
+    ),
+    TableDefinition(
+        "passes",
+        "How long kernels took in each pass of the program: metrics of several passes are as certain as that is equal.",
+        (
+            Field("kernel", "", "kernel", is_kernel=True),
+            Field("passes", "", "passes of which the times are known"),
+            Field("dispatches", "", "dispatches of each"),
+            Field("fastest_ns", "ns", "mean duration in the fastest pass"),
+            Field("slowest_ns", "ns", "mean duration in the slowest pass"),
+            Field("spread_percent", "%", "longest less shortest time of a dispatch, by its median; mean of dispatches"),
+            Field("unmatched", "", "dispatches of a pass that the others do not have, of all kernels together"),
+        ),
+    ),
+    TableDefinition(
+        "to-collect",
+        "What rocprofv3 has to collect for the metrics that lack counters, a run of the program each.",
+        (
+            Field("panel", "", "panel"),
+            Field("architecture", "", "of the GPUs"),
+            Field("run", "", "run of the program, from 1"),
+            Field("option", "", "option of rocprofv3", is_command=True),
+        ),
+        is_exact=True,
+    ),
+)
+
+_COLUMNS = ("event", "number", "name", "agent", "lds", "scratch", "start", "end")
+_GRID, _GROUP = (tuple(f"{what}_size_{axis}" for axis in "xyz") for what in ("grid", "workgroup"))
+_REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
+_AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
+_COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
+_EXPRESSIONS = "SELECT DISTINCT name, expression FROM rocpd_info_pmc WHERE expression <> '' AND expression <> name"
+
+_ANY = """SELECT 1 FROM rocpd_pmc_event WHERE sample_id IS NULL AND event_id IN
+(SELECT event_id FROM rocpd_kernel_dispatch) LIMIT 1"""
+
+_PASSES = """SELECT MAX(json_extract(extdata, '$.passes')) FROM rocpd_info_process WHERE json_valid(extdata)"""
+
+_VALUES = Select(
+    statement("counter_values"), ("event", "pmc"), ("value",), base="rocpd_pmc_event", reals_are_whole=True
+)
+
+_PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
+
+
+def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Measured:
+    """Return what was counted in a rank: its dispatches with counter values, or all where none has any."""
+    return reader.once(("measured", names), lambda: _measured(reader, names))
+
+
+def _measured(reader: RankReader, names: KernelNames) -> Measured:
+    has_passes = whole(reader.rows(_PASSES)[0][0]) > 1
+    read = read_all(reader, _PASS_VALUES if has_passes else _VALUES)
+    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *_GRID, *_GROUP))
+    event, number, *_, start, end = dispatches[: len(_COLUMNS)]
+    counted = np.isin(event, read.numbers[0])
+    chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(event))
+    order = chosen[np.lexsort((number[chosen], start[chosen]))]
+    event, number, kernel, agent, lds, scratch, start, end, *axes = (column[order] for column in dispatches)
+    grid, group = (np.prod([_known(axis) for axis in three], axis=0) for three in (axes[:3], axes[3:]))
+    sizes = dict(zip(SIZES, (grid, group, _known(lds), _known(scratch)), strict=False))
+    durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
+    values = _Values(event, read.numbers[0], read.numbers[1], read.reals[0])
+    symbols = reader.rows(_COUNTERS)
+    if has_passes:
+        called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol in symbols}
+        passes = tuple(_passes_in_file(values, called, *read.numbers[2:]))
+    else:
+        called = {number: as_text(name) or "?" for number, name, _ in symbols}
+        counters = values.counters(called)
+        passes = (Pass(counters, durations, values.collected),) if counters else ()
+    texts = kernel_texts(reader, names, kernel)
+    known, kernels = np.unique(kernel, return_inverse=True)
+    gpus, kinds = _hardware(reader, agent)
+    return Measured(
+        kernels,
+        tuple(texts.get(number) for number in known.tolist()),
+        number,
+        gpus,
+        agent,
+        sizes | _registers(reader, kernel),
+        durations,
+        passes,
+        kinds,
+        expressions={str(name): str(text) for name, text in reader.rows(_EXPRESSIONS)},
+    )
+
+
+class _Values:
+    """Counter values as columns, with the row of the dispatch that each is of."""
+
+    def __init__(self, events: Ints, event: Ints, pmc: Ints, value: Floats) -> None:
+        rows = _rows_of(events, event)
+        is_known = (rows >= 0) & ~np.isnan(value)
+        self.known: Ints | slice = slice(None) if is_known.all() else np.flatnonzero(is_known)
+        self.rows, self.pmc, self.value = rows[self.known], pmc[self.known], value[self.known]
+        self.collected = 0
+
+    def counters(self, called: Mapping[int, str], chosen: Ints | None = None) -> dict[str, CounterRows]:
+        """Return the values by counter; `chosen`: only some of them."""
+        pmc = self.pmc if chosen is None else self.pmc[chosen]
+        groups = [(key[0], some if chosen is None else chosen[some]) for key, some in grouped([pmc])]
+        self.collected = len(groups)
+        return rows_by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for pmc, some in groups)
+
+
+def _rows_of(ids: Ints, wanted: Ints) -> Ints:
+    """Return where each of the wanted ids stands in `ids`, -1 where it does not."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    if span <= len(ids) + 4 * len(wanted):  # a table of all of them: ten times as fast as searching
+        table = np.full(span, -1)
+        table[ids[::-1] - low] = np.arange(len(ids))[::-1]  # of ids that come again the first counts
+        inside = (wanted >= low) & (wanted < low + span)
+        return np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
+    order = np.argsort(ids, kind="stable")
+    nearest = np.clip(np.searchsorted(ids[order], wanted), 0, len(ids) - 1)
+    return np.where(ids[order][nearest] == wanted, order[nearest], -1)
+
+
+def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
+    """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
+    number, start, end = (column[values.known] for column in (number, start, end))
+    count = int(values.rows.max(initial=-1)) + 1
+    for _, some in sorted(grouped([number])):
+        counters = values.counters(called, some)
+        times = np.where(valid_times(start[some], end[some]), end[some] - start[some], np.nan)
+        durations = np.full(count, np.nan)
+        durations[values.rows[some]] = times
+        yield Pass(counters, None if np.isnan(durations).all() else durations, values.collected)
+
+
+def _known(sizes: Ints) -> Floats:
+    """Return sizes, NaN where they are unknown."""
+    return np.where(sizes == NULL, np.nan, sizes)
+
+
+def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
+    known = {row[0]: [np.nan if count is None else count for count in row[1:]] for row in reader.rows(_REGISTERS)}
+    ids, places = np.unique(kernels, return_inverse=True)
+    table = np.array([known.get(number, [np.nan] * 3) for number in ids.tolist()], np.float64).reshape(-1, 3)
+    return {name: table[places, column] for column, name in enumerate(SIZES[4:])}
+
+
+def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, ...]]:
+    """Return for each dispatch which kind of GPU ran it, and these kinds."""
+    ids, places = np.unique(agents, return_inverse=True)
+    rows = [row for row in reader.rows(_AGENTS) if row[0] in ids]
+    described = {number: hardware(str(name), _document(text)) for number, name, text in rows}
+    kinds: dict[Hardware, int] = {}
+    of_agent = [kinds.setdefault(described.get(number, Hardware("?", {})), len(kinds)) for number in ids.tolist()]
+    return np.array(of_agent, np.int64)[places] if len(ids) else places, tuple(kinds)
+
+
+def _document(text: object) -> dict[str, Any]:
+    try:
+        document = json.loads(text) if isinstance(text, str | bytes) else {}
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def are_counted(reading: Reading) -> bool:
+    """Whether any counter of a kernel was collected in what is read."""
+    return any(is_counted for _, is_counted in reading.with_passes().each(_is_counted))
+
+
+def _is_counted(reading: RankReading) -> bool:
+    return bool(reading.reader.rows(_ANY))
+
+
+def each_program(
+    reading: Reading, work: Callable[[Measured, Rank, Options], Answer], needs_values: bool = False
+) -> tuple[RankAnswers[Answer | Measured | None], Iterator[tuple[Rank, Answer]]]:
+    """Return what is asked of each rank, and the answers: of each rank, and of the passes of each program together.
+
+    Args:
+        reading: what to read.
+        work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+        needs_values: ranks without counter values are left out.
+    """
+    programs = reading.every_pass.job.programs
+    in_passes = frozenset(number for program in programs for number in program)
+    task: Callable[[RankReading], Answer | Measured | None]
+    task = partial(_counted, work=work, in_passes=in_passes, needs_values=needs_values)
+    answers = reading.with_passes().each(task)
+    return answers, _programs(answers, work)
+
+
+def _programs(
+    answers: RankAnswers[Answer | Measured | None], work: Callable[[Measured, Rank, Options], Answer]
+) -> Iterator[tuple[Rank, Answer]]:
+    reading = answers.reading
+    programs = reading.every_pass.job.programs
+    in_passes = frozenset(number for program in programs for number in program)
+    waiting: dict[int, Measured] = {}
+    ranks: dict[int, Rank] = {}
+    for rank, answer in answers:
+        if answer is None:
+            continue
+        if rank.number in in_passes:
+            waiting[rank.number], ranks[rank.number] = cast("Measured", answer), rank
+        else:
+            yield rank, cast("Answer", answer)
+    for number, program in join_passes(waiting, programs).items():
+        yield ranks[number], work(program, ranks[number], reading.options)
+
+
+def _counted(
+    reading: RankReading,
+    work: Callable[[Measured, Rank, Options], Answer],
+    in_passes: frozenset[int],
+    needs_values: bool,
+) -> Answer | Measured | None:
+    if needs_values and not _is_counted(reading):
+        return None
+    counted = measured(reading.reader, reading.options.kernel_names)
+    return counted if reading.rank.number in in_passes else work(counted, reading.rank, reading.options)
+
+
+def join_passes(by_rank: Mapping[int, Measured], groups: Iterable[Sequence[int]]) -> dict[int, Measured]:
+    """Return what was measured with the passes of each program joined, by the first rank of each."""
+    rest = dict(by_rank)
+    for group in groups:
+        runs = [rest[number] for number in group if number in rest]
+        if len(runs) > 1:
+            for number in group[1:]:
+                rest.pop(number, None)
+            rest[group[0]] = joined(runs)
+    return rest
+
+
+@frozen
+class _CellValues:
+    """Values of one kernel and counter. Sums of ranks are added exactly, in whatever order."""
+
+    count: int
+    least: float
+    most: float
+    sums: tuple[float, ...]
+
+    @staticmethod
+    def of(values: list[float]) -> _CellValues:
+        return _CellValues(len(values), min(values, default=math.inf), max(values, default=-math.inf), (_sum(values),))
+
+    def __add__(self, other: _CellValues) -> _CellValues:
+        count, sums = self.count + other.count, self.sums + other.sums
+        return _CellValues(count, min(self.least, other.least), max(self.most, other.most), sums)
+
+    def row(self) -> Row:
+        if not self.count:
+            return (0, None, None, None, None)
+        total = _sum(self.sums)
+        if math.isnan(total):  # infinity less infinity: no number, NULL as in SQLite
+            return (self.count, self.least, None, self.most, None)
+        return (self.count, self.least, total / self.count, self.most, total)
+
+
+def _sum(values: Sequence[float]) -> float:
+    """Add up exactly; not a number when both infinities are among the values."""
+    try:
+        return math.fsum(values)
+    except (ValueError, OverflowError):
+        return sum(values)
+
+
+_Cells = dict[tuple[str | None, str | None], _CellValues]
+_OfRank = tuple[dict[Key, _Cells], dict[str | None, str | None]]
+
+
+def counters(reading: Reading) -> Tables:
+    """Return the long and the wide table.
+
+    Raises:
+        RocpdError: no dispatch has counter values.
+    """
+    divisions: dict[Key, _Cells] = {}
+    units: dict[str | None, str] = {}
+    yield (answers := reading.with_passes().each(_of_rank))
+    for divisions_of_rank, units_of_rank in _counted_once(reading, answers):
+        merge_groups(divisions, divisions_of_rank)
+        for counter, unit in units_of_rank.items():
+            units[counter] = unit or units.get(counter, "")
+    if not divisions:
+        raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+    ordered = in_order(divisions)
+    rows = (
+        (*key, kernel, counter, units[counter] or None, *cells[kernel, counter].row())
+        for key, cells in ordered
+        for kernel, counter in sorted(cells, key=order_of)
+    )
+    yield reading.summary(TABLES["counters"], rows)
+    yield _wide(reading, ordered, units)
+
+
+def _counted_once(reading: Reading, answers: Iterable[tuple[Rank, _OfRank]]) -> Iterator[_OfRank]:
+    """Yield the values of each rank; of passes of one program each counter is of the first pass that counted it."""
+    programs = reading.every_pass.job.programs
+    first = {number: program[0] for program in programs for number in program}
+    order = {number: place for program in programs for place, number in enumerate(program)}
+    if programs:
+        answers = sorted(answers, key=lambda answer: order.get(answer[0].number, 0))
+    counted: dict[int, set[str | None]] = {}
+    for rank, (divisions, units) in answers:
+        known = counted.setdefault(first.get(rank.number, rank.number), set())
+        new = {
+            key: {cell: values for cell, values in cells.items() if cell[1] not in known}
+            for key, cells in divisions.items()
+        }
+        known.update(units)
+        yield new, units
+
+
+def _of_rank(reading: RankReading) -> _OfRank:
+    """Return the values of one rank by division, kernel and counter, and the units of its counters."""
+    values: dict[tuple[int, int, str | None], list[float]] = {}
+    units: dict[str | None, str | None] = {}
+    by = reading.options.by
+    for batch in reading.reader.stream(statement("counters"), size=1000):
+        for kernel, name, kind, agent, stream, value in batch:
+            counter, unit = as_text(name), as_text(kind)
+            lane = agent if by is By.AGENT else stream if by is By.STREAM else None
+            cell = values.setdefault((whole(lane), whole(kernel), counter), [])
+            units[counter] = unit
+            if value is not None:
+                cell.append(value)
+    ids = np.array([kernel for _, kernel, _ in values], np.int64)
+    names = kernel_texts(reading.reader, reading.options.kernel_names, ids)
+    divisions: dict[Key, _Cells] = {}
+    for (lane, kernel, counter), cell in values.items():
+        add(divisions, reading.key(lane), (names.get(kernel), counter), _CellValues.of(cell))
+    return divisions, units
+
+
+def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str | None, str]) -> Summary:
+    names = sorted(units, key=lambda name: name or "")
+    table = TABLES["counters-wide"]
+    more = tuple(Field(name or "?", units[name], "mean") for name in names)
+    rows = []
+    for key, cells in ordered:
+        for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
+            means = [cells[kernel, name].row() if (kernel, name) in cells else (0, None, None) for name in names]
+            rows.append((*key, kernel, max(row[0] for row in means), *(row[2] for row in means)))
+    return reading.summary(TableDefinition(table.name, table.doc, (*table.fields, *more)), rows)
+
+
+@frozen
+class CounterCoverage:
+    """What a counter covers; two of them add up."""
+
+    passes: frozenset[int]
+    instances: int
+    dispatches: int
+    of: int
+
+    def __add__(self, other: CounterCoverage) -> CounterCoverage:
+        return CounterCoverage(
+            self.passes | other.passes, max(self.instances, other.instances), self.dispatches + other.dispatches,
+            self.of + other.of,
+        )  # fmt: skip
+
+
+@frozen
+class PassTimes:
+    """How long a kernel took in the passes of a program: sums over dispatches; two of them add up."""
+
+    passes: int
+    dispatches: int
+    fastest: float
+    slowest: float
+    spread: float
+    unmatched: int
+
+    def __add__(self, other: PassTimes) -> PassTimes:
+        sums = (getattr(self, name) + getattr(other, name) for name in ("fastest", "slowest", "spread", "unmatched"))
+        return PassTimes(max(self.passes, other.passes), self.dispatches + other.dispatches, *sums)
+
+    def row(self) -> Row:
+        means = (total / self.dispatches for total in (self.fastest, self.slowest, self.spread))
+        return (self.passes, self.dispatches, *means, self.unmatched)
+
+
+_Covered = dict[tuple[str, str], CounterCoverage]
+_Times = dict[str | None, PassTimes]
+
+
+def collected(reading: Reading) -> Tables:
+    """Return what was counted.
+
+    Raises:
+        RocpdError: nothing was.
+    """
+    covered: _Covered = {}
+    times: _Times = {}
+    answers, programs = each_program(reading, _of_program)
+    yield answers
+    for _, (of_rank, times_of_rank) in programs:
+        merge(covered, of_rank)
+        merge(times, times_of_rank)
+    if not covered:
+        raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+    yield Summary.whole(TABLES["collected"], (_row(*key, covered[key]) for key in sorted(covered)))
+    if times and reading.wants("passes"):
+        in_passes = sorted(times.items(), key=lambda item: order_of(item[:1]))
+        yield Summary.whole(TABLES["passes"], ((kernel, *spread.row()) for kernel, spread in in_passes))
+    yield Summary.whole(TABLES["to-collect"], _to_collect(covered))
+
+
+def _row(counter: str, kind: str, coverage: CounterCoverage) -> Row:
+    passes = " ".join(str(number) for number in sorted(coverage.passes))
+    return (counter, block_of(counter), kind, passes, coverage.instances, coverage.dispatches, coverage.of)
+
+
+def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Times]:
+    covered: _Covered = {}
+    for number, one in enumerate(counted.passes, 1):
+        for name, rows in one.counters.items():
+            instances = np.bincount(rows.rows, minlength=counted.count)
+            for kind, gpu in enumerate(counted.hardware):
+                of_kind = counted.gpus == kind
+                if not (dispatches := int(np.count_nonzero(instances[of_kind]))):
+                    continue
+                most, every = int(instances[of_kind].max()), int(np.count_nonzero(of_kind))
+                coverage = CounterCoverage(frozenset([number]), most, dispatches, every)
+                known = covered.get((name, gpu.name))
+                covered[name, gpu.name] = _in_both(known, coverage) if known else coverage
+    return covered, _times(counted)
+
+
+def _in_both(known: CounterCoverage, other: CounterCoverage) -> CounterCoverage:
+    """Return what a counter covers that several passes have: the same dispatches."""
+    dispatches = max(known.dispatches, other.dispatches)
+    return CounterCoverage(known.passes | other.passes, max(known.instances, other.instances), dispatches, known.of)
+
+
+def _times(counted: Measured) -> _Times:
+    passes = [one.durations for one in counted.passes if one.durations is not None]
+    if len(passes) < 2:
+        return {}
+    durations: Floats = np.array(passes)
+    times: _Times = {}
+    for (kernel,), rows in grouped([counted.kernels]):
+        some = durations[:, rows]
+        some = some[:, ~np.isnan(some).any(axis=0)]
+        if some.shape[1]:
+            totals = some.sum(axis=1)
+            spread = 100 * (some.max(axis=0) - some.min(axis=0)) / np.median(some, axis=0)
+            times[counted.names[kernel]] = PassTimes(
+                len(passes), some.shape[1], float(totals.min()), float(totals.max()), float(spread.sum()),
+                counted.unmatched,
+            )  # fmt: skip
+    return times
+
+
+def _to_collect(covered: _Covered) -> Iterator[Row]:
+    for kind in sorted({kind for _, kind in covered}):
+        known = architecture(kind)
+        if known is None:
+            continue
+        names = {counter for counter, other in covered if other == kind}
+        for panel in PANELS:
+            lacking = (_counters(known, metric) for _, metric in known.panel(panel))
+            runs = collecting_runs(counters for counters in lacking if not all(_has(names, one) for one in counters))
+            yield from ((panel, kind, number, run.line) for number, run in enumerate(runs, 1))
+
+
+def _counters(known: Architecture, metric: CounterMetric) -> list[str]:
+    return [name for name in needs(metric.value, terms_of(known)) if is_counter(name)]
+
+
+def _has(names: set[str], name: str) -> bool:
+    if name.startswith("ACC("):
+        return f"{name[4:-1]}_ACCUM" in names or {"SQ_ACCUM_PREV_HIRES", name[4:-1]} <= names
+    return name in names or name.removesuffix("_sum") in names

@@ -1,0 +1,604 @@
+"""Metrics of counters for each kernel: panels, derived counters, the roofline, and the table of SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints, Row
+from rocpd.counters.definitions import Architecture, CounterMetric, MetricTable, architecture
+from rocpd.counters.derived import DerivedCalculator, DerivedValues
+from rocpd.counters.formula import evaluate
+from rocpd.counters.measured import Measured
+from rocpd.counters.metrics import Calculated, Calculator, LeafScope, MetricSums, terms_of
+from rocpd.counters.panels import PANELS
+from rocpd.counters.per import Per
+from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
+from rocpd.facts.groups import grouped
+from rocpd.facts.options import By, Options
+from rocpd.facts.rank import Key, key_of
+from rocpd.facts.short_names import short_names
+from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.relation import Given, JobRelation
+from rocpd.schema.calculated import Argument, CalculatedTable
+from rocpd.summary.counters.counters import are_counted, each_program
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.grouping import merge, order_of
+from rocpd.summary.in_sql import columns_of, divided_by, division
+from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.run import planned, run_planned
+
+_DIFFERENT = 0.05  # means of ratios and ratios of sums that differ by more say different things
+_LONGER, _SHORTER = 1.1, 0.25  # counted cycles by those that the highest clock allows
+
+FIELDS = (
+    Field("kernel", "", "kernel; NULL: every one", is_kernel=True),
+    Field("table", "", "number and name of the table in rocprof-compute", True),
+    Field("metric", "", "what is calculated", matters=True),
+    Field("value", "", "mean of dispatches"),
+    Field("unit", "", "its unit"),
+    Field("peak", "", "the highest that the GPU can reach; NULL: unknown, or there is none"),
+    Field("percent", "%", "value by peak"),
+    Field(
+        "of_sums", "", "the same of all dispatches together, where that differs from the mean by more than 5 %", True
+    ),
+    Field("min", "", "smallest value of a dispatch", True),
+    Field("q1", "", "lower quartile, in tables of stalls", True),
+    Field("median", "", "median, in tables of stalls", True),
+    Field("q3", "", "upper quartile, in tables of stalls", True),
+    Field("max", "", "largest", True),
+    Field("dispatches", "", "dispatches with a value", True),
+    Field("missing", "", "what is missing for a value: counters, or constants of the GPU", True),
+    Field("note", "", "what to know before using the value", True),
+)
+
+_CONTENTS = TableDefinition(
+    "panels",
+    "What the counters suffice for: metrics of each panel, and what the others lack.",
+    (
+        Field("panel", "", "its name, by which it is shown alone"),
+        Field("architecture", "", "of the GPUs"),
+        Field("what", "", "what it shows"),
+        Field("metrics", "", "metrics with values"),
+        Field("of", "", "metrics that it has in all"),
+        Field("missing", "", "counters that were not collected, and unknown constants of the GPU", True),
+    ),
+)
+
+_FEW = 5  # kernels that get a sentence
+
+TABLES = by_name(
+    _CONTENTS,
+    *(TableDefinition(name, f"{what[0].upper()}{what[1:]}; by kernel.", FIELDS) for name, what in PANELS.items()),
+    TableDefinition(
+        "derived",
+        "Counters that are derived from others, by kernel.",
+        (
+            Field("kernel", "", "kernel", is_kernel=True),
+            Field("metric", "", "derived counter, as rocprofv3 has it"),
+            Field("value", "", "mean of dispatches, calculated of the counters that it is derived from"),
+            Field("collected", "", "mean of what the profiler calculated itself; NULL: it did not"),
+            Field("min", "", "smallest value of a dispatch", True),
+            Field("max", "", "largest", True),
+            Field("dispatches", "", "dispatches with a calculated value"),
+            Field("source", "", "whose formula it is: the file's, or rocprofv3's for the architecture"),
+            Field("passes", "", "passes of the program that its counters are of", True),
+            Field("expression", "", "the formula", True),
+        ),
+    ),
+    TableDefinition(
+        "derived-missing",
+        "Derived counters that the file defines or rocprofv3 knows and that can't be calculated.",
+        (
+            Field("metric", "", "derived counter"),
+            Field("architecture", "", "of the GPUs"),
+            Field("source", "", "whose formula it is"),
+            Field("reason", "", "why not"),
+        ),
+    ),
+    TableDefinition(
+        "roofline",
+        "Kernels under the roofs of operations and of levels of memory; most time first.",
+        (
+            Field("kernel", "", "kernel", is_kernel=True),
+            Field("level", "", "level of memory"),
+            Field("type", "", "type of most of its operations; NULL without operations", True),
+            Field(
+                "flops",
+                "",
+                "floating-point operations of a dispatch, of all types; integer ones where these are more",
+                True,
+            ),
+            Field("bytes", "bytes", "bytes that a dispatch moves from or to the level", True),
+            Field("intensity", "", "operations by bytes; NULL without bytes"),
+            Field("gflop_per_s", "GFLOP/s", "operations by time", True),
+            Field("roof_gflop_per_s", "GFLOP/s", "the most that the type and the level allow", True),
+            Field("roof_percent", "%", "operations by those; NULL without operations"),
+            Field("gb_per_s", "GB/s", "bytes by time", True),
+            Field("peak_gb_per_s", "GB/s", "highest rate of the level", True),
+            Field("bandwidth_percent", "%", "bytes by that"),
+            Field("peak_gflop_per_s", "GFLOP/s", "highest rate of the type", True),
+            Field("bound", "", "the limit that is nearest: a type of operations or a level"),
+            Field("dispatches", "", "dispatches with counters", True),
+            Field("roofs", "", "where the highest rates are from: theoretical or measured", True),
+            Field("note", "", "what was not counted, and so is not in it", True),
+        ),
+        chart="rocpd.summary.plots:roofline",
+    ),
+)
+
+MetricKey: TypeAlias = tuple[str, str]
+"""Number of the table, and the metric's name."""
+
+GroupKey: TypeAlias = tuple[Key, "str | None", str]
+"""Division, kernel, architecture."""
+
+_WITHOUT_COUNTERS = "launch-stats"
+
+
+@frozen
+class KernelMetrics:
+    """Metrics of one kernel in one division, on one kind of GPU; two of them add up.
+
+    Args:
+        time: of its dispatches [ns].
+        sums: of each metric.
+        peaks: of each metric that has one, as far as it is known.
+        constants: of the GPU, for what is shown of a mean.
+    """
+
+    time: float
+    sums: Mapping[MetricKey, MetricSums]
+    peaks: Mapping[MetricKey, float | None]
+    constants: Mapping[str, float]
+
+    def __add__(self, other: KernelMetrics) -> KernelMetrics:
+        sums = {key: sums + other.sums[key] for key, sums in self.sums.items()}
+        return KernelMetrics(self.time + other.time, sums, self.peaks, self.constants)
+
+
+KernelGroups: TypeAlias = dict[GroupKey, KernelMetrics]
+
+
+def measured_in(
+    reading: Reading, panels: Sequence[str]
+) -> tuple[RankAnswers[KernelGroups | Measured | None], Iterator[tuple[Rank, KernelGroups]]]:
+    """Return what is asked of ranks for some panels, and the answers, as `each_program`."""
+    work = partial(_of_measured, panels=tuple(panels))
+    return each_program(reading, work, needs_values=_WITHOUT_COUNTERS not in panels)
+
+
+def of_panels(programs: Iterable[tuple[Rank, KernelGroups]]) -> KernelGroups:
+    """Return the metrics of all ranks.
+
+    Raises:
+        RocpdError: no kernels with counters, or none on an architecture that is known.
+    """
+    metrics: KernelGroups = {}
+    is_counted = False
+    for _, of_rank in programs:
+        is_counted = True
+        merge(metrics, of_rank)
+    if not metrics:
+        raise nothing_known(is_counted)
+    return metrics
+
+
+def nothing_known(is_counted: bool) -> RocpdError:
+    """Return the error that says why nothing can be calculated: no values, or values of GPUs that are not known."""
+    if is_counted:
+        gpus = "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
+        return RocpdError("no kernels on GPUs whose counters are known", gpus)
+    return RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+
+
+def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[str, ...]) -> KernelGroups:
+    metrics: KernelGroups = {}
+    for kind, hardware in enumerate(counted.hardware):
+        known = hardware.architecture
+        if known:
+            chosen = np.flatnonzero(counted.gpus == kind)
+            calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)
+            merge(metrics, dict(_of_gpu(calculator, counted, chosen, rank, options, _metrics_of(known, panels))))
+    return metrics
+
+
+def _metrics_of(known: Architecture, panels: Sequence[str]) -> list[tuple[MetricTable, CounterMetric]]:
+    return [entry for name in panels for entry in known.panel(name)]
+
+
+def _of_gpu(
+    calculator: Calculator,
+    counted: Measured,
+    chosen: Ints,
+    rank: Rank,
+    options: Options,
+    wanted: Sequence[tuple[MetricTable, CounterMetric]],
+) -> Iterator[tuple[GroupKey, KernelMetrics]]:
+    calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
+    peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
+    quartiles = {table.id for table, _ in wanted if table.has_quartiles}
+    nothing = {key: MetricSums(0, missing=known.missing) for key, known in calculated.items() if known.values is None}
+    durations = counted.durations[chosen]
+    for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
+        sums = {
+            key: nothing.get(key) or MetricSums.of(values, rows, key[0] in quartiles)
+            for key, values in calculated.items()
+        }
+        name = None if kernel < 0 else counted.names[kernel]
+        time = float(np.nansum(durations[rows]))
+        yield (
+            (division_of(options.by, rank, lane), name, calculator.architecture.name),
+            KernelMetrics(time, sums, peaks, calculator.constants),
+        )
+
+
+def divided(
+    counted: Measured, chosen: Ints, by: By | None, has_kernels: bool = True
+) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Yield kernel (-1: every one) and lane of a division, and the places in `chosen` of their dispatches."""
+    kernels = counted.kernels[chosen] if has_kernels else np.full(len(chosen), -1)
+    lanes = {By.AGENT: counted.agents, By.DISPATCH: counted.numbers}
+    return grouped([kernels, *(lane[chosen] for lane_of, lane in lanes.items() if lane_of is by)])
+
+
+def division_of(by: By | None, rank: Rank, lane: Sequence[int]) -> Key:
+    """Return the values of the columns of a division."""
+    return (rank.number, *lane) if by is By.DISPATCH else key_of(by, rank, *lane)
+
+
+@frozen
+class _Panel:
+    """A panel of one kind of GPU, and what is asked of it."""
+
+    name: str
+    kind: str
+    options: Options
+
+    def metrics(self) -> Iterator[tuple[MetricTable, CounterMetric]]:
+        known = architecture(self.kind)
+        return known.panel(self.name) if known else iter(())
+
+    def rows(
+        self, kernel: str | None, metrics: KernelMetrics, unmeasured: frozenset[MetricKey], has_values: bool = True
+    ) -> Iterator[Row]:
+        """Yield the metrics that some kernel has, or else those that none has."""
+        for table, metric in self.metrics():
+            if ((table.id, metric.name) in unmeasured) is not has_values:
+                yield self._row(kernel, table, metric, metrics)
+
+    def _row(self, kernel: str | None, table: MetricTable, metric: CounterMetric, metrics: KernelMetrics) -> Row:
+        sums = metrics.sums[table.id, metric.name]
+        shown = _shown(metric, sums, metrics.constants)
+        peak = metrics.peaks.get((table.id, metric.name))
+        percent = 100 * shown / peak if shown is not None and peak else None
+        unit = f"{metric.unit}/{self.options.per}" if metric.is_per else metric.unit
+        quartiles = np.quantile(sums.every, (0.25, 0.5, 0.75)).tolist() if sums.every else [None] * 3
+        least, most = (None, None) if metric.of_mean or not sums.count else (sums.least, sums.most)
+        values = (shown, unit, peak, percent, self._of_sums(metric, sums), least, *quartiles, most, sums.count)
+        return (kernel, f"{table.id} {table.name}", metric.name, *values, " ".join(sums.missing) or None, _note(sums))
+
+    def _of_sums(self, metric: CounterMetric, sums: MetricSums) -> float | None:
+        """Return the value of all dispatches together, where it says something else than their mean."""
+        known, mean = architecture(self.kind), sums.mean
+        if metric.of_mean or not known or mean is None:
+            return None
+        value = sums.of_sums(metric.value, terms_of(known, self.options.per))
+        return None if value is None or math.isclose(value, mean, rel_tol=_DIFFERENT, abs_tol=1e-12) else value
+
+
+def panels(reading: Reading) -> Tables:
+    """Return what each panel has, and the panels; metrics that no kernel has come last in these, once.
+
+    Raises:
+        RocpdError: no kernels, or none on an architecture that is known.
+    """
+    names = [name for name in PANELS if reading.wants(name) or reading.wants("panels")]
+    answers, programs = measured_in(reading, names)
+    yield answers
+    groups = of_panels(programs)
+    kinds: dict[str, list[KernelMetrics]] = {}
+    for (_, _, kind), metrics in groups.items():
+        kinds.setdefault(kind, []).append(metrics)
+    unmeasured = {kind: _unmeasured(every) for kind, every in kinds.items()}
+    if reading.wants("panels"):
+        contents = list(_contents(names, kinds, unmeasured, reading.options))
+        yield Summary.whole(TABLES["panels"], contents)
+    keys = sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:])))
+    nowhere = (None,) * len(DIVISIONS[reading.by])
+    for name in names:
+        rows: list[Row] = []
+        for of_division, kernel, kind in keys:
+            shown = _Panel(name, kind, reading.options)
+            rows += (
+                (*of_division, *row) for row in shown.rows(kernel, groups[of_division, kernel, kind], unmeasured[kind])
+            )
+        for kind, (any_kernel, *_) in kinds.items():
+            shown = _Panel(name, kind, reading.options)
+            rows += ((*nowhere, *row) for row in shown.rows(None, any_kernel, unmeasured[kind], has_values=False))
+        yield reading.summary(TABLES[name], rows)
+
+
+def _unmeasured(every: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
+    """Return the metrics for which something is missing with every kernel."""
+    return frozenset(key for key in every[0].sums if all(metrics.sums[key].missing for metrics in every))
+
+
+def _contents(
+    names: Sequence[str],
+    kinds: Mapping[str, Sequence[KernelMetrics]],
+    unmeasured: Mapping[str, frozenset[MetricKey]],
+    options: Options,
+) -> Iterator[Row]:
+    for name in names:
+        for kind, every in kinds.items():
+            keys = [(table.id, metric.name) for table, metric in _Panel(name, kind, options).metrics()]
+            lacking = {key: every[0].sums[key].missing for key in keys if key in unmeasured[kind]}
+            missing = dict.fromkeys(counter for some in lacking.values() for counter in some)
+            yield (name, kind, PANELS[name], len(keys) - len(lacking), len(keys), " ".join(missing) or None)
+
+
+def _shown(metric: CounterMetric, sums: MetricSums, constants: Mapping[str, float]) -> float | None:
+    """Return the mean of dispatches, or what is shown of it."""
+    mean = sums.mean
+    if mean is None or metric.of_mean is None:
+        return mean
+    known = {**constants, "mean": mean}
+    return float(evaluate(metric.of_mean, LeafScope({}, known.__getitem__)))
+
+
+def _note(sums: MetricSums) -> str | None:
+    notes = []
+    if sums.passes > 1:
+        notes.append(f"counters of {sums.passes} passes")
+    if sums.window is not None and sums.window > _LONGER:
+        notes.append(f"cycles were counted {sums.window:.1f} times as long as the kernel ran: too low by that factor")
+    if sums.window is not None and sums.window < _SHORTER:
+        notes.append("counters and times are of different runs")
+    return "; ".join(notes) or None
+
+
+@frozen
+class DerivedSums:
+    """A derived counter of one kernel; two of them add up."""
+
+    calculated: MetricSums
+    collected: MetricSums
+    is_files_own: bool
+    expression: str
+
+    def __add__(self, other: DerivedSums) -> DerivedSums:
+        collected = self.collected + other.collected
+        return DerivedSums(self.calculated + other.calculated, collected, self.is_files_own, self.expression)
+
+    def row(self) -> Row:
+        sums = self.calculated
+        least, most = (sums.least, sums.most) if sums.count else (None, None)
+        source = _source(self.is_files_own)
+        return (sums.mean, self.collected.mean, least, most, sums.count, source, sums.passes, self.expression)
+
+
+_Rows = dict[tuple[Key, "str | None", str], DerivedSums]
+_Missing = dict[tuple[str, str], tuple[str, str]]
+
+
+def derived(reading: Reading) -> Tables:
+    """Return derived counters, and those that can't be calculated.
+
+    Raises:
+        RocpdError: there are no counter values, or none of a GPU whose formulas are known.
+    """
+    rows: _Rows = {}
+    missing: _Missing = {}
+    answers, programs = each_program(reading, _of_program)
+    yield answers
+    for _, (of_rank, missing_in_rank) in programs:
+        merge(rows, of_rank)
+        missing |= missing_in_rank
+    if not rows and not missing:
+        raise nothing_known(are_counted(reading))
+    ordered = sorted(rows, key=lambda key: (order_of(key[0]), order_of(key[1:])))
+    yield reading.summary(TABLES["derived"], [(*key[0], *key[1:], *rows[key].row()) for key in ordered])
+    known = {key[2] for key in rows}
+    lacking = [(*key, *missing[key]) for key in sorted(missing) if key[0] not in known]
+    yield Summary.whole(TABLES["derived-missing"], lacking)
+
+
+def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows, _Missing]:
+    rows: _Rows = {}
+    missing: _Missing = {}
+    for kind, hardware in enumerate(counted.hardware if counted.passes else ()):
+        chosen = np.flatnonzero(counted.gpus == kind)
+        calculator = DerivedCalculator(counted, hardware, chosen)
+        for name, counter in calculator.counters.items():
+            answer, collected = calculator.calculate(name), calculator.collected(name)
+            if answer.values is None and collected is None:
+                missing[name, hardware.name] = (_source(counter.is_files_own), str(answer.reason))
+                continue
+            for (kernel, *lane), some in divided(counted, chosen, options.by):
+                sums = DerivedSums(
+                    _sums(answer, some), _sums(DerivedValues(collected), some), counter.is_files_own, counter.expression
+                )  # fmt: skip
+                key = division_of(options.by, rank, lane), counted.names[kernel], name
+                rows[key] = rows[key] + sums if key in rows else sums
+    return rows, missing
+
+
+def _sums(answer: DerivedValues, rows: Ints) -> MetricSums:
+    values: Floats | None = answer.values
+    leaves: Mapping[str, Floats] = {}
+    return MetricSums.of(Calculated(values, leaves, passes=answer.passes), rows)
+
+
+def _source(is_files_own: bool) -> str:
+    return "file" if is_files_own else "rocprofv3"
+
+
+def roofline(reading: Reading) -> Tables:
+    """Return where kernels are.
+
+    Raises:
+        RocpdError: operations or bytes of no kernel were counted.
+        UsageError: the file of measured rates has none.
+    """
+    roofs = _measured(reading.options.roofs)
+    answers, programs = measured_in(reading, ("roofline",))
+    yield answers
+    groups = of_panels(programs)
+    placed: dict[GroupKey, MeasuredKernel] = {}
+    for key in sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:]))):
+        if kernel := _kernel(groups[key], roofs):
+            placed[key] = kernel
+    if not placed:
+        raise RocpdError(
+            "roofline: operations and bytes of no kernel were counted", "`rocpd counters` says how to collect them"
+        )
+    source = "measured" if roofs else "theoretical"
+    rows = [row for key, kernel in placed.items() for row in _rows(key, kernel, groups[key], source)]
+    yield reading.summary(TABLES["roofline"], rows, findings=_findings(placed))
+
+
+def _measured(path: Path | None) -> dict[str, float]:
+    if path is None:
+        return {}
+    try:
+        return measured_rates(path.read_text(encoding="utf-8").splitlines(), str(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+
+
+def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKernel | None:
+    """Return what was counted of a kernel; None: no operations, or no bytes, or no time."""
+    time = metrics.sums[TABLE, "time"].mean
+    floats, integers, traffic = (_means(metrics, names) for names in (TYPES, INTEGERS, LEVELS))
+    operations = integers if sum(integers.values()) > sum(floats.values()) else floats
+    known = (*TYPES, *INTEGERS, *LEVELS)
+    rates = {name: peak for (_, name), peak in metrics.peaks.items() if peak and name in known}
+    return MeasuredKernel(time, operations, traffic, {**rates, **roofs}) if time and operations and traffic else None
+
+
+def _means(metrics: KernelMetrics, names: Iterable[str]) -> dict[str, float]:
+    return {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
+
+
+def _mean(metrics: KernelMetrics, name: str) -> float | None:
+    for which in (name, LESS.get(name)):
+        sums = metrics.sums.get((TABLE, which)) if which else None
+        if sums and sums.count:
+            return sums.mean
+    return None
+
+
+def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source: str) -> Iterator[Row]:
+    division, name, _ = key
+    bound = kernel.bound[0] if kernel.bound else None
+    absent = [which for which in TYPES if (TABLE, which) in metrics.sums and _mean(metrics, which) is None]
+    less = [LESS[which] for which in (*kernel.operations, *kernel.traffic) if _is_less(metrics, which)]
+    notes = [f"not counted: {', '.join(absent)}"] if absent else []
+    notes += [f"taken: {', '.join(less)}"] if less else []
+    dispatches = metrics.sums[TABLE, "time"].count
+    for level in kernel.traffic:
+        roof = kernel.roof(level) if kernel.flops else None
+        reached = 100 * kernel.rate / roof if roof else None
+        highest = kernel.rates.get(kernel.type) if kernel.flops else None
+        kind = kernel.type if kernel.flops else None
+        moved = kernel.traffic[level] / kernel.time, kernel.rates.get(level), kernel.bandwidth_percent(level)
+        made = kernel.flops, kernel.traffic[level], kernel.intensity(level), kernel.rate, roof, reached
+        said = bound, dispatches, source, "; ".join(notes) or None
+        yield (*division, name, level, kind, *made, *moved, highest, *said)
+
+
+def _is_less(metrics: KernelMetrics, name: str) -> bool:
+    return name in LESS and not metrics.sums[TABLE, name].count
+
+
+def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
+    """Yield a sentence for each of the kernels with most time."""
+    first = list(placed.items())[:_FEW]
+    short = short_names(key[1] for key, _ in first if key[1])
+    for (_, name, _), kernel in first:
+        if text := sentence(kernel):
+            shown = f"{short.get(name or '', '?')}: {text}"
+            bound = kernel.bound[0] if kernel.bound else None
+            evidence = {"bound": bound, **{f"{limit}_percent": percent for limit, percent in kernel.use.items()}}
+            yield Finding(shown, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
+
+
+_DERIVED = "derived"
+
+_TABLE = CalculatedTable(
+    "metrics",
+    "What hardware counters say of each kernel: metrics of all panels and derived counters, passes of one program\n"
+    "joined. `metrics('rank')`, `metrics('agent')` and `metrics('dispatch')` divide it; a second argument, `wave`,\n"
+    "`cycle` or `second`, says what amounts are counted per: `metrics('all', 'wave')`. Calculated when it is read:\n"
+    "`WHERE panel = 'l2'` calculates one panel. Empty without counters; merged files do not store it.",
+    columns_of(
+        Field("kernel", "", "kernel; NULL: every one"),
+        Field("metric", "", "what is calculated"),
+        Field("value", "", "mean of dispatches; NULL: `missing` says why"),
+        Field("unit", "", "its unit"),
+        Field("peak", "", "the highest that the GPU can reach; NULL: unknown, or there is none"),
+        Field("percent", "%", "value by peak"),
+        Field("panel", "", "panel that shows it, or `derived`"),
+        Field("section", "", "number and name of the table in rocprof-compute; NULL for derived counters"),
+        Field("of_sums", "", "the same of all dispatches together, where it differs by more than 5 %"),
+        Field("min", "", "smallest value of a dispatch"),
+        Field("q1", "", "lower quartile, in tables of stalls"),
+        Field("median", "", "median, in tables of stalls"),
+        Field("q3", "", "upper quartile, in tables of stalls"),
+        Field("max", "", "largest"),
+        Field("dispatches", "", "dispatches with a value"),
+        Field("missing", "", "what is missing for a value: counters, or constants of the GPU"),
+        Field("note", "", "what to know before using the value"),
+        Field("rank", "", "rank; NULL in `metrics` without an argument"),
+        Field("agent", "", "agent in its rank, in `metrics('agent')`"),
+        Field("dispatch", "", "number of the dispatch in its rank, in `metrics('dispatch')`"),
+    ),
+    (
+        divided_by(By.RANK, By.AGENT, By.DISPATCH),
+        Argument("counted_per", "what amounts are counted per", Per.KERNEL.value, tuple(Per)),
+    ),
+    ("panel",),
+)
+
+_COLUMNS = tuple(column.name for column in _TABLE.columns)
+
+
+def _metrics(session: Federation, given: Given) -> Iterator[Row]:
+    """Yield the rows of `metrics`; none, and a note, where no counters were collected."""
+    panel = given.get("panel")
+    names = [name for name in (*PANELS, _DERIVED) if panel in (None, name)]
+    reading = Reading(session, Options(division(given), per=Per(str(given["counted_per"]))))
+    if not names:
+        return
+    if not are_counted(reading):
+        session.note("metrics is empty: no counter values of kernels in the selection; rocprofv3 --pmc collects them")
+        return
+    for _, tables in run_planned(reading, planned(names)):
+        try:
+            for table in tables:
+                yield from _metrics_rows(table)
+        except RocpdError as error:
+            session.note(f"metrics: {error.message}")
+
+
+def _metrics_rows(table: Summary) -> Iterator[Row]:
+    names = [field.name for field in table.fields]
+    for row in table:
+        known = dict(zip(names, row, strict=True))
+        known |= {"panel": table.name.partition("-missing")[0], "section": known.get("table")}
+        known.setdefault("missing", known.get("reason"))
+        yield tuple(known.get(name) for name in _COLUMNS)
+
+
+METRICS = JobRelation(_TABLE, _metrics)
+"""What counters say, in SQL."""

@@ -1,0 +1,99 @@
+"""Adds up the answers of ranks, by division and by what is counted, and puts sums in order.
+
+Sums merge in any order, field by field and key by key. Never reads a rank, and knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Protocol, Self, TypeVar
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
+
+
+class Addable(Protocol):
+    """What can be added up."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Add another of its kind; neither changes."""
+        ...
+
+
+Key = TypeVar("Key")
+Division = TypeVar("Division", bound=Row)
+What = TypeVar("What")
+Value = TypeVar("Value")
+Sum = TypeVar("Sum", bound=Addable)
+
+
+@frozen
+class Total:
+    """Base of sums whose fields are added up one by one."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
+
+
+def merge(sums: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
+    """Add the sums of a part to others, by key."""
+    for key, value in part.items():
+        sums[key] = sums[key] + value if key in sums else value
+
+
+def merge_groups(groups: dict[Key, dict[What, Sum]], part: Mapping[Key, Mapping[What, Sum]]) -> None:
+    """Add the sums of a part to others, by division and by what is counted."""
+    for key, sums in part.items():
+        merge(groups.setdefault(key, {}), sums)
+
+
+def add(groups: dict[Key, dict[What, Sum]], key: Key, what: What, value: Sum) -> None:
+    """Add one sum to those of a division."""
+    merge(groups.setdefault(key, {}), {what: value})
+
+
+def added(answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]]) -> dict[Key, dict[What, Sum]]:
+    """Return the sums of all ranks by division and by what is counted, of pairs of a rank and its answer."""
+    groups: dict[Key, dict[What, Sum]] = {}
+    for _, part in answers:
+        merge_groups(groups, part)
+    return groups
+
+
+def in_order(groups: Mapping[Division, Value]) -> list[tuple[Division, Value]]:
+    """Return divisions with what they have, sorted as `order_of` says."""
+    return [(key, groups[key]) for key in sorted(groups, key=order_of)]
+
+
+def rows_of(groups: Mapping[Division, Value], rows: Callable[[Division, Value], Iterable[Row]]) -> Iterator[Row]:
+    """Yield the rows of each division, in order."""
+    return (row for key, group in in_order(groups) for row in rows(key, group))
+
+
+def most_first(sums: Mapping[What, Value], size: Callable[[Value], float]) -> list[tuple[What, Value]]:
+    """Return sums by what is counted, the largest first; of equal ones as `order_of` says."""
+
+    def order(item: tuple[What, Value]) -> tuple[float, object]:
+        what, value = item
+        return -size(value), order_of(what if isinstance(what, tuple) else (what,))
+
+    return sorted(sums.items(), key=order)
+
+
+def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
+    """Sort keys of numbers, texts and NULL: NULL first, then numbers by size and texts by letters."""
+    return tuple(
+        (value is not None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
+        for value in key
+    )
+
+
+def percent(part: float, whole: float) -> float | None:
+    """Return a share in percent; None of nothing."""
+    return part * 100 / whole if whole else None
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """Return a part by the whole; None of nothing."""
+    return part / whole if whole else None

@@ -1,0 +1,1 @@
+"""What the host does: calls, launches, graphs, stacks, operators of PyTorch."""

@@ -1,0 +1,455 @@
+"""Graphs: what launches cost on the CPU and take on the GPU, how long GPUs are idle in them, which kernels they have.
+
+A launch is a call that launches a graph, with all operations that carry its stack id. Graphs are told apart by the
+handle of the executable graph, in each process by itself: handles of two processes may be equal.
+
+Captures of graphs: which calls recorded a graph, and which launches it recorded instead of making them.
+
+A capture lies between the begin and the end on one stream. It holds the launches of kernels meanwhile, on that stream
+or, forked to another one, on the thread that captures; what has an operation of its own was not captured. Handles are
+those of one process, and may be used again: an executable belongs to the last capture of its graph before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.types import Ints, Row
+from rocpd.facts.columns import columns
+from rocpd.facts.groups import grouped
+from rocpd.facts.host_calls import launches_graph, launches_kernel
+from rocpd.facts.names import as_text
+from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops
+from rocpd.facts.rank import RankReading
+from rocpd.facts.spread import total
+from rocpd.facts.statements import statement
+from rocpd.facts.timeline import length
+from rocpd.schema.rules.launch import launching_regions
+from rocpd.summary.grouping import percent
+from rocpd.summary.reading import RANK, Reading, Tables
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+
+_GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
+_WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
+_BUSY = Field("busy_ns", "ns", "of this with an operation at work")
+_GRID = tuple(f"grid_size_{axis}" for axis in "xyz")
+_GROUP = tuple(f"workgroup_size_{axis}" for axis in "xyz")
+_IDLE = Field("idle_ns", "ns", "of this without")
+
+TABLES = by_name(
+    TableDefinition(
+        "graphs",
+        "Graphs by the time that their launches take on the GPU.",
+        (
+            RANK,
+            _GRAPH,
+            Field("launches", "", "calls that launched it"),
+            Field("operations", "", "operations of a launch, the mean", True),
+            Field("api_ns", "ns", "time of the calls"),
+            Field("gpu_ns", "ns", "time of all operations"),
+            _WALL,
+            _BUSY,
+            _IDLE,
+            Field("mean_wall_ns", "ns", "wall_ns by launches", True),
+            Field("busy_percent", "%", "busy_ns by wall_ns"),
+        ),
+    ),
+    TableDefinition(
+        "graph-launches",
+        "Each launch of a graph, in order of time.",
+        (
+            RANK,
+            _GRAPH,
+            Field("at_ns", "ns", "start of the call, from the start of the time line"),
+            Field("api_ns", "ns", "time of the call"),
+            Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
+            Field("operations", "", "kernels and copies", True),
+            Field("gpu_ns", "ns", "their time"),
+            _WALL,
+            _BUSY,
+            _IDLE,
+        ),
+    ),
+    TableDefinition(
+        "graph-kernels",
+        "What the operations of each graph are; those with most time first.",
+        (
+            RANK,
+            _GRAPH,
+            Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
+            Field("calls", "", "times that it ran"),
+            Field("per_launch", "", "calls by launches of the graph", True),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("mean_ns", "ns", "mean duration", True),
+            Field("percent", "%", "share of the time of all operations of the graph", is_share=True),
+            Field("grid", "", "work-items, x by y by z, of its launches or their capture; NULL where not recorded"),
+            Field("workgroup", "", "work-items of a work-group"),
+        ),
+    ),
+    TableDefinition(
+        "graph-captures",
+        "Each capture of a graph, in order of time.",
+        (
+            RANK,
+            Field("capture", "", "number in the rank, from 1"),
+            Field("graph", "", "handle of the graph, NULL where not recorded"),
+            Field("executables", "", "handles of the executable graphs that were made of it"),
+            Field("stream", "", "handle of the stream"),
+            Field("at_ns", "ns", "start of the call that begins it, from the start of the time line"),
+            Field("duration_ns", "ns", "until the return of the call that ends it"),
+            Field("kernels", "", "launches of kernels that it holds"),
+        ),
+    ),
+    TableDefinition(
+        "captured-kernels",
+        "The kernels of each capture, in order.",
+        (
+            RANK,
+            Field("capture", "", "number in the rank, from 1"),
+            Field("number", "", "which launch of the capture, from 1"),
+            Field("kernel", "", "kernel, NULL where the launch does not name it", is_kernel=True),
+            Field("grid", "", "work-items, x by y by z; NULL where not recorded"),
+            Field("workgroup", "", "work-items of a work-group"),
+            Field("function", "", "that launched it"),
+        ),
+    ),
+)
+
+_STREAMS, _GRAPHS = ("stream", "hStream"), ("graph", "pGraph", "phGraph", "hGraph")
+_EXECUTABLES = ("graphExec", "pGraphExec", "phGraphExec", "hGraphExec")
+_KERNELS, _GRIDS, _GROUPS = ("kernel",), ("grid", "numBlocks", "gridDim"), ("workgroup", "dimBlocks", "blockDim")
+_WORK_ITEMS = ("Ext", "Hcc")  # functions that count grids in work-items, not in blocks
+_NUMBER = re.compile(r"\d+")
+_ARGUMENTS = f"{statement('call_arguments')} WHERE R.id IN (SELECT value FROM json_each(?))"  # noqa: S608
+_COLUMNS = ("id", "name", "start", "end", "thread", "stack")
+Sizes = tuple[int, ...]
+"""Three sizes, x, y and z."""
+
+
+class CapturedLaunch(NamedTuple):
+    """A launch that a graph recorded: function, kernel, grid and work-group in work-items; None: not recorded."""
+
+    function: str
+    kernel: str | None
+    grid: Sizes | None
+    group: Sizes | None
+
+
+class Capture(NamedTuple):
+    """A capture of a graph.
+
+    Args:
+        graph: its handle, None where it was not recorded.
+        executables: handles of what was made of it.
+        stream: that it was captured on.
+        start, end: from the call that begins it to the return of the one that ends it [ns].
+        launches: what it holds.
+    """
+
+    graph: str | None
+    executables: tuple[str, ...]
+    stream: str | None
+    start: int
+    end: int
+    launches: tuple[CapturedLaunch, ...]
+
+
+class _Call(NamedTuple):
+    function: str
+    start: int
+    end: int
+    thread: object
+    arguments: Mapping[str, str]
+
+    def of(self, names: Sequence[str]) -> str | None:
+        """Return the first argument with one of these names."""
+        return next((handle(self.arguments[name]) for name in names if name in self.arguments), None)
+
+
+def read_captures(reading: RankReading, launched: Ints) -> list[Capture]:
+    """Read the captures of a rank, of the whole trace.
+
+    Args:
+        reading: reads the rank.
+        launched: stack ids of all operations of the rank: their calls were not captured.
+    """
+    calls = list(_calls(reading))
+    pairs = sorted(_pairs(call for call in calls if "Capture" in call.function), key=lambda pair: pair[1].end)
+    captures = []
+    for begin, end in pairs:
+        launches = tuple(_launches(reading, begin, end, launched))
+        captures.append(Capture(end.of(_GRAPHS), (), begin.of(_STREAMS), begin.start, end.end, launches))
+    for call in calls:
+        graph, executable = call.of(_GRAPHS), call.of(_EXECUTABLES)
+        of_graph = [at for at, each in enumerate(captures) if each.graph == graph and each.end <= call.start]
+        if "Instantiate" in call.function and graph and executable and of_graph:
+            last = captures[of_graph[-1]]
+            captures[of_graph[-1]] = last._replace(executables=(*last.executables, executable))
+    return captures
+
+
+def handle(text: str | None) -> str | None:
+    """Return a handle in one form, whichever the source has.
+
+    >>> handle("0x24922d90"), handle("613559696"), handle(None)
+    ('0x24922d90', '0x24922d90', None)
+    """
+    try:
+        return f"{int(text, 0):#x}" if text else None
+    except ValueError:
+        return text
+
+
+def _calls(reading: RankReading) -> Iterator[_Call]:
+    calls: dict[int, _Call] = {}
+    for row, function, start, end, thread, name, value in reading.reader.whole().rows(statement("capture_calls")):
+        if not (isinstance(start, int) and isinstance(end, int) and 1 <= start <= end):
+            continue
+        call = calls.setdefault(row, _Call(as_text(function) or "", start, end, thread, {}))
+        if isinstance(name, str) and isinstance(call.arguments, dict):
+            call.arguments[name] = as_text(value) or ""
+    yield from calls.values()
+
+
+def _pairs(calls: Iterator[_Call]) -> Iterator[tuple[_Call, _Call]]:
+    """Yield the begin and the end of each capture: on one stream, else on one thread."""
+    begun: dict[object, _Call] = {}
+    for call in calls:
+        where = call.of(_STREAMS) or call.thread
+        if "Begin" in call.function:
+            begun[where] = call
+        elif where in begun:
+            yield begun.pop(where), call
+
+
+def _launches(reading: RankReading, begin: _Call, end: _Call, launched: Ints) -> Iterator[CapturedLaunch]:
+    """Yield the launches between two calls of a capture, in their order."""
+    reader, stream = reading.reader.whole(), begin.of(_STREAMS)
+    row, _, start, until, thread, stack = columns(reader, "rocpd_region", statement("regions"), _COLUMNS)
+    inside = np.flatnonzero((start >= begin.start) & (until <= end.end) & ~np.isin(stack, launched))
+    inside = inside[np.lexsort((row[inside], start[inside]))]
+    threads = dict(zip(row[inside].tolist(), thread[inside].tolist(), strict=True))
+    texts: dict[int, _Call] = {}
+    for region, function, name, value in reader.rows(_ARGUMENTS, (json.dumps(list(threads)),)):
+        call = texts.setdefault(region, _Call(as_text(function) or "", 0, 0, threads[region], {}))
+        if isinstance(name, str) and isinstance(call.arguments, dict):
+            call.arguments[name] = as_text(value) or ""
+    for call in (texts[region] for region in threads if region in texts):
+        is_captured = call.thread == begin.thread or (stream and call.of(_STREAMS) == stream)
+        if is_captured and launches_kernel(call.function):
+            yield _launch(call)
+
+
+def _launch(call: _Call) -> CapturedLaunch:
+    grid, group = _sizes(call, _GRIDS), _sizes(call, _GROUPS)
+    if grid and group and not any(word in call.function for word in _WORK_ITEMS):
+        grid = tuple(blocks * items for blocks, items in zip(grid, group, strict=True))
+    kernel = next((call.arguments[name] for name in _KERNELS if name in call.arguments), None)
+    return CapturedLaunch(call.function, kernel or None, grid, group)
+
+
+def _sizes(call: _Call, names: Sequence[str]) -> Sizes | None:
+    text = next((call.arguments[name] for name in names if name in call.arguments), "")
+    numbers = tuple(map(int, _NUMBER.findall(text)))
+    return numbers if len(numbers) == 3 else None
+
+
+class _Launch(NamedTuple):
+    """A launch: handle, start of the call by the clock of the rank; times [ns]."""
+
+    graph: str | None
+    at: int
+    api: int
+    delay: int
+    operations: int
+    gpu: int
+    wall: int
+    busy: int
+
+
+_Kernel: TypeAlias = "tuple[str | None, str | None]"  # graph, kernel
+_Sizes: TypeAlias = "tuple[Sizes | None, Sizes | None]"  # grid, work-group
+
+
+class _OfRank(NamedTuple):
+    """What a rank has of graphs.
+
+    Args:
+        launches: of graphs that have operations.
+        kernels: calls and their time [ns].
+        sizes: what kernels were launched with.
+        without: calls without operations.
+        captures: of graphs; times by the clock of the rank.
+    """
+
+    launches: Sequence[_Launch]
+    kernels: Mapping[_Kernel, tuple[int, int]]
+    sizes: Mapping[_Kernel, Iterable[_Sizes]]
+    without: int
+    captures: Sequence[Capture]
+
+
+def graphs(reading: Reading) -> Tables:
+    """Return graphs, their launches, their kernels, and how they were captured.
+
+    Raises:
+        RocpdError: no call launched or captured a graph.
+    """
+    yield (answers := reading.each(_of_rank))
+    ranks = {rank.number: answer for rank, answer in answers}
+    without = sum(answer.without for answer in ranks.values())
+    if not any(answer.launches or answer.captures for answer in ranks.values()):
+        hint = f"{without} launches have no operations in the selection" if without else None
+        raise RocpdError("no graph was launched in the selection", hint)
+    if without:
+        reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
+    every = [row for number, answer in ranks.items() for row in _graph_rows(number, answer)]
+    yield Summary.whole(TABLES["graphs"], every)
+    listed = []
+    for number, answer in ranks.items():
+        shift = reading.shift(number)
+        listed += [_launch_row(number, launch, int(shift.to_line(launch.at))) for launch in answer.launches]
+    yield Summary.whole(TABLES["graph-launches"], sorted(listed, key=lambda row: (row[2], row[0])))
+    yield Summary.whole(
+        TABLES["graph-kernels"], [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)]
+    )
+    captures = []
+    for number, answer in ranks.items():
+        starts = [int(reading.shift(number).to_line(capture.start)) for capture in answer.captures]
+        captures += [_capture_row(number, *each) for each in enumerate(zip(answer.captures, starts, strict=True), 1)]
+    if captures:
+        rows = [row for number, answer in ranks.items() for row in _captured_rows(number, answer)]
+        yield Summary.whole(TABLES["graph-captures"], captures)
+        yield Summary.whole(TABLES["captured-kernels"], rows)
+
+
+def _of_rank(reading: RankReading) -> _OfRank:
+    rows = reading.reader.whole().rows(statement("graph_calls"))
+    every = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
+    calls = [row for row in every if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
+    reading.left_out["launches of graphs"] += len(every) - len(calls)
+    whole_stacks = read_ops(reading.whole(), OperationNames(), stacks=True).stack
+    captures = read_captures(reading, whole_stacks)
+    if not calls:
+        return _OfRank((), {}, {}, 0, captures)
+    start, end, stack = (np.array(column, np.int64) for column in list(zip(*calls, strict=True))[2:5])
+    names = OperationNames()
+    ops = read_ops(reading, names, stacks=True)
+    call = launching_regions(stack, start, end, ops.stack)
+    known = _graphs_of_dispatches(reading)
+    launches: list[_Launch] = []
+    kernels: dict[_Kernel, tuple[int, int]] = {}
+    sizes = _captured_sizes(captures)
+    sizes_of = _sizes_of_dispatches(reading)
+    for (number,), of_call in grouped([call]):
+        if number < 0:
+            continue
+        work = ops.take(of_call)
+        graph = handle(as_text(calls[number][5])) or _handle_of(work, known)
+        launches.append(_launch_of(graph, int(start[number]), int(end[number]), work))
+        for (name,), of_name in grouped([work.name]):
+            count, time = kernels.get((graph, names.texts[name]), (0, 0))
+            kernels[graph, names.texts[name]] = count + len(of_name), time + total(work.duration[of_name])
+            for row in work.row[of_name][work.kind[of_name] == KERNEL].tolist():
+                if row in sizes_of:
+                    sizes.setdefault((graph, names.texts[name]), {})[sizes_of[row]] = None
+    launches.sort(key=lambda launch: launch.at)
+    return _OfRank(launches, kernels, sizes, len(calls) - len(launches), captures)
+
+
+def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, None]]:
+    """Return what kernels of executable graphs were captured with."""
+    sizes: dict[_Kernel, dict[_Sizes, None]] = {}
+    for capture in captures:
+        for launch in capture.launches:
+            for executable in capture.executables if launch.grid else ():
+                sizes.setdefault((executable, launch.kernel), {})[launch.grid, launch.group] = None
+    return sizes
+
+
+def _sizes_of_dispatches(reading: RankReading) -> Mapping[int, _Sizes]:
+    """Return id of a dispatch -> grid and work-group, where these are known."""
+    shapes = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), ("id", *_GRID, *_GROUP))
+    known = np.flatnonzero((shapes[1] > 0) & (shapes[4] > 0))
+    return {
+        row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in zip(*(c[known].tolist() for c in shapes), strict=True)
+    }
+
+
+def _graphs_of_dispatches(reading: RankReading) -> Mapping[int, int]:
+    row, graph = columns(reading.reader, "rocpd_kernel_dispatch", statement("graph_of_dispatch"), ("id", "graph"))
+    return dict(zip(row.tolist(), graph.tolist(), strict=True))
+
+
+def _handle_of(work: Ops, known: Mapping[int, int]) -> str | None:
+    rows: Ints = work.row[work.kind == KERNEL]
+    return next((handle(str(known[row])) for row in rows.tolist() if row in known), None)
+
+
+def _launch_of(graph: str | None, start: int, end: int, work: Ops) -> _Launch:
+    first, last = int(work.start.min()), int(work.end.max())
+    times = first - start, len(work), total(work.duration), last - first, length(work.union())
+    return _Launch(graph, start, end - start, *times)
+
+
+def _graph_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    by_graph: dict[str | None, list[_Launch]] = {}
+    for launch in answer.launches:
+        by_graph.setdefault(launch.graph, []).append(launch)
+    for graph, launches in sorted(
+        by_graph.items(), key=lambda item: (-sum(one.wall for one in item[1]), item[0] or "")
+    ):
+        times = ((one.api, one.operations, one.gpu, one.wall, one.busy) for one in launches)
+        api, operations, gpu, wall, busy = map(sum, zip(*times, strict=True))
+        count = len(launches)
+        counts, idle = (count, operations / count), wall - busy
+        yield rank, graph, *counts, api, gpu, wall, busy, idle, wall / count, percent(busy, wall)
+
+
+def _launch_row(rank: int, launch: _Launch, at: int) -> Row:
+    waits = launch.wall - launch.busy
+    times = (launch.api, launch.delay, launch.operations, launch.gpu, launch.wall, launch.busy, waits)
+    return rank, launch.graph, at, *times
+
+
+def _kernel_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    counts: dict[str | None, int] = {}
+    totals: dict[str | None, int] = {}
+    for launch in answer.launches:
+        counts[launch.graph] = counts.get(launch.graph, 0) + 1
+        totals[launch.graph] = totals.get(launch.graph, 0) + launch.gpu
+    for (graph, kernel), (calls, time) in sorted(
+        answer.kernels.items(), key=lambda item: (item[0][0] or "", -item[1][1], item[0][1] or "")
+    ):
+        share = percent(time, totals[graph])
+        sizes = tuple(answer.sizes.get((graph, kernel), ()))
+        grid, group = (_sizes_text(size[at] for size in sizes) for at in range(2))
+        yield rank, graph, kernel, calls, calls / counts[graph], time, time / calls, share, grid, group
+
+
+def _capture_row(rank: int, number: int, capture_and_start: tuple[Capture, int]) -> Row:
+    capture, start = capture_and_start
+    handles = capture.graph, " ".join(capture.executables) or None, capture.stream
+    return rank, number, *handles, start, capture.end - capture.start, len(capture.launches)
+
+
+def _captured_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    for number, capture in enumerate(answer.captures, 1):
+        for at, launch in enumerate(capture.launches, 1):
+            sizes = _sizes_text([launch.grid]), _sizes_text([launch.group])
+            yield rank, number, at, launch.kernel, *sizes, launch.function
+
+
+def _sizes_text(sizes: Iterable[Sizes | None]) -> str | None:
+    """Return sizes as text, each once.
+
+    >>> _sizes_text([(128, 2, 1), None, (128, 2, 1), (64, 1, 1)])
+    '128x2x1 64x1x1'
+    """
+    return " ".join(dict.fromkeys("x".join(map(str, size)) for size in sizes if size)) or None

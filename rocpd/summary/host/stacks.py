@@ -1,0 +1,361 @@
+"""Functions and lines of call stacks: the time in which a thread was there, and what the GPU did meanwhile.
+
+Stacks of calls, samples and traced functions are kinds of their own. What is recursive counts its time once.
+
+Reads the call stacks of one rank, however they were recorded, and adds up how much time each stands for.
+
+Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
+functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
+a sample stands for the usual time between two samples of its thread. Stretches count for the step and the marker in
+which they start.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints, Row
+from rocpd.facts.columns import Select, batches, columns
+from rocpd.facts.frames import StackFrame, frame_of, frames_of
+from rocpd.facts.groups import grouped
+from rocpd.facts.links import launch_calls
+from rocpd.facts.nesting import Nesting, nest_times
+from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts
+from rocpd.facts.options import LAUNCHES
+from rocpd.facts.places import key_of_place, places_at
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.spread import total
+from rocpd.facts.statements import statement
+from rocpd.facts.timeline import Union, covered
+from rocpd.federate.open.identify import Rank
+from rocpd.schema.rules.times import valid_start, valid_times
+from rocpd.summary.grouping import Total, add, merge, order_of, percent
+from rocpd.summary.reading import Reading, Tables
+from rocpd.summary.result import Field, TableDefinition, by_name
+
+_TIMES = (
+    Field("count", "", "calls or samples that have it in their stack; of traced functions their calls", True),
+    Field("total_ns", "ns", "time with it anywhere in the stack"),
+    Field("self_ns", "ns", "time with it innermost"),
+    Field("percent", "%", "self_ns by the time of all stacks of the kind", True, is_share=True),
+    Field("idle_ns", "ns", "of total_ns while no GPU of the rank works, between its first and last operation"),
+    Field("idle_self_ns", "ns", "of self_ns", True),
+    Field("gpu_ns", "ns", "operations launched with it in the stack; NULL for samples", True),
+    Field("gpu_self_ns", "ns", "launched with it innermost", True),
+)
+
+_KIND = Field("kind", "", "what was recorded: calls of APIs with their stacks, samples, or functions one by one")
+_FUNCTION_FIELD = Field("function", "", "function")
+_FILE = Field("file", "", "its file, NULL where not recorded")
+
+TABLES = by_name(
+    TableDefinition(
+        "stacks",
+        "Functions of call stacks; those with most time of their own first.",
+        (_KIND, _FUNCTION_FIELD, _FILE, *_TIMES),
+    ),
+    TableDefinition(
+        "stack-lines",
+        "Lines of functions in call stacks; those with most time of their own first.",
+        (
+            _KIND,
+            _FUNCTION_FIELD,
+            _FILE,
+            Field("line", "", "of samples and calls the one it is at, else its first"),
+            *_TIMES,
+        ),
+    ),
+)
+
+CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
+"""Kinds of stacks, by what was recorded."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Texts of frames, the outermost first."""
+
+_RANGE = ("start", "end", "thread", "event")
+_FUNCTION = ("start", "end", "thread", "name")
+_SAMPLE = ("at", "thread", "event")
+
+
+@frozen
+class StackTime(Total):
+    """Time of stacks that are equal.
+
+    Args:
+        count: calls or samples.
+        time: what they stand for [ns].
+        idle: of that, between the first and the last operation of the rank, while none runs [ns].
+        gpu: operations launched in them [ns].
+    """
+
+    count: int = 0
+    time: int = 0
+    idle: int = 0
+    gpu: int = 0
+
+
+class RankStacks(NamedTuple):
+    """Call stacks of a rank: time by division, kind and path; whether the rank has GPU operations."""
+
+    times: dict[tuple[Key, str, Path], StackTime]
+    has_operations: bool
+
+
+class _Ranges(NamedTuple):
+    """Calls or functions of a rank: how they lie in each other, and the path of each."""
+
+    kind: str
+    start: Ints
+    thread: Ints
+    nesting: Nesting
+    path_of: Callable[[int], Path]
+
+
+@frozen
+class _Idle:
+    """When no operation of a rank runs, between its first and last one.
+
+    Args:
+        busy: when one does.
+        start, end: of the first and the last one [ns].
+    """
+
+    busy: Union
+    start: int
+    end: int
+
+    @classmethod
+    def between(cls, ops: Ops) -> _Idle:
+        """Return when none of some operations runs."""
+        return cls(ops.union(), *((int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)))
+
+    def until(self, times: Ints) -> Ints:
+        """Return how much of it lies before each time [ns]."""
+        before: Ints = np.clip(times, self.start, self.end) - self.start - covered(self.busy, times)
+        return before
+
+
+def read_stacks_of(reading: RankReading) -> RankStacks:
+    """Read the call stacks of a rank."""
+    every = read_ops(reading.unwindowed(), OperationNames())
+    idle = _Idle.between(every)
+    times: dict[tuple[Key, str, Path], StackTime] = {}
+    framed, events = _framed_calls(reading)
+    for ranges in (framed, _functions(reading)):
+        if len(ranges.start):
+            _add_ranges(times, reading, ranges, idle)
+    _add_samples(times, reading, events, idle)
+    return RankStacks(times, len(every) > 0)
+
+
+def _framed_calls(reading: RankReading) -> tuple[_Ranges, Ints]:
+    """Return the calls whose stack was recorded, and their events."""
+    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", "rocpd_region", _RANGE)
+    valid = np.flatnonzero(valid_times(start, end))
+    reading.left_out["calls with stacks"] += len(start) - len(valid)
+    paths = [stacks[row] for row in valid.tolist()]
+    start, end, thread = start[valid], end[valid], thread[valid]
+    return _Ranges(CALLS, start, thread, nest_times(start, end, thread), paths.__getitem__), event[valid]
+
+
+def _functions(reading: RankReading) -> _Ranges:
+    start, end, thread, name = columns(reading.reader, "rocpd_region", statement("stack_functions"), _FUNCTION)
+    valid = np.flatnonzero(valid_times(start, end))
+    reading.left_out["functions"] += len(start) - len(valid)
+    start, end, thread, name = start[valid], end[valid], thread[valid], name[valid]
+    texts, nesting = string_texts(reading.reader, name), nest_times(start, end, thread)
+
+    @functools.cache
+    def path_of(row: int) -> Path:
+        return tuple(texts.get(int(name[each])) or "?" for each in reversed(list(nesting.path(row))))
+
+    return _Ranges(FUNCTIONS, start, thread, nesting, path_of)
+
+
+def _with_stacks(
+    reading: RankReading, select: str, base: str, numbers: tuple[str, ...]
+) -> tuple[list[Ints], Sequence[Path]]:
+    """Read columns with the path of each row; equal stacks are taken apart once."""
+    known: dict[object, Path] = {}
+    read, paths = [[np.empty(0, np.int64)] * len(numbers)], []
+    for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
+        read.append(batch.numbers)
+        for text in batch.texts[0]:
+            path = known.get(text)
+            if path is None:
+                path = known[text] = frames_of(text) or ("?",)
+            paths.append(path)
+    return [np.concatenate(column) for column in zip(*read, strict=True)], paths
+
+
+def _add_ranges(
+    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, ranges: _Ranges, idle: _Idle
+) -> None:
+    """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
+    rows = np.arange(len(ranges.start))
+    nothing = np.zeros(len(rows), np.int64)
+    _add(times, reading, ranges, rows, (ranges.thread, ranges.start), (nothing + 1, nothing, nothing, nothing))
+    for thread, (since, inside) in ranges.nesting.segments.items():
+        open_ = np.flatnonzero(inside[:-1] >= 0)
+        start, end = since[open_], since[open_ + 1]
+        threads = np.full(len(open_), thread)
+        nothing = np.zeros(len(open_), np.int64)
+        idle_time = idle.until(end) - idle.until(start)
+        _add(times, reading, ranges, inside[open_], (threads, start), (nothing, end - start, idle_time, nothing))
+    ops = read_ops(reading, OperationNames(), stacks=True)
+    threads, at = launch_calls(reading.reader, ops.stack)
+    around = ranges.nesting.innermost(threads, at)
+    inner = np.flatnonzero(around >= 0)
+    nothing = np.zeros(len(inner), np.int64)
+    where = threads[inner], at[inner]
+    _add(times, reading, ranges, around[inner], where, (nothing, nothing, nothing, ops.duration[inner]))
+
+
+def _add(
+    times: dict[tuple[Key, str, Path], StackTime],
+    reading: RankReading,
+    ranges: _Ranges,
+    rows: Ints,
+    where: tuple[Ints, Ints],
+    values: tuple[Ints, Ints, Ints, Ints],
+) -> None:
+    """Add values, those of `StackTime`, of ranges by the division of thread and time."""
+    exact = np.int64 if all(total(column) < 1 << 63 for column in values) else object
+    keys, codes = _divisions(reading, *where)
+    pairs, pair_of = np.unique(codes * len(ranges.start) + rows, return_inverse=True)
+    sums = np.zeros((len(values), len(pairs)), exact)
+    for of_pairs, column in zip(sums, values, strict=True):
+        np.add.at(of_pairs, pair_of, column)
+    for pair, *of_pair in zip(pairs.tolist(), *sums.tolist(), strict=True):
+        code, row = divmod(pair, len(ranges.start))
+        merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): StackTime(*of_pair)})
+
+
+def _add_samples(
+    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, events: Ints, idle: _Idle
+) -> None:
+    """Add samples, apart from those that are calls too."""
+    (at, thread, event), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
+    valid = valid_start(at)
+    reading.left_out["samples of call stacks"] += int((~valid).sum())
+    rows = np.flatnonzero(valid & ~np.isin(event, events))
+    if not len(rows):
+        return
+    interval = _intervals(reading)
+    keys, codes = _divisions(reading, thread[rows], at[rows])
+    is_idle = (idle.until(at[rows] + 1) > idle.until(at[rows])).tolist()
+    for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
+        length = interval[int(thread[row])]
+        merge(times, {(keys[code], SAMPLES, paths[row]): StackTime(1, length, length if idles else 0)})
+
+
+def _intervals(reading: RankReading) -> dict[int, int]:
+    """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
+    at, thread, _ = columns(reading.reader.whole(), "rocpd_sample", statement("stack_samples"), _SAMPLE)
+    intervals = {}
+    for (number,), rows in grouped([thread]):
+        apart = np.diff(np.sort(at[rows][valid_start(at[rows])]))
+        apart = apart[apart > 0]
+        intervals[number] = int(np.median(apart)) if len(apart) else 0
+    return intervals
+
+
+def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key], Ints]:
+    """Return the keys of the division, and for each time of a thread the number of its own."""
+    by = reading.options.by
+    if by not in LAUNCHES:
+        return [reading.key()], np.zeros(len(at), np.int64)
+    places, codes = places_at(reading, by, threads, at)
+    return [key_of_place(place) for place in places], codes
+
+
+Stacks: TypeAlias = dict[tuple[Key, str], dict[Path, StackTime]]
+"""Division and kind -> time by path."""
+
+
+@frozen
+class _FrameTime(Total):
+    """Time of a function or line [ns]."""
+
+    count: int = 0
+    total: int = 0
+    own: int = 0
+    idle: int = 0
+    own_idle: int = 0
+    gpu: int = 0
+    own_gpu: int = 0
+
+
+def stacks(reading: Reading) -> Tables:
+    """Return functions and lines.
+
+    Raises:
+        RocpdError: no call stacks were recorded.
+    """
+    yield (answers := reading.each(read_stacks_of))
+    times, has_operations = all_stacks(answers)
+    for table, place_of in (("stacks", _function), ("stack-lines", _line)):
+        rows: list[Row] = []
+        for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
+            rows += _rows((*key, kind), _by_frame(kind, times[key, kind], place_of), kind, has_operations)
+        yield reading.summary(TABLES[table], rows)
+
+
+def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool]:
+    """Return the stacks of all ranks, and whether there are GPU operations.
+
+    Raises:
+        RocpdError: no call stacks were recorded.
+    """
+    times: Stacks = {}
+    has_operations = False
+    for _, rank in answers:
+        has_operations |= rank.has_operations
+        for (key, kind, path), time in rank.times.items():
+            add(times, (key, kind), path, time)
+    if not times:
+        raise RocpdError(
+            "no call stacks in the selection",
+            "`rocpd record --python-stacks 100` records those of Python, PyTorch does with `with_stack=True`, RPD with "
+            "RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+        )
+    return times, has_operations
+
+
+def _function(frame: StackFrame) -> Row:
+    return frame.function, frame.file
+
+
+def _line(frame: StackFrame) -> Row:
+    return frame
+
+
+def _by_frame(
+    kind: str, times: Mapping[Path, StackTime], place_of: Callable[[StackFrame], Row]
+) -> dict[Row, _FrameTime]:
+    """Return function or line -> its time; `place_of` says which of them a frame is."""
+    sums: dict[Row, _FrameTime] = {}
+    for path, time in times.items():
+        places = [place_of(frame_of(text)) for text in path]
+        innermost = places[-1]
+        for place in dict.fromkeys(places):
+            count = time.count if place == innermost or kind != FUNCTIONS else 0
+            merge(sums, {place: _FrameTime(count, time.time, 0, time.idle, 0, time.gpu)})
+        merge(sums, {innermost: _FrameTime(own=time.time, own_idle=time.idle, own_gpu=time.gpu)})
+    return sums
+
+
+def _rows(front: Row, sums: Mapping[Row, _FrameTime], kind: str, has_operations: bool) -> Iterator[Row]:
+    whole = sum(each.own for each in sums.values())
+    in_order = sorted(sums.items(), key=lambda item: (-item[1].own, -item[1].total, order_of(item[0])))
+    for place, each in in_order:
+        idle = (each.idle, each.own_idle) if has_operations else (None, None)
+        gpu = (each.gpu, each.own_gpu) if has_operations and kind != SAMPLES else (None, None)
+        yield (*front, *place, each.count, each.total, each.own, percent(each.own, whole), *idle, *gpu)

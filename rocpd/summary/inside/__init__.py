@@ -1,0 +1,1 @@
+"""Inside of kernels: samples of program counters, and what instrumentation measured."""

@@ -1,0 +1,1 @@
+"""Kernels and other events by name and kind: totals, spread, order."""

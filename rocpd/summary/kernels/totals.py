@@ -1,0 +1,682 @@
+"""Totals of events: by name, and of kernels by what they do, by the marker that launched them and by their launch.
+
+Every number is exact over all ranks, medians and percentiles too. Joins stay inside a rank; ranks are added up in
+Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Ints, Row
+from rocpd.facts.columns import Select, batches, columns, read_before
+from rocpd.facts.groups import group_rows, grouped
+from rocpd.facts.names import Names, as_text
+from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, kernel_forms, read_ops, string_texts
+from rocpd.facts.options import LANES, LAUNCHES, By
+from rocpd.facts.places import read_origins
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
+from rocpd.facts.statements import statement
+from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of
+from rocpd.schema.rules.kernel_categories import is_communication, load
+from rocpd.schema.rules.markers import is_marker
+from rocpd.schema.rules.times import VALID_TIMES, valid_times
+from rocpd.summary.grouping import (
+    Sum,
+    Total,
+    add,
+    added,
+    in_order,
+    merge,
+    merge_groups,
+    most_first,
+    order_of,
+    percent,
+    rows_of,
+)
+from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, Reading, Tables, statistics
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+
+if TYPE_CHECKING:
+    from rocpd.facts.places import Origins
+
+
+_BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
+_RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
+
+
+def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> TableDefinition:
+    percent = replace(PERCENT, minor=bool(last))  # bytes are wanted more
+    return TableDefinition(name, doc, (*first, *STATISTICS, percent, *last))
+
+
+_KERNELS = _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True))
+
+_COPIES = _table(
+    "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
+)
+
+_LOW = 0.05  # runs that take as long are as good as the fastest: a single one may be an accident
+
+TABLES = by_name(
+    replace(_KERNELS, title="Time by kernel", chart="rocpd.summary.plots:kernels"),
+    replace(_COPIES, title="Time of copies by direction"),
+    _table(
+        "allocations",
+        "Allocations and frees without scratch memory.",
+        Field("name", "", "operation: ALLOC, FREE …"),
+        Field("level", "", "REAL or VIRTUAL memory"),
+        last=(_BYTES,),
+    ),
+    _table("scratch", "Scratch memory by operation.", Field("name", "", "operation"), last=(_BYTES,)),
+    _table(
+        "api",
+        "API calls of every domain by function; percent is of all API time.",
+        Field("domain", "", "HIP, HSA, RCCL …", has_colour=True),
+        Field("name", "", "function"),
+    ),
+    _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
+    _table(
+        "domains",
+        "Events by domain; CPU and GPU time side by side.",
+        Field("domain", "", "domain", has_colour=True),
+    ),
+    TableDefinition(
+        "categories",
+        "Kernels by what they do, as a file of regular expressions says.",
+        (
+            Field("category", "", "category", has_colour=True),
+            Field("kernels", "", "different kernels"),
+            *STATISTICS,
+            PERCENT,
+        ),
+    ),
+    TableDefinition(
+        "unmatched",
+        "Kernels that no expression matches.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("calls", "", "dispatches"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("percent", "%", "share of the time of all kernels", is_share=True),
+        ),
+    ),
+    TableDefinition(
+        "marker-kernels",
+        "Kernels by the path of marker ranges around their launch, and by agent; those with most time first.",
+        (
+            *DIVISIONS[By.MARKER],
+            RANK,
+            AGENT,
+            Field("name", "", "kernel", is_kernel=True),
+            *(replace(field, minor=field.minor or field.name == "median_ns") for field in STATISTICS),
+            Field("percent", "%", "share of the time of kernels of the marker on the agent", True, is_share=True),
+        ),
+    ),
+    TableDefinition(
+        "kernel-shapes",
+        "Kernels by what they are launched with, and how much of a GPU that can fill; most time first.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("grid", "", "work-items in x, y and z"),
+            Field("workgroup", "", "work-items per work-group in x, y and z"),
+            Field("calls", "", "dispatches"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("percent", "%", "share of the time of all kernels", True, is_share=True),
+            Field("groups", "", "work-groups of the grid; NULL where it is not recorded", True),
+            Field("compute_units", "", "of the agent", True),
+            Field("vector_registers", "", "of a work-item, architectural and accumulation ones", True),
+            Field("lds_bytes", "bytes", "LDS of a work-group", True),
+            Field(
+                "scratch_bytes", "bytes", "scratch of a work-item: above 0 registers spill, or arrays lie there", True
+            ),
+            Field("waves_per_simd", "", "waves that fit on a SIMD unit; NULL where the architecture is not known"),
+            Field("limited_by", "", "what limits them: waves, registers or LDS", True),
+            Field("median_ns", "ns", "median duration", True),
+            Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls", True),
+            Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
+        ),
+    ),
+)
+
+_DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
+
+
+@frozen
+class _Layout:
+    """What the `.sql` file of a kind gives besides `start` and `end`.
+
+    Args:
+        keys: columns by which events are counted.
+        base: table with these events, whose `id` is given too; None: they come from several.
+        by_text: whether the keys are texts; else they are ids.
+        has_lanes: whether there are columns `agent` and `stream`.
+        has_sizes: whether there is a column `size` [bytes].
+    """
+
+    keys: tuple[str, ...]
+    base: str | None = None
+    by_text: bool = False
+    has_lanes: bool = True
+    has_sizes: bool = False
+
+
+_CATEGORISED = ("name", "category")
+_TIMES = ("start", "end")
+
+_LAYOUTS = {
+    "kernels": _Layout(("name",), "rocpd_kernel_dispatch"),
+    "memory_copies": _Layout(("name",), "rocpd_memory_copy", has_sizes=True),
+    "memory_allocations": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
+    "scratch_memory": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
+    "regions": _Layout(_CATEGORISED, "rocpd_region", has_lanes=False),
+    "markers": _Layout(("name",), by_text=True, has_lanes=False),
+}
+
+KINDS = tuple(_LAYOUTS)
+"""Kinds of events that AMD's tables hold; each has a `.sql` file."""
+
+
+_LAYOUTS |= {
+    "graph_launches": _Layout(_CATEGORISED, "rocpd_graph_launch"),
+    "samples": _Layout(_CATEGORISED, "rocpd_sample", has_lanes=False),
+}
+
+
+ALL_KINDS = tuple(_LAYOUTS)
+"""Kinds of all events that have a time."""
+
+
+class Label(NamedTuple):
+    """What events are counted by.
+
+    Args:
+        category: event category, or the kind's own (`KERNELS`).
+        name: kernel, direction, operation, function or message.
+        detail: level of an allocation, else None.
+        division: values of the columns of the division.
+        full: of a kernel the name by which it is known, in whatever form `name` is; else None.
+    """
+
+    category: str | None
+    name: str | None
+    detail: str | None
+    division: Key
+    full: str | None = None
+
+    @property
+    def domain(self) -> str:
+        """The domain of the category."""
+        return domain_of(self.category)
+
+
+class EventsByGroup(NamedTuple):
+    """Events, those of a group next to each other.
+
+    Args:
+        durations: [ns]; -1 with invalid timestamps.
+        sizes: [bytes], None where the kind has none.
+        first: where each group starts.
+    """
+
+    durations: Ints
+    sizes: Ints | None
+    first: Ints
+
+
+def totals_by_label(
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]]
+) -> dict[Label, Sum]:
+    """Return the sums of the events of one rank by what they are counted by.
+
+    Args:
+        reading: reads the rank.
+        kind: one of `ALL_KINDS`.
+        add_up: returns the sum of each group of some events.
+    """
+    origins = _origins(reading)
+    lane = reading.options.by if reading.options.by in (*LANES, *LAUNCHES) else None
+    names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
+    totals: dict[Label, Sum] = {}
+    for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
+        if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
+            merge(totals, {label: sums_of_label})
+    return totals
+
+
+def _sums_by_key(
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]], origins: Origins | None
+) -> tuple[Names, dict[tuple[int, ...], Sum]]:
+    """Return the sums of the events of one rank by their keys, and the names that stand for texts among these."""
+    names = Names()
+    sums: dict[tuple[int, ...], Sum] = {}
+    for keys, durations, sizes in _batches(reading, kind, names, origins):
+        groups = group_rows(keys)
+        events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
+        merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
+    return names, sums
+
+
+def _origins(reading: RankReading) -> Origins | None:
+    """Return where operations were launched, if that divides."""
+    if reading.options.by not in LAUNCHES:
+        return None
+    from rocpd.facts.places import read_origins
+
+    return read_origins(reading, reading.options.by)
+
+
+def _batches(
+    reading: RankReading, kind: str, names: Names, origins: Origins | None
+) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+    """Yield columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
+    layout, by = _LAYOUTS[kind], reading.options.by
+    lane = [by.value] if layout.has_lanes and by in LANES else ["id"] if origins else []
+    keys = [*layout.keys, *lane]
+    sizes = ("size",) if layout.has_sizes else ()
+    if not origins and (known := read_before(reading.reader, layout.base, statement(kind), (*keys, *_TIMES, *sizes))):
+        yield from _known(known, len(keys))
+        return
+    every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
+    if layout.by_text:
+        select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
+    else:
+        select = Select(every, (*keys, "duration", *sizes), base=layout.base)
+    for batch in batches(reading.reader, select):
+        codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
+        columns = [*codes, *batch.numbers]
+        if origins:
+            columns[len(layout.keys)] = origins.of(KERNEL if kind == "kernels" else COPY, columns[len(layout.keys)])
+        yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
+
+
+def _known(columns: list[Ints], keys: int) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+    """Yield what `_batches` does of columns that were read: keys, start, end, and the size where there is one."""
+    start, end, *sizes = columns[keys:]
+    if len(start):
+        yield columns[:keys], np.where(valid_times(start, end), end - start, -1), sizes[0] if sizes else None
+
+
+def _labels(
+    reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]], origins: Origins | None
+) -> list[Label]:
+    """Return what each key stands for. Ids are looked up here: once per rank, not once per row."""
+    layout = _LAYOUTS[kind]
+    count = len(layout.keys)
+    ids = np.array([number for key in keys for number in key[:count]], np.int64)
+    full: dict[int, str | None] = {}
+    if layout.by_text:
+        known = dict(enumerate(names.texts))
+    elif kind == "kernels":
+        known, full = kernel_forms(reading, ids)
+    else:
+        known = string_texts(reading.reader, ids)
+    labels = []
+    for key in keys:
+        name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
+        category, detail = (more, None) if layout.keys == _CATEGORISED else (kind.upper(), more)
+        lane = key[count] if len(key) > count else NULL
+        division = origins.key(lane) if origins else reading.key(lane)
+        labels.append(Label(category, name, detail, division, full.get(key[0])))
+    return labels
+
+
+@frozen
+class _Sum(Total):
+    spread: Spread
+    size: int
+
+
+_Sums = dict[Key, dict[Key, _Sum]]  # division -> what is counted by -> sum
+
+
+def kernels(reading: Reading) -> Tables:
+    """Time by kernel."""
+    return _by(reading, "kernels", ("kernels",), ("name",), "kernels")
+
+
+def copies(reading: Reading) -> Tables:
+    """Time, bytes and bandwidth by direction."""
+    return _by(reading, "copies", ("memory_copies",), ("name",), "memory copies")
+
+
+def allocations(reading: Reading) -> Tables:
+    """Time and bytes by operation and level."""
+    return _by(reading, "allocations", ("memory_allocations",), ("name", "detail"), "allocations")
+
+
+def scratch(reading: Reading) -> Tables:
+    """Time and bytes of scratch memory by operation."""
+    return _by(reading, "scratch", ("scratch_memory",), ("name",), "scratch memory")
+
+
+def api(reading: Reading) -> Tables:
+    """Time by API domain and function; operators and functions of the program itself are left out."""
+    return _by(reading, "api", ("regions",), ("domain", "name"), "API calls", OF_PROGRAMS)
+
+
+def markers(reading: Reading) -> Tables:
+    """Time by message."""
+    return _by(reading, "markers", ("markers",), ("name",), "markers")
+
+
+def domains(reading: Reading) -> Tables:
+    """Time by domain: moments of all events are merged, never averages."""
+    return _by(reading, "domains", ALL_KINDS, ("domain",), "events")
+
+
+def _by(
+    reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str, without: Collection[str] = ()
+) -> Tables:
+    """Add the events of all ranks up by division and `head`, but for those of some domains.
+
+    Raises:
+        RocpdError: there are none.
+    """
+    sums: _Sums = {}
+    counts: dict[str, _Counts] = {}
+    yield (answers := reading.each(partial(_of_rank, kinds=kinds, head=head, without=without)))
+    for _, (sums_of_rank, counts_of_rank) in answers:
+        merge_groups(sums, sums_of_rank)
+        merge(counts, counts_of_rank)
+    if not sums:
+        raise RocpdError(f"no {what} in the selection")
+    for kind, count in counts.items():
+        reading.note_invalid(kind, count.calls - count.timed, count.calls)
+    extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
+    ordered = [(key, most_first(heads, _time)) for key, heads in in_order(sums)]
+    table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
+    table.counts = counts_of(of_head.spread for _, heads in ordered for _, of_head in heads)
+    yield table
+
+
+@frozen
+class _Counts(Total):
+    calls: int
+    timed: int
+
+
+def _of_rank(
+    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
+) -> tuple[_Sums, dict[str, _Counts]]:
+    """Add the events of one rank up; count them by kind."""
+    parts: dict[Key, dict[Key, list[_Sum]]] = {}
+    counts = {}
+    for kind in kinds:
+        labels = totals_by_label(reading, kind, _sums)
+        totals = {label: of_label for label, of_label in labels.items() if label.domain not in without}
+        spreads = [of_label.spread for of_label in totals.values()]
+        counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
+        for label, of_label in totals.items():
+            key = tuple(getattr(label, column) for column in head)
+            parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
+    sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
+    return sums, counts
+
+
+def _added(parts: Sequence[_Sum]) -> _Sum:
+    """Add up what many labels have: a domain may hold a hundred thousand names."""
+    if len(parts) == 1:
+        return parts[0]
+    return _Sum(Spread.sum(part.spread for part in parts), sum(part.size for part in parts))
+
+
+def _sums(events: EventsByGroup) -> list[_Sum]:
+    spreads = spreads_by_group(events.durations, events.first)
+    if events.sizes is None:
+        return [_Sum(spread, 0) for spread in spreads]
+    counted = np.where((events.durations >= 0) & (events.sizes > 0), events.sizes, 0)
+    if total(counted) >= 1 << 63:
+        sizes = [total(part) for part in np.split(counted, events.first[1:])]
+    else:
+        sizes = np.add.reduceat(counted, events.first).tolist()
+    return [_Sum(*pair) for pair in zip(spreads, sizes, strict=True)]
+
+
+def _time(of_head: _Sum) -> int:
+    return of_head.spread.moments.total
+
+
+def _rows(division: Key, sums: Sequence[tuple[Key, _Sum]], extra: int) -> Iterator[Row]:
+    """Yield the rows of a division, with `extra` columns at the end: bytes, then bandwidth."""
+    all_time = sum(_time(of_head) for _, of_head in sums)
+    for head, of_head in sums:
+        time, size = _time(of_head), of_head.size
+        bytes_and_rate = (size, gib_per_s(size, time))[:extra]
+        yield (*division, *head, *statistics(of_head.spread), percent(time, all_time), *bytes_and_rate)
+
+
+def gib_per_s(size: int, time: int) -> float | None:
+    """Return the bandwidth of so many bytes in so many ns [GiB/s]; None where they take no time."""
+    return size / time * 1e9 / 2**30 if time else None
+
+
+class _Name(NamedTuple):
+    shown: str | None
+    full: str | None
+
+
+def categories(reading: Reading) -> Tables:
+    """Return time by category, and the names that no category knows.
+
+    Raises:
+        RocpdError: there are no kernels.
+        UsageError: the file of categories cannot be used.
+    """
+    known = load(reading.options.categories)
+    yield (answers := reading.each(_names_of_rank))
+    if not (names := added(answers)):
+        raise RocpdError("no kernels in the selection")
+    if not any(is_communication(known.of(name.full)) for spreads in names.values() for name in spreads):
+        reading.session.note("no communication kernels found")
+    rows: list[Row] = []
+    shown: list[Spread] = []
+    missing: list[Row] = []
+    for key, spreads in in_order(names):
+        groups: dict[str, dict[_Name, Spread]] = {}
+        for name, spread in spreads.items():
+            groups.setdefault(known.of(name.full), {})[name] = spread
+        total = sum(spread.moments.total for spread in spreads.values())
+        sums = {category: sum(of_names.values(), Spread()) for category, of_names in groups.items()}
+        merged = most_first(sums, _spread_time)
+        shown += [spread for _, spread in merged]
+        kernels = {category: len({name.full for name in of_names}) for category, of_names in groups.items()}
+        rows += [
+            (*key, category, kernels[category], *statistics(spread), percent(_spread_time(spread), total))
+            for category, spread in merged
+        ]
+        missing += _unmatched(key, groups.get(known.other, {}), total)
+    table = reading.summary(TABLES["categories"], rows)
+    table.counts = counts_of(shown)
+    yield table
+    yield reading.summary(TABLES["unmatched"], missing)
+
+
+def _names_of_rank(reading: RankReading) -> dict[Key, dict[_Name, Spread]]:
+    """Return the durations of the kernels of one rank, by division and name."""
+    divisions: dict[Key, dict[_Name, Spread]] = {}
+    for label, spread in totals_by_label(reading, "kernels", _spreads).items():
+        add(divisions, label.division, _Name(label.name, label.full), spread)
+    return divisions
+
+
+def _spreads(events: EventsByGroup) -> list[Spread]:
+    return spreads_by_group(events.durations, events.first)
+
+
+def _spread_time(spread: Spread) -> int:
+    return spread.moments.total
+
+
+def _unmatched(key: Key, kernels: dict[_Name, Spread], total: int) -> list[Row]:
+    spreads: dict[str | None, Spread] = {}
+    for name, spread in kernels.items():
+        merge(spreads, {name.shown: spread})
+    moments = [(name, spread.moments) for name, spread in most_first(spreads, _spread_time)]
+    return [(*key, name, m.calls, m.total, percent(m.total, total)) for name, m in moments]
+
+
+def marker_kernels(reading: Reading) -> Tables:
+    """Return kernels by marker and agent.
+
+    Raises:
+        RocpdError: there are no kernels.
+    """
+    yield (answers := reading.each(_marker_kernels_of_rank))
+    if not (places := added(answers)):
+        raise RocpdError("no kernels in the selection")
+    table = TABLES["marker-kernels"]
+    yield Summary.whole(table, rows_of(places, _marker_rows))
+
+
+def _marker_kernels_of_rank(reading: RankReading) -> dict[Key, dict[str | None, Spread]]:
+    """Return the durations of the kernels of a rank by marker, rank and agent, then by name."""
+    names = OperationNames()
+    ops = read_ops(reading, names)
+    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    origins = read_origins(reading, By.MARKER)
+    places: dict[Key, dict[str | None, Spread]] = {}
+    for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):
+        key = (*origins.key(code), reading.rank.number, None if agent == NULL else agent)
+        add(places, key, names.texts[name], Spread.of(ops.duration[rows]))
+    return places
+
+
+def _marker_rows(key: Key, spreads: dict[str | None, Spread]) -> Iterator[Row]:
+    whole = sum(map(_spread_time, spreads.values()))
+    for name, spread in most_first(spreads, _spread_time):
+        yield (*key, name, *statistics(spread), percent(_spread_time(spread), whole))
+
+
+class _Shape(NamedTuple):
+    """A kernel as it is launched."""
+
+    name: str | None
+    grid: tuple[int, int, int]
+    workgroup: tuple[int, int, int]
+    registers: int
+    lds: int
+    scratch: int
+    compute_units: int | None
+    waves: int | None
+    limit: str | None
+
+
+@frozen
+class _Runs:
+    """Runs of a kernel: their durations, and that of the first one on a GPU; two of them add up."""
+
+    spread: Spread
+    first_ns: int
+
+    def __add__(self, other: _Runs) -> _Runs:
+        return _Runs(self.spread + other.spread, max(self.first_ns, other.first_ns))
+
+
+_Shapes = dict[_Shape, _Runs]
+
+_SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
+
+_AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
+WHERE type = 'GPU'"""
+
+_NUMBERS = (
+    "name",
+    "agent",
+    "grid_size_x",
+    "grid_size_y",
+    "grid_size_z",
+    "workgroup_size_x",
+    "workgroup_size_y",
+    "workgroup_size_z",
+    "lds",
+    "scratch",
+    "start",
+    "end",
+)
+
+
+def kernel_shapes(reading: Reading) -> Tables:
+    """Return kernels by what they are launched with.
+
+    Raises:
+        RocpdError: there are no kernels.
+    """
+    yield (answers := reading.each(_shapes_of_rank))
+    if not (shapes := added(answers)):
+        raise RocpdError("no kernels in the selection")
+    yield reading.summary(TABLES["kernel-shapes"], rows_of(shapes, _shape_rows))
+
+
+def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
+    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _NUMBERS)
+    valid = np.flatnonzero(valid_times(read[-2], read[-1]))
+    reading.left_out["GPU operations"] += len(read[-1]) - len(valid)
+    *shape, start, end = (column[valid] for column in read)
+    if not len(valid):
+        return {}
+    shown, _ = kernel_forms(reading, shape[0])
+    registers = {number: int(count) for number, count in reading.reader.rows(_SYMBOLS)}
+    gpus = _gpus(reading)
+    shapes: dict[Key, _Shapes] = {}
+    for (kernel, agent, *sizes), rows in grouped(shape):
+        launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
+        durations = end[rows] - start[rows]
+        runs = _Runs(Spread.of(durations), int(durations[start[rows].argmin()]))
+        add(shapes, reading.key(agent), launched, runs)
+    return shapes
+
+
+def _gpus(reading: RankReading) -> dict[int, GpuLimits]:
+    gpus = {}
+    for number, name, units, simds, *limits in reading.reader.rows(_AGENTS):
+        if units:
+            gpus[number] = GpuLimits(str(name), units, (simds or 0) // units, *(limit or 0 for limit in limits))
+    return gpus
+
+
+def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | None) -> _Shape:
+    x, y, z, *group, lds, scratch = (0 if size == NULL else size for size in sizes)
+    workgroup = group[0], group[1], group[2]
+    fits = waves_per_simd(gpu, KernelNeeds(int(np.prod(workgroup)), registers, lds)) if gpu else None
+    units = gpu.compute_units if gpu else None
+    return _Shape(name, (x, y, z), workgroup, registers, lds, scratch, units, *(fits or (None, None)))
+
+
+def _shape_rows(key: Key, shapes: Mapping[_Shape, _Runs]) -> Iterator[Row]:
+    totals = {shape: runs.spread.moments.total for shape, runs in shapes.items()}
+    every = sum(totals.values())
+    for shape in sorted(shapes, key=lambda shape: (-totals[shape], order_of((shape.name, *shape.grid)))):
+        spread, total = shapes[shape].spread, totals[shape]
+        middle, low = spread.quantile(0.5), spread.quantile(_LOW)
+        sizes = (
+            _product(shape.grid),
+            _product(shape.workgroup),
+            spread.calls,
+            total,
+            percent(total, every),
+        )
+        takes = (_groups(shape), shape.compute_units, shape.registers, shape.lds, shape.scratch)
+        unstable = None if middle is None or low is None else round((middle - low) * spread.calls)
+        yield (*key, shape.name, *sizes, *takes, shape.waves, shape.limit, middle, unstable, shapes[shape].first_ns)
+
+
+def _groups(shape: _Shape) -> int | None:
+    """Return the work-groups of a grid; None where it is not recorded."""
+    if not all((*shape.grid, *shape.workgroup)):
+        return None
+    return math.prod(-(-items // size) for items, size in zip(shape.grid, shape.workgroup, strict=True))
+
+
+def _product(sizes: tuple[int, int, int]) -> str:
+    return "x".join(map(str, sizes))

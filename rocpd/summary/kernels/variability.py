@@ -1,0 +1,385 @@
+"""How much the time of one kernel varies, alone or in the context of the operations before it.
+
+Excess is the time above the fastest instance: sum - calls · shortest. The context of an operation are the n that
+started before it on the same agent; the first ones of an agent have a shorter context, none is dropped. The gap before
+an operation is the time from the latest end of all before it on the agent, 0 while one still runs.
+
+Owns how far a duration lies from others of its kind: by the mean, and by the median, which outliers do not move.
+
+The z-score is the distance from the mean in standard deviations (of the whole, n). The median score is the distance
+from the median by 1.4826 times the median of all such distances, which is the deviation of a normal distribution.
+
+How the same instance of a kernel differs between GPUs: the n-th run of each name on every agent of the job.
+
+Agents that run other work have other instances, so this compares where ranks do the same. Durations need no common
+clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints, Row
+from rocpd.facts.groups import grouped
+from rocpd.facts.names import Names
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
+from rocpd.facts.options import By
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.spread import Spread
+from rocpd.federate.select.timeline import Shift
+from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
+from rocpd.summary.grouping import add, added, merge, merge_groups, most_first, order_of, percent, rows_of
+from rocpd.summary.reading import STATISTICS, Reading, Tables, statistics
+from rocpd.summary.result import Field, TableDefinition, by_name
+
+_THEN = " < "  # between operations in a cell
+_PER_DECADE = (1, 2, 5)  # edges of classes of durations
+_DECADES = range(11)  # from 1 ns; the last class has no end
+
+TABLES = by_name(
+    TableDefinition(
+        "variability",
+        "Spread of each operation; with --sequence N, of each operation after the same N others.",
+        (
+            Field("name", "", "kernel, or direction of a copy", is_kernel=True),
+            Field(
+                "after",
+                "",
+                "operations before it, the nearest first; NULL with --sequence 0",
+                minor=True,
+                is_kernel=True,
+                joined_by=_THEN,
+            ),
+            *STATISTICS,
+            Field("excess_ns", "ns", "time above the fastest instance"),
+            Field("excess_percent", "%", "excess_ns by the time of all operations"),
+            Field("outliers", "", "instances 3 deviations from the mean or more", True),
+            Field("median_outliers", "", "instances that are far from the median: 3.5 by the median distance", True),
+            Field("first_ns", "ns", "start of the first, from the start of the time line", True),
+            Field("last_ns", "ns", "start of the last", True),
+            Field("gap_ns", "ns", "sum of the gaps before them", True),
+            Field("min_gap_ns", "ns", "shortest gap before one", True),
+            Field("mean_gap_ns", "ns", "mean gap; the first operation of an agent has none", True),
+            Field("std_gap_ns", "ns", "sample deviation of the gaps", True),
+            Field("max_gap_ns", "ns", "longest gap", True),
+        ),
+    ),
+    TableDefinition(
+        "variability-total",
+        "Time above the fastest instance as a share of the whole.",
+        (
+            Field("what", "", "communication, other kernels, copies"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("excess_ns", "ns", "time above the fastest instance of each"),
+            Field("excess_percent", "%", "excess_ns by the time of all operations"),
+        ),
+    ),
+    TableDefinition(
+        "durations",
+        "How long operations take: how many of each are how long, in classes of 1, 2, 5, 10 …",
+        (
+            Field("name", "", "kernel, or direction of a copy", is_kernel=True),
+            Field("from_ns", "ns", "shortest duration of the class"),
+            Field("until_ns", "ns", "shortest one of the next class; NULL: none"),
+            Field("calls", "", "operations"),
+            Field("total_ns", "ns", "their time"),
+            Field("percent", "%", "calls by those of the name", is_share=True),
+        ),
+    ),
+    TableDefinition(
+        "instances",
+        "How the n-th run of a kernel differs between GPUs; those that differ most first.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("agents", "", "GPUs of all ranks that ran it"),
+            Field("instances", "", "runs that two of them have, or more"),
+            Field("range_ns", "ns", "longest - shortest, added up over the instances"),
+            Field("over_mean_ns", "ns", "longest - mean, added up: what is lost where all wait for the slowest"),
+            Field("mean_range_ns", "ns", "range_ns by instances", True),
+            Field("max_range_ns", "ns", "the largest one"),
+            Field("instance", "", "which it is, from 1", True),
+            Field("percent", "%", "over_mean_ns by the time of the slowest, added up"),
+        ),
+    ),
+)
+
+Z_LIMIT = 3.0
+"""From this z-score on a duration is an outlier."""
+
+MEDIAN_LIMIT = 3.5
+"""From this median score on a duration is an outlier."""
+
+_NORMAL = 1.4826  # deviation of a normal distribution by the median of distances from its median
+
+
+class Typical(NamedTuple):
+    """Middle and width of a distribution, by both measures [ns]; NaN for a width of 0, where nothing can be far."""
+
+    mean: float
+    deviation: float
+    median: float
+    distance: float
+
+    def z_scores(self, durations: Ints) -> Floats:
+        """Return the z-score of each duration, below the mean negative; NaN where all are equal."""
+        return np.asarray((durations - self.mean) / self.deviation, np.float64)
+
+    def median_scores(self, durations: Ints) -> Floats:
+        """Return the median score of each duration; NaN where more than half are equal."""
+        return np.asarray((durations - self.median) / self.distance, np.float64)
+
+
+def typical_of(spread: Spread) -> Typical:
+    """Return middle and width of a distribution.
+
+    >>> typical_of(Spread.of(np.array([1, 2, 3, 4, 90])))
+    Typical(mean=20.0, deviation=35.014282800023196, median=3.0, distance=1.4826)
+    """
+    values, counts = spread.distribution()
+    if not len(values):
+        return Typical(math.nan, math.nan, math.nan, math.nan)
+    mean = float(np.average(values, weights=counts))
+    deviation = math.sqrt(float(np.average((values - mean) ** 2, weights=counts)))
+    median = _median(values.astype(np.float64), counts)
+    distance = _NORMAL * _median(np.abs(values - median), counts)
+    return Typical(mean, deviation or math.nan, median, distance or math.nan)
+
+
+def outliers(spread: Spread) -> tuple[int, int]:
+    """Return how many durations are outliers by z-score, and by median score."""
+    values, counts = spread.distribution()
+    typical = typical_of(spread)
+    by_mean = np.abs(typical.z_scores(values)) >= Z_LIMIT
+    by_median = np.abs(typical.median_scores(values)) >= MEDIAN_LIMIT
+    return int(counts[by_mean].sum()), int(counts[by_median].sum())
+
+
+def _median(values: Floats, counts: Ints) -> float:
+    order = np.argsort(values, kind="stable")
+    values, until = values[order], np.cumsum(counts[order])
+    last = int(until[-1])
+    middle = np.searchsorted(until, [(last - 1) // 2, last // 2], side="right")
+    return float(values[middle].mean())
+
+
+_Context = tuple[int, ...]  # kind, name, names before it from the nearest on; -1 where an agent has none
+_COMMUNICATION = 2  # of kinds beside KERNEL and COPY
+_KINDS = {_COMMUNICATION: "communication", KERNEL: "other kernels", COPY: "copies"}
+
+
+@frozen
+class Instances:
+    """Operations in one context; two of them add up.
+
+    Args:
+        spread: of their durations.
+        gaps: of the gaps before them.
+        first, last: starts of the first and the last [ns].
+    """
+
+    spread: Spread
+    gaps: Spread
+    first: int
+    last: int
+
+    def __add__(self, other: Instances) -> Instances:
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return Instances(self.spread + other.spread, self.gaps + other.gaps, first, last)
+
+    def shifted(self, shift: Shift) -> Instances:
+        """Return the same on another time line."""
+        return replace(self, first=int(shift.to_line(self.first)), last=int(shift.to_line(self.last)))
+
+    @property
+    def excess(self) -> int:
+        """Time above the shortest [ns]."""
+        m = self.spread.moments
+        return m.total - m.calls * (m.shortest or 0)
+
+
+_Contexts = dict[Key, dict[_Context, Instances]]
+
+
+def variability(reading: Reading) -> Tables:
+    """Return the spread of each operation in its context, the excess over all, and classes of durations.
+
+    Raises:
+        RocpdError: there are no operations.
+    """
+    names = Names()
+    divisions: _Contexts = {}
+    work = partial(_of_rank, categories=load(reading.options.categories))
+    yield (answers := reading.each(work))
+    for rank, (texts, divisions_of_rank) in answers:
+        codes = [*names.adopt(texts), -1]  # -1 stays what it is
+        shift = reading.shift(rank.number)
+        for key, contexts in divisions_of_rank.items():
+            translated = {
+                (kind, *(codes[code] for code in some)): each.shifted(shift) for (kind, *some), each in contexts.items()
+            }
+            merge_groups(divisions, {key: translated})
+    if not divisions:
+        raise RocpdError("no kernels or copies in the selection")
+    table = TABLES["variability"]
+    if reading.options.sequence:  # then rows differ by it alone
+        table = replace(table, fields=tuple(replace(f, minor=f.minor and f.name != "after") for f in table.fields))
+    yield reading.summary(table, rows_of(divisions, partial(_rows, names=names)))
+    yield reading.summary(TABLES["variability-total"], rows_of(divisions, _total_rows))
+    yield reading.summary(TABLES["durations"], rows_of(divisions, partial(_duration_rows, names=names)))
+
+
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], _Contexts]:
+    """Return the names of one rank, and its operations by division and context; starts as recorded."""
+    operations, names = OperationNames(), Names()
+    divisions: _Contexts = {}
+    all_ops = read_ops(reading, operations)
+    talks = np.array([is_communication(categories.of(text)) for text in operations.full], bool)
+    shown = np.array(names.adopt(operations.texts), np.int64)
+    for _, ops in all_ops.lanes(By.AGENT):
+        kind, name = np.where(talks[ops.name] & (ops.kind == KERNEL), _COMMUNICATION, ops.kind), shown[ops.name]
+        columns = [ops.lane(reading.options.by), kind, name, *_before(name, reading.options.sequence)]
+        gaps = ops.gaps_before()
+        for (lane, *context), rows in grouped(columns):
+            start, gap = ops.start[rows], gaps[rows]
+            instances = Instances(
+                Spread.of(ops.duration[rows]), Spread.of(gap[gap >= 0]), int(start.min()), int(start.max())
+            )
+            add(divisions, reading.key(lane), tuple(context), instances)
+    return names.texts, divisions
+
+
+def _before(names: Ints, count: int) -> list[Ints]:
+    """Return the names of the operations 1, 2 … `count` positions earlier; -1 before the first."""
+    return [np.concatenate([np.full(min(n, len(names)), -1, np.int64), names[:-n]]) for n in range(1, count + 1)]
+
+
+def _rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterator[Row]:
+    total = sum(each.spread.moments.total for each in contexts.values())
+    excess = {context: each.excess for context, each in contexts.items()}
+    for context in sorted(contexts, key=lambda context: (-excess[context], order_of(_texts(context, names)))):
+        each = contexts[context]
+        gap = each.gaps.moments
+        share = percent(excess[context], total)
+        times = (each.first, each.last, gap.total, gap.shortest, gap.mean, gap.deviation, gap.longest)
+        front = (*key, *_texts(context, names), *statistics(each.spread), excess[context], share)
+        yield (*front, *outliers(each.spread), *times)
+
+
+def _total_rows(key: Key, contexts: dict[_Context, Instances]) -> Iterator[Row]:
+    total = sum(each.spread.moments.total for each in contexts.values())
+    for kind, what in _KINDS.items():
+        of_kind = [each for context, each in contexts.items() if context[0] == kind]
+        if of_kind:
+            over = sum(each.excess for each in of_kind)
+            yield (*key, what, sum(each.spread.moments.total for each in of_kind), over, percent(over, total))
+
+
+def _duration_rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterator[Row]:
+    """Yield the classes of durations that occur, those of the name with most time first."""
+    spreads: dict[str | None, list[Spread]] = {}
+    for context, each in contexts.items():
+        spreads.setdefault(names.texts[context[1]], []).append(each.spread)
+    spreads_of_names = {name: Spread.sum(some) for name, some in spreads.items()}
+    for name, spread in most_first(spreads_of_names, lambda spread: spread.moments.total):
+        values, counts = spread.distribution()
+        for low, high, start, end in _classes(values):
+            some, calls = values[low:high].tolist(), counts[low:high].tolist()
+            time = sum(value * count for value, count in zip(some, calls, strict=True))
+            yield (*key, name, start, end, sum(calls), time, sum(calls) * 100 / spread.timed)
+
+
+def _classes(values: Ints) -> Sequence[tuple[int, int, int, int | None]]:
+    """Return which of some ascending durations lie in each class, where any do, and edges of the class [ns]."""
+    edges = [0, *(step * 10**decade for decade in _DECADES for step in _PER_DECADE)]
+    cuts = [*np.searchsorted(values, edges, side="left").tolist(), len(values)]
+    ends = [*edges[1:], None]
+    return [
+        (low, high, *edge)
+        for (low, high), edge in zip(pairwise(cuts), zip(edges, ends, strict=True), strict=True)
+        if high > low
+    ]
+
+
+def _texts(context: _Context, names: Names) -> tuple[str | None, str | None]:
+    before = [str(names.texts[code]) for code in context[2:] if code >= 0]
+    return names.texts[context[1]], _THEN.join(before) if len(context) > 2 else None
+
+
+@frozen
+class _Runs:
+    """The n-th runs of a kernel on some agents, for each n.
+
+    Args:
+        agents: how many.
+        count: agents that have an n-th run.
+        time: sum of their durations [ns]; a float, of which sums of damaged ones do not overflow.
+        shortest, longest: [ns].
+    """
+
+    agents: int
+    count: Ints
+    time: Floats
+    shortest: Ints
+    longest: Ints
+
+    def __add__(self, other: _Runs) -> _Runs:
+        few, many = sorted((self, other), key=lambda each: len(each.count))
+        count, time = many.count.copy(), many.time.copy()
+        shortest, longest = many.shortest.copy(), many.longest.copy()
+        both = slice(len(few.count))
+        count[both] += few.count
+        time[both] += few.time
+        shortest[both] = np.minimum(shortest[both], few.shortest)
+        longest[both] = np.maximum(longest[both], few.longest)
+        return _Runs(self.agents + other.agents, count, time, shortest, longest)
+
+
+def instances(reading: Reading) -> Tables:
+    """Return how instances differ.
+
+    Raises:
+        RocpdError: there are no kernels, or no two GPUs ran the same one.
+    """
+    yield (answers := reading.each(_runs_of_rank))
+    rows = list(rows_of(added(answers), _run_rows))
+    if not rows:
+        raise RocpdError("no kernel ran on two GPUs in the selection")
+    yield reading.summary(TABLES["instances"], rows)
+
+
+def _runs_of_rank(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
+    """Return the runs of the kernels of a rank by name."""
+    names = OperationNames()
+    runs: dict[str | None, _Runs] = {}
+    for _, ops in read_ops(reading, names).lanes(By.AGENT):
+        kernels = ops.take(np.flatnonzero(ops.kind == KERNEL))
+        for (name,), rows in grouped([kernels.name]):
+            times = kernels.duration[rows]
+            one = np.ones(len(times), np.int64)
+            merge(runs, {names.texts[name]: _Runs(1, one, times.astype(np.float64), times, times)})
+    return {reading.key(): runs}
+
+
+def _run_rows(key: Key, of_names: dict[str | None, _Runs]) -> Iterator[Row]:
+    rows = []
+    for name, runs in of_names.items():
+        some = np.flatnonzero(runs.count > 1)
+        if len(some):
+            longest = runs.longest[some].astype(np.float64)
+            apart = runs.longest[some] - runs.shortest[some]
+            late = round(float((longest - runs.time[some] / runs.count[some]).sum()))
+            most = int(np.argmax(apart))
+            whole = sum(apart.tolist())
+            share = late * 100 / float(longest.sum()) if longest.any() else None
+            counts = (name, runs.agents, len(some), whole, late, whole / len(some))
+            rows.append((*key, *counts, int(apart[most]), int(some[most]) + 1, share))
+    yield from sorted(rows, key=lambda row: (-row[len(key) + 4], row[len(key)] or ""))

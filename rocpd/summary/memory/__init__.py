@@ -1,0 +1,1 @@
+"""Memory that is held, who allocates it, and copies."""

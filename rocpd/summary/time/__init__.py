@@ -1,0 +1,1 @@
+"""Where the time of GPUs goes, in steps and between them."""

@@ -1,0 +1,761 @@
+"""How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of, why they are idle.
+
+Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
+`facts.agent_time`, of the time that counts. Where steps or markers divide, time goes where the rank is at that time.
+Every nanosecond without operation has one cause, by what the host does meanwhile: causes add up to the time that counts
+less the time in which the agent is busy. Where filters leave operations out, their time is a cause of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Ints, Row
+from rocpd.facts.agent_time import (
+    CAUSES,
+    FINISHED,
+    HOST,
+    LEFT_OUT,
+    NOT_STARTED,
+    QUEUED,
+    UNKNOWN,
+    AgentTime,
+    cause_code,
+    read_agent_times,
+    read_history,
+)
+from rocpd.facts.columns import columns
+from rocpd.facts.groups import grouped
+from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.names import Names
+from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
+from rocpd.facts.options import By
+from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
+from rocpd.facts.places import key_of_place, places_at, whereabouts
+from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.facts.spread import Spread, total
+from rocpd.facts.statements import statement
+from rocpd.facts.units import RankTime, Times, some_without_steps
+from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.schema.rules.steps import folded
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.grouping import Total, in_order, merge, merge_groups, percent, ratio, rows_of
+from rocpd.summary.reading import AGENT, RANK, Reading, Tables
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.table.human import readable
+
+EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
+"""Upper edges of the gap histogram [us]; a gap on an edge counts below it."""
+
+_COMPUTES = 0.1  # of the compute time of an agent: a stream that has more computes
+
+_HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
+
+_MATTERS = 10.0  # percent of the time: exposed copies, start-up
+
+_WORTH_SAYING = 5.0  # percent of the time of all agents
+
+_MEANWHILE = {
+    HostCall.LAUNCH: "while the host launches",
+    HostCall.SYNCHRONISE: "in calls that synchronise",
+    HostCall.ALLOCATE: "in calls that allocate and free",
+    HostCall.COPY: "in calls that copy",
+    HostCall.MODULE: "in calls that load modules",
+    HostCall.COMMUNICATION: "in calls of RCCL",
+    HostCall.OTHER: "in other calls of HIP",
+    HOST: "while the host works for itself",
+    QUEUED: "with the next operation launched, waiting to start",
+}
+
+TABLES = by_name(
+    TableDefinition(
+        "gpu-time",
+        "How long agents worked: one row per rank and agent unless --by says otherwise; in a window, of all its time.",
+        (
+            Field("operations", "", "kernels and copies", True),
+            Field("span_ns", "ns", "time of agents that counts: steps, else the active part; in a window its length"),
+            Field("busy_ns", "ns", "union of all operations, within the window"),
+            Field("idle_ns", "ns", "span without operation", True),
+            Field("busy_percent", "%", "busy by span"),
+            Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
+            Field("gaps", "", "times without operation"),
+            Field("median_gap_ns", "ns", "median gap", True),
+            Field("max_gap_ns", "ns", "longest gap"),
+            Field("mean_gap_ns", "ns", "mean gap", True),
+            Field("idle_percent", "%", "idle by span: the time lost between operations", True),
+        ),
+    ),
+    TableDefinition(
+        "gaps",
+        "Gaps by their length, each gap for itself.",
+        (
+            Field("length", "", "from (not including) to (including)"),
+            Field("gaps", "", "how many"),
+            Field("total_ns", "ns", "their sum"),
+            Field("max_ns", "ns", "the longest"),
+            Field("percent", "%", "share of the idle time", is_share=True),
+            Field("mean_ns", "ns", "their mean", True),
+            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
+        ),
+    ),
+    TableDefinition(
+        "largest-gaps",
+        "The longest gaps and what ran before and after them.",
+        (
+            RANK,
+            AGENT,
+            Field("at_ns", "ns", "start of the gap, from the start of the time line"),
+            Field("gap_ns", "ns", "its length"),
+            Field("before", "", "operation that ended last, NULL at the edge of a window", is_kernel=True),
+            Field("after", "", "operation that came next, NULL at the edge of a window", is_kernel=True),
+        ),
+    ),
+    TableDefinition(
+        "overlap",
+        "What ran at the same time: compute + exposed communication + exposed copies = busy.",
+        (
+            Field("busy_ns", "ns", "union of all operations", True),
+            Field("compute_ns", "ns", "union of kernels other than communication"),
+            Field("communication_ns", "ns", "union of communication kernels"),
+            Field("copy_ns", "ns", "union of copies", True),
+            Field("hidden_communication_ns", "ns", "communication while something computes", True),
+            Field("exposed_communication_ns", "ns", "communication while nothing computes"),
+            Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
+            Field("hidden_percent", "%", "hidden by all communication", True),
+            Field("exposed_percent", "%", "exposed by all communication"),
+            Field("exposed_busy_percent", "%", "exposed communication by busy time", True),
+            Field(
+                "same_stream_percent",
+                "%",
+                "communication on streams with a tenth of the compute time or more; NULL where streams are not known",
+                True,
+            ),
+        ),
+    ),
+    TableDefinition(
+        "budget",
+        "What the time of agents consists of: the parts add up. Per step where steps are marked.",
+        (
+            Field("part", "", "compute; communication, and copies, while nothing else runs; idle", has_colour=True),
+            Field("time_ns", "ns", "of all agents together"),
+            Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
+            Field("percent", "%", "share of the time of the agents", is_share=True),
+        ),
+        chart="rocpd.summary.plots:budget",
+    ),
+    TableDefinition(
+        "idle",
+        "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
+        (
+            Field("cause", "", "what the host does, or where the agent stands"),
+            Field("idle_ns", "ns", "time, of all agents together"),
+            Field("percent", "%", "share of the idle time", is_share=True),
+            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
+            Field("pieces", "", "how many stretches of time", True),
+            Field("longest_ns", "ns", "the longest one"),
+        ),
+        title="Idle time by cause",
+    ),
+    TableDefinition(
+        "idle-calls",
+        "Which calls and which work of the host agents are idle for; # stands for numbers in texts of markers.",
+        (
+            Field("cause", "", "what the host does"),
+            Field("name", "", "function, or innermost marker around the host's own work"),
+            Field("idle_ns", "ns", "time, of all agents together"),
+            Field("percent", "%", "share of the idle time", is_share=True),
+            Field("pieces", "", "how many stretches of time", True),
+            Field("longest_ns", "ns", "the longest one"),
+            Field("rank", "", "rank of the longest"),
+            Field("agent", "", "its agent", True),
+            Field("at_ns", "ns", "its start, from the start of the time line"),
+            Field(
+                "begun_ns", "ns", "idle times that begin in it, to their end, or until the host works for itself", True
+            ),
+            Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
+            Field("in_marker_percent", "%", "how much of it lies there", True),
+        ),
+    ),
+)
+
+
+@frozen
+class _Sum(Total):
+    """What is added up over agents: counts, times [ns], and each gap.
+
+    `in_streams` is the time of communication kernels whose stream is known, `in_computing_streams` of those in streams
+    that compute.
+    """
+
+    operations: int = 0
+    collectives: int = 0
+    total: int = 0
+    in_streams: int = 0
+    in_computing_streams: int = 0
+    compute: int = 0
+    exposed: int = 0
+    exposed_copy: int = 0
+    idle: int = 0
+    hidden: int = 0
+    hidden_copy: int = 0
+    gap: Spread = field(default_factory=Spread)
+
+    @property
+    def busy(self) -> int:
+        """Time with any operation [ns]."""
+        return self.compute + self.exposed + self.exposed_copy
+
+    @property
+    def span(self) -> int:
+        """All the time [ns]."""
+        return self.busy + self.idle
+
+
+class _Gap(NamedTuple):
+    """Time without operation [ns], and what ran before and after."""
+
+    length: int
+    rank: int
+    agent: int
+    start: int
+    before: str | None
+    after: str | None
+
+    def order(self) -> tuple[int, int, int, int]:
+        """Return the sort key: the longest last, and of equal ones the first."""
+        return self.length, -self.rank, -self.agent, -self.start
+
+
+def gpu_time(reading: Reading) -> Tables:
+    """Return busy and idle time, the gap histogram, the largest gaps, and overlap.
+
+    Raises:
+        RocpdError: no operation with valid timestamps.
+    """
+    sums: dict[Key, _Sum] = {}
+    largest: list[_Gap] = []
+    work = partial(_of_rank, categories=load(reading.options.categories), times=reading.times())
+    yield (answers := reading.each(work))
+    for _, (sums_of_rank, gaps) in answers:
+        merge(sums, sums_of_rank)
+        largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
+    if not sums:
+        raise RocpdError("no kernels or copies in the selection")
+    if not any(agent.collectives for agent in sums.values()):
+        reading.session.note("no communication kernels found")
+    ordered = in_order(sums)
+    yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
+    gap_rows = (row for each in _gap_sums(reading, ordered) for row in _histogram(*each))
+    yield reading.summary(TABLES["gaps"], gap_rows)
+    yield Summary.whole(TABLES["largest-gaps"], _largest_rows(reading, largest))
+    if reading.by is By.STREAM:
+        reading.session.note(
+            "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
+        )
+        return
+    yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
+
+
+def _of_rank(reading: RankReading, categories: Categories, times: Times) -> tuple[dict[Key, _Sum], list[_Gap]]:
+    """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
+    by, names = reading.options.by, OperationNames()
+    by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))
+    ops = read_ops(reading, names)
+    kinds = kinds_of(ops, categories, names)
+    sums: dict[Key, _Sum] = {}
+    largest: list[_Gap] = []
+    for spent in read_agent_times(by_agent, times.get(reading.rank.number), ops, kinds):
+        places = whereabouts(by_agent, spent.lane)
+        some = rows_within(ops, by, spent.lane, spent.span)
+        for (place,), rows in grouped([places.course.at(ops.start[some].clip(*spent.span))]):
+            merge(sums, {places.keys[place]: _of_operations(ops.take(some[rows]), kinds[some[rows]])})
+        for key, pieces in places.divide(spent.pieces()):
+            here = spent.cut(pieces)
+            start, end = here.gaps()
+            merge(sums, {key: _of_pieces(here, end - start)})
+            most = np.argsort(start - end, kind="stable")[: reading.options.top]
+            largest += _gaps(reading, spent, names, ops, (start[most], end[most]))
+    return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
+
+
+def _of_pieces(spent: AgentTime, gaps: Ints) -> _Sum:
+    compute, exposed, exposed_copy, idle = spent.times()
+    hidden, hidden_copy = (spent.hidden(bit) for bit in (HIDES_COMMUNICATION, HIDES_COPIES))
+    parts = {"compute": compute, "exposed": exposed, "exposed_copy": exposed_copy, "idle": idle}
+    return _Sum(**parts, hidden=hidden, hidden_copy=hidden_copy, gap=Spread.of(gaps))
+
+
+def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
+    talking = (kinds == COMMUNICATION) & (ops.stream != NULL)
+    streams = _computing_streams(ops, np.flatnonzero(kinds == COMPUTE))
+    return _Sum(
+        operations=len(ops),
+        collectives=int((kinds == COMMUNICATION).sum()),
+        total=total(ops.duration),
+        in_streams=total(ops.duration[talking]),
+        in_computing_streams=total(ops.duration[talking & np.isin(ops.stream, streams)]),
+    )
+
+
+def _gaps(
+    reading: RankReading, spent: AgentTime, names: OperationNames, ops: Ops, gaps: tuple[Ints, Ints]
+) -> Iterator[_Gap]:
+    """Yield gaps with what ran before and after them; nothing did where all the time of an agent begins or ends."""
+    busy = spent.take(spent.operation >= 0)
+    for start, end in zip(*(side.tolist() for side in gaps), strict=True):
+        at = int(np.searchsorted(busy.start, start))
+        before = busy.operation[at - 1 : at][busy.end[at - 1 : at] == start] if at else busy.operation[:0]
+        after = busy.operation[at : at + 1][busy.start[at : at + 1] == end]
+        around = (names.texts[ops.name[rows[0]]] if len(rows) else None for rows in (before, after))
+        yield _Gap(end - start, reading.rank.number, spent.agent, start, *around)
+
+
+def _computing_streams(ops: Ops, compute: Ints) -> Ints:
+    """Return the streams that have their share of the compute time; `compute` are the numbers of its kernels."""
+    streams, of = np.unique(ops.stream[compute], return_inverse=True)
+    times = np.bincount(of, ops.duration[compute], len(streams))
+    chosen: Ints = streams[(times >= _COMPUTES * times.sum()) & (streams != NULL)]
+    return chosen
+
+
+def _busy_row(key: Key, s: _Sum) -> Row:
+    m = s.gap.moments
+    gaps = (m.timed, s.gap.quantile(0.5), m.longest, m.mean, percent(s.idle, s.span))
+    return (*key, s.operations, s.span, s.busy, s.idle, percent(s.busy, s.span), s.total, *gaps)
+
+
+def _overlap_row(key: Key, s: _Sum) -> Row:
+    communication, copy = s.exposed + s.hidden, s.exposed_copy + s.hidden_copy
+    times = (s.busy, s.compute, communication, copy, s.hidden, s.exposed, s.exposed_copy)
+    shares = (
+        (s.hidden, communication),
+        (s.exposed, communication),
+        (s.exposed, s.busy),
+        (s.in_computing_streams, s.in_streams),
+    )
+    return (*key, *times, *(percent(*share) for share in shares))
+
+
+def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread, int]]:
+    """Return for each division its gaps, and the time of its agents [ns]."""
+    if reading.by is not None:
+        return [(key, agent.gap, agent.span) for key, agent in ordered]
+    return [((), sum((agent.gap for _, agent in ordered), Spread()), sum(agent.span for _, agent in ordered))]
+
+
+def _histogram(key: Key, gap: Spread, span: int) -> Iterator[Row]:
+    values, counts = gap.distribution()
+    sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
+    idle = int(sums.sum())
+    edges = [edge * 1000 for edge in EDGES_US]
+    cuts = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
+    for low, high, label in zip(cuts[:-1], cuts[1:], _labels(), strict=True):
+        count = int(counts[low:high].sum())
+        length_ = int(sums[low:high].sum())
+        longest = int(values[high - 1]) if high > low else None
+        shares = (percent(length_, idle), ratio(length_, count))
+        yield (*key, label, count, length_, longest, *shares, percent(length_, span))
+
+
+def _labels() -> list[str]:
+    texts = [f"{edge // 1000} ms" if edge >= 1000 else f"{edge} us" for edge in EDGES_US]
+    return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
+
+
+def _largest_rows(reading: Reading, largest: list[_Gap]) -> Iterator[Row]:
+    for gap in largest:
+        agent = None if gap.agent == NULL else gap.agent
+        yield (gap.rank, agent, reading.shift(gap.rank).to_line(gap.start), gap.length, gap.before, gap.after)
+
+
+_WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MODULE)
+
+WAITING = frozenset(kind.value for kind in _WAITING)
+"""Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
+
+
+class CallPaths:
+    """The marker ranges around those calls of a rank that are `WAITING`.
+
+    Args:
+        reading: reads the rank.
+    """
+
+    def __init__(self, reading: RankReading) -> None:
+        self._reading = reading
+
+    def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
+        """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.
+
+        Args:
+            name: number of the function, as `read_regions` has it.
+            start, length: of the stretches [ns].
+        """
+        calls, places, paths = self._read
+        rows = np.flatnonzero(calls.name == name)
+        at = np.searchsorted(calls.start[rows], start, side="right") - 1
+        known = np.flatnonzero(at >= 0)
+        times: dict[str, int] = {}
+        for (place,), which in grouped([places[rows[at[known]]]]):
+            if paths[place]:
+                times[paths[place]] = int(length[known[which]].sum())
+        return times
+
+    @functools.cached_property
+    def _read(self) -> tuple[RankRegions, Ints, list[str]]:
+        """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
+        regions, names = read_regions(self._reading)
+        pairs = grouped([regions.name, regions.category])
+        some = [rows for (name, kind), rows in pairs if host_call(names.texts[name], names.texts[kind]) in _WAITING]
+        calls = regions.take(np.sort(np.concatenate([np.zeros(0, np.int64), *some])))
+        places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)
+        return calls, codes, [str(key_of_place(place)[0] or "") for place in places]
+
+
+@frozen
+class _Times(Total):
+    """Times of agents [ns]; `all_communication`: hidden or not."""
+
+    compute: int = 0
+    communication: int = 0
+    copy: int = 0
+    idle: int = 0
+    all_communication: int = 0
+
+    def parts(self) -> tuple[int, ...]:
+        """Return the times of `PARTS` [ns]."""
+        return self.compute, self.communication, self.copy, self.idle
+
+    @property
+    def span(self) -> int:
+        """The time of the agents [ns]."""
+        return sum(self.parts())
+
+
+@frozen
+class _Budget(Total):
+    """Times of all agents, and of those that go through steps; `agent_steps`: how many steps these go through."""
+
+    every: _Times
+    in_steps: _Times
+    agent_steps: int
+
+
+@frozen
+class _Copies(Total):
+    """Copies in one direction: time that nothing hides, time in all [ns], and bytes."""
+
+    exposed: int
+    time: int
+    size: int
+
+
+class _Parts(NamedTuple):
+    """What one rank adds: times by division, and copies by direction."""
+
+    sums: dict[Key, _Budget]
+    copies: dict[str, _Copies]
+
+
+def budget(reading: Reading) -> Tables:
+    """Return the parts of a step.
+
+    Raises:
+        RocpdError: no operations.
+    """
+    sums: dict[Key, _Budget] = {}
+    copies: dict[str, _Copies] = {}
+    times = reading.times()
+    counted: list[RankTime] = []
+    yield (answers := reading.each(partial(_parts_of_rank, categories=load(reading.options.categories), times=times)))
+    for rank, of_rank in answers:
+        merge(sums, of_rank.sums)
+        merge(copies, of_rank.copies)
+        counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
+    if not sums:
+        raise RocpdError("no kernels or copies in the selection")
+    every = sum((each.every for each in sums.values()), _Times())
+    findings = [*_started(reading, times), *_unmarked(counted), *_overlap(every), *_copying(every, copies)]
+    yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
+
+
+def _started(reading: Reading, times: Times) -> Iterator[Finding]:
+    """Yield how much of the trace lies before the time that counts, where that is a tenth or more."""
+    spans = {} if reading.session.window else reading.session.spans
+    before = sum(max(0, times[rank].start - span.start) for rank, span in spans.items() if rank in times)
+    every = sum(span.end - span.start for rank, span in spans.items() if rank in times)
+    if every and before * 100 >= _MATTERS * every:
+        warm_up = " and warm-up" if any(time.warm_up for time in times.values()) else ""
+        mean = readable(before / len(times), "ns")
+        verb = "are" if warm_up else "is"
+        text = f"start-up{warm_up} {verb} not counted: {mean} a rank, {before * 100 / every:.0f} % of the trace"
+        yield Finding(text, "job.startup", Verdict.NOTE, Confidence.CERTAIN, evidence={"before_ns": before})
+
+
+def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
+    if text := some_without_steps(times):
+        evidence = {"ranks": sum(not time.steps for time in times)}
+        yield Finding(text, "step.unmarked", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
+
+
+def _copying(times: _Times, copies: Mapping[str, _Copies]) -> Iterator[Finding]:
+    """Yield that copies which nothing hides take a tenth of the time or more, and in which direction."""
+    if not times.span or times.copy * 100 < _MATTERS * times.span:
+        return
+    share = times.copy * 100 / times.span
+    name = max(copies, key=lambda direction: copies[direction].exposed)
+    most = copies[name]
+    rate = most.size / most.time if most.time else 0.0
+    at = f" at {rate:.3g} GB/s" if most.size else ""
+    mostly = "" if most.exposed * 10 >= 9 * times.copy else f", {most.exposed * 100 / times.copy:.0f} % of that"
+    text = f"{share:.0f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
+    evidence = {"exposed_percent": share, "direction": name, "gb_per_s": rate}
+    yield Finding(text, "copy.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+
+
+def _direction(name: str) -> str:
+    """Return a direction for people.
+
+    >>> _direction("MEMORY_COPY_HOST_TO_DEVICE")
+    'host to device'
+    """
+    return name.removeprefix("MEMORY_COPY_").replace("_", " ").lower()
+
+
+def _overlap(times: _Times) -> Iterator[Finding]:
+    """Yield that compute hides no communication, where that costs time."""
+    exposed, total, span = times.communication, times.all_communication, times.span
+    hidden = (total - exposed) * 100 / total if total else 100.0
+    if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
+        share = exposed * 100 / span
+        hides = f"compute hides {hidden:.1f} % of it"
+        text = f"communication does not overlap: {hides}, and it takes {share:.0f} % of the time"
+        evidence = {"hidden_percent": hidden, "exposed_percent": share}
+        yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+
+
+def _parts_of_rank(reading: RankReading, categories: Categories, times: Times) -> _Parts:
+    names, time = OperationNames(), times.get(reading.rank.number)
+    ops = read_ops(reading, names)
+    sums: dict[Key, _Budget] = {}
+    exposed_by_name = np.zeros(len(names.texts), np.int64)
+    has_time = has_its_time(reading.reader)
+    steps = 1 if reading.options.by is By.STEP else time.steps if time else 0
+    for spent in read_agent_times(reading, time, ops, kinds_of(ops, categories, names)):
+        places, copying = whereabouts(reading, spent.lane), spent.take(spent.part == COPIES)
+        np.add.at(exposed_by_name, ops.name[copying.operation], copying.length)
+        for key, pieces in places.divide(spent.pieces()):
+            here = spent.cut(pieces)
+            talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
+            compute, exposed, copies, idle = here.times()
+            added = _Times(compute, exposed, copies, idle, int(here.length[talks].sum()))
+            count = steps if has_time(spent.agent) and key != (None,) else 0
+            merge(sums, {key: _Budget(added, added if count else _Times(), count)})
+    return _Parts(sums, _copies(reading, ops, names, exposed_by_name))
+
+
+def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> dict[str, _Copies]:
+    """Return the copies of each direction of which some are exposed; the sizes of others are not read."""
+    copies: dict[str, _Copies] = {}
+    if not exposed.any():
+        return copies
+    row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
+    sizes = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True))
+    for code in np.flatnonzero(exposed).tolist():
+        rows = np.flatnonzero((ops.name == code) & (ops.kind == COPY))
+        moved = sum(sizes.get(number, 0) for number in ops.row[rows].tolist())
+        added = _Copies(int(exposed[code]), int(ops.duration[rows].sum()), moved)
+        merge(copies, {names.texts[code] or "": added})
+    return copies
+
+
+def _rows(key: Key, s: _Budget) -> Iterator[Row]:
+    for part, time, in_steps in zip(PARTS, s.every.parts(), s.in_steps.parts(), strict=True):
+        yield (*key, part, time, ratio(in_steps, s.agent_steps), percent(time, s.every.span))
+
+
+@frozen
+class _Time:
+    """Idle time of one cause.
+
+    Args:
+        total: sum [ns].
+        pieces: how many.
+        longest: length [ns], rank, agent, start as recorded.
+        begun: sum of the gaps that begin with it, up to work of the host [ns].
+        markers: path of ranges -> its part of the sum, where it is a call that waits [ns].
+    """
+
+    total: int
+    pieces: int
+    longest: tuple[int, int, int, int]
+    begun: int
+    markers: Mapping[str, int]
+
+    def __add__(self, other: _Time) -> _Time:
+        longest = max(self.longest, other.longest, key=lambda piece: (piece[0], -piece[1], -piece[3]))
+        markers = dict(self.markers)
+        merge(markers, other.markers)
+        return _Time(self.total + other.total, self.pieces + other.pieces, longest, self.begun + other.begun, markers)
+
+    def main_marker(self) -> tuple[str | None, float | None]:
+        """Return the path with most of the time, and its share [%]."""
+        if not self.markers:
+            return None, None
+        path = min(self.markers, key=lambda path: (-self.markers[path], path))
+        return path, self.markers[path] * 100 / self.total
+
+
+_ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
+
+
+class _Rank(NamedTuple):
+    """What one rank adds: division -> idle time by cause, and time of its agents, idle or busy [ns]."""
+
+    idle: dict[Key, _ByCause]
+    span: dict[Key, int]
+
+
+def idle(reading: Reading) -> Tables:
+    """Return idle time by cause, and by call and marker.
+
+    Raises:
+        RocpdError: there are no operations.
+    """
+    sums: dict[Key, _ByCause] = {}
+    spans: dict[Key, int] = {}
+    times, counted = reading.times(), list[RankTime]()
+    yield (answers := reading.each(partial(_idle_of_rank, categories=load(reading.options.categories), times=times)))
+    for rank, answer in answers:
+        merge_groups(sums, answer.idle)
+        merge(spans, answer.span)
+        counted += [times[rank.number]] if answer.span and rank.number in times else []
+    if not spans:
+        raise RocpdError("no kernels or copies in the selection")
+    _note_steady(reading, counted)
+    causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
+    yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans))
+    yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading)))
+
+
+def _note_steady(reading: Reading, times: list[RankTime]) -> None:
+    """Say what is left out at both ends."""
+    steady = [time for time in times if time.steps]
+    if steady:
+        steps, warm_up = (sorted({getattr(time, name) for time in steady}) for name in ("steps", "warm_up"))
+        shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
+        before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""
+        who = "each rank" if len(steady) == len(times) else f"{len(steady)} of {len(times)} ranks"
+        reading.session.note(f"idle: in the {shown[0]} steps of {who}{before}; --all counts all active time")
+    if text := some_without_steps(times):
+        reading.session.note(text)
+
+
+def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) -> _Rank:
+    names = OperationNames()
+    ops = read_ops(reading, names)
+    kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading.whole())
+    answer = _Rank({}, {})
+    for spent in read_agent_times(reading, times.get(reading.rank.number), ops, kinds, causes=True):
+        for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
+            here = spent.cut(pieces)
+            by_cause = _by_cause(here.idle(), history.names, paths, reading.rank.number)
+            merge(answer.idle.setdefault(key, {}), by_cause)
+            merge(answer.span, {key: int(here.length.sum())})
+    return answer
+
+
+def _by_cause(idle: AgentTime, names: Names, paths: CallPaths, rank: int) -> _ByCause:
+    """Return idle time by cause and by call or marker."""
+    times: _ByCause = {}
+    length, begun = idle.length, _begun(idle)
+    for (cause, what), rows in grouped([idle.cause, idle.what]):
+        longest = rows[int(length[rows].argmax())]
+        name = None if what == NULL else folded(names.texts[what] or "")
+        piece = int(length[longest]), rank, idle.agent, int(idle.start[longest])
+        markers = paths.times(what, idle.start[rows], length[rows]) if CAUSES[cause] in WAITING else {}
+        time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()), markers)
+        merge(times, {(CAUSES[cause], name): time})
+    return times
+
+
+def _begun(idle: AgentTime) -> Ints:
+    """Return how long the gap is that begins with each piece [ns]; 0 where it began before.
+
+    Work of the host is for itself: it ends the gap, and another one begins after it.
+    """
+    if not len(idle.start):
+        return idle.start
+    works = idle.cause == cause_code(HOST)
+    is_first = np.append(True, (idle.start[1:] != idle.end[:-1]) | works[1:] | works[:-1])
+    first = np.flatnonzero(is_first)
+    length = np.zeros(len(idle.start), np.int64)
+    length[first] = idle.end[np.append(first[1:] - 1, len(idle.start) - 1)] - idle.start[first]
+    return length
+
+
+def _causes(times: _ByCause) -> dict[str, _Time]:
+    causes: dict[str, _Time] = {}
+    for (cause, _), time in times.items():
+        merge(causes, {cause: time})
+    return causes
+
+
+def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
+    causes = _causes(times)
+    total = sum(time.total for time in causes.values())
+    for cause, time in sorted(causes.items(), key=lambda item: (-item[1].total, CAUSES.index(item[0]))):
+        shares = (time.total * 100 / total, percent(time.total, span))
+        yield (*key, cause, time.total, *shares, time.pieces, time.longest[0])
+
+
+def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
+    total = sum(time.total for time in times.values())
+    named = [(cause, name, time) for (cause, name), time in times.items() if name is not None]
+    for cause, name, time in sorted(named, key=lambda item: (-item[2].total, item[0], item[1])):
+        length, rank, agent, start = time.longest
+        at = reading.shift(rank).to_line(start)
+        sums = (time.total, time.total * 100 / total, time.pieces)
+        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker())
+
+
+def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterator[Finding]:
+    """Say how much of the time agents are idle once they have started, and what for most of all."""
+    causes: dict[str, _Time] = {}
+    for times in idle.values():
+        merge(causes, _causes(times))
+    edges = sum(causes.pop(cause).total for cause in (NOT_STARTED, FINISHED) if cause in causes)
+    causes.pop(LEFT_OUT, None)
+    span, total = sum(spans.values()) - edges, sum(time.total for time in causes.values())
+    evidence = {"idle_ns": total, "span_ns": span}
+    if span <= 0:
+        text = "GPUs ran nothing in this time"
+        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+        return
+    share = total * 100 / span
+    if share < _WORTH_SAYING:
+        text = f"GPUs are busy: idle {share:.1f} % of the time"
+        if span <= edges:
+            part = span * 100 / (span + edges)
+            text += f" from their first operation to their last, which is {part:.2g} % of all"
+        yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+        return
+    cause = max(causes, key=lambda name: causes[name].total)
+    part = causes[cause].total * 100 / total
+    if cause == UNKNOWN:
+        text = f"GPUs are idle {share:.0f} % of the time; no calls are recorded that would say why"
+        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+        return
+    text = f"GPUs are idle {share:.0f} % of the time, {part:.0f} % of it {_MEANWHILE[cause]}"
+    yield Finding(text, "gpu.idle", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

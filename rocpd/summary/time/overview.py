@@ -1,0 +1,210 @@
+"""The first answer: what the job is, what is wrong with it, what its time consists of, which kernels and steps take it.
+
+Puts together what the analyses find whose rows say `in_overview`, and calculates nothing by itself; what lacks its data
+is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
+
+from rocpd.base import entries
+from rocpd.base.amount import amount
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.types import Row
+from rocpd.federate.federation import Federation, Notes
+from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
+from rocpd.summary.kernels import totals
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import OF_ONE_JOB, joined_analyses
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.run import Function, tables_alone, together
+from rocpd.summary.time import gpu_time
+from rocpd.table.human import readable
+
+_KERNELS, _STEPS, _LOSSES = 8, 3, 3
+_SLOW = 1.2  # times the median: a step that takes longer is slow
+_EXPOSED = 10.0  # percent of the time: communication that is worth saying
+_FEWEST = 3  # steps to compare
+_PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
+
+TABLES = by_name(
+    TableDefinition(
+        "overview",
+        "What the time of the GPUs consists of: the parts add up. In steps without warm-up, where they are marked.",
+        gpu_time.TABLES["budget"].fields,
+        chart="rocpd.summary.plots:budget",
+    ),
+    TableDefinition(
+        "top-kernels",
+        "The kernels that take most time.",
+        (
+            Field("name", "", "kernel", is_kernel=True),
+            Field("calls", "", "dispatches"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("median_ns", "ns", "median duration"),
+            Field("percent", "%", "share of the time of all kernels", is_share=True),
+        ),
+        title="Time by kernel",
+        chart="rocpd.summary.plots:kernels",
+    ),
+    TableDefinition(
+        "top-steps",
+        "The steps that take longest, without warm-up.",
+        (
+            Field("step", "", "text of the marker"),
+            Field("mean_ns", "ns", "mean of the ranks"),
+            Field("max_ns", "ns", "on the rank that took longest"),
+            Field("slowest_rank", "", "rank that was slow in it; NULL: none stands out"),
+            Field("over_median", "", "its time by the median of all steps but warm-up; NULL: the window cuts it"),
+        ),
+    ),
+)
+_SHOWN = {"budget", "kernels", "steps"}
+_JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
+_ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
+
+
+def overview(reading: Reading) -> Iterator[Summary]:
+    """Return what was found, and the tables behind it.
+
+    Raises:
+        RocpdError: nothing has the data that it needs.
+    """
+    tables = _run(reading)
+    findings = conclude(reading.session, tables)
+    if not _columns(tables, "budget", "part"):
+        yield _domains(reading, findings)
+        findings = []
+    for name, (source, limit) in _ROWS.items():
+        columns = [field.name for field in TABLES[name].fields]
+        rows = _columns(tables, source, *columns)
+        if source == "steps":  # warm-up is never what a job is slow for
+            rows = [row[1:] for row in _columns(tables, source, "is_warm_up", *columns) if not row[0]]
+        if rows:
+            yield Summary.whole(TABLES[name], rows[: limit or None], findings=findings)
+        findings = []
+
+
+def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:
+    """Return what the job is, and what the tables of analyses that are put together, by name, say of it."""
+    return [job_finding(session, tables), *_found(tables)]
+
+
+def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
+    """Return the time by domain, of a trace without work of GPUs."""
+    try:
+        domains = next(tables_alone(totals.domains(reading)))
+    except RocpdError as error:
+        message = "nothing to summarise: no kernels, copies, allocations or regions in the inputs"
+        raise RocpdError(message) from error
+    definition = TableDefinition("overview", domains.doc, domains.fields)
+    return Summary(definition, definition.fields, domains.fetchall(), findings=findings)
+
+
+def _run(reading: Reading) -> dict[str, Summary]:
+    """Run the analyses, of separate runs without what compares their ranks.
+
+    What they note beside their answers is for those who ask for them by name.
+    """
+    session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
+    quiet = reading.on(session).of_tables(_SHOWN)
+    tables: dict[str, Summary] = {}
+    analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
+    for _, answered in together(quiet, analyses):
+        try:
+            tables |= {table.name: table for table in answered}
+        except UsageError:
+            raise
+        except RocpdError:  # it lacks the data that it needs
+            continue
+    return {name: table for name, table in tables.items() if reading.session.runs == 1 or name not in OF_ONE_JOB}
+
+
+def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
+    """Say what the job is: ranks, nodes, GPUs, steps, command.
+
+    Args:
+        session: the job.
+        tables: by name; of `steps` it says how many there are.
+    """
+    job = session.ranks
+    hosts = sorted({rank.hostname or "?" for rank in job})
+    nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
+    products = session.sql(_PRODUCTS).fetchall()
+    lasting = _whole_steps(tables, "is_warm_up", "mean_ns")
+    steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
+    commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
+    is_one = session.runs == 1
+    what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
+    parts = [
+        f"{what} on {amount(len(nodes), 'node')}",
+        *[str(product or "GPU") for product, _ in products[:2]],
+        *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
+        *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
+        *(commands if is_one else [amount(len(commands), "command")])[:1],
+    ]
+    evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
+    return Finding("; ".join(parts), JOB, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+
+
+def _columns(tables: Mapping[str, Summary], name: str, *columns: str) -> list[Row]:
+    table = tables.get(name)
+    if table is None:
+        return []
+    indices = [table.columns.index(column) for column in columns]
+    return [tuple(row[index] for index in indices) for row in table]
+
+
+def _whole_steps(tables: Mapping[str, Summary], *columns: str) -> list[Row]:
+    """Return columns of the steps that no window cuts."""
+    return [row[1:] for row in _columns(tables, "steps", "over_median", *columns) if row[0] is not None]
+
+
+def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    """Yield what was found, what is not recorded first: it limits what the rest can say."""
+    lost = [finding for finding in _findings(tables, "trace") if finding.verdict is Verdict.PROBLEM]
+    yield from lost[:_LOSSES]
+    yield from (finding for finding in _findings(tables, "budget") if finding.rule == "step.unmarked")
+    verdict, *more = _findings(tables, "ranks") or (None,)
+    yield from (finding for finding in (verdict,) if finding)
+    yield from (finding for finding in more if finding and finding.verdict is Verdict.PROBLEM)
+    yield from _slow_steps(tables)
+    yield from _exposed(tables)
+    yield from (finding for finding in _findings(tables, "budget") if finding.rule == "copy.exposed")
+    yield from _findings(tables, "idle")
+    others = (finding for name in joined_analyses() if name not in _JUDGED for finding in _findings(tables, name))
+    yield from (finding for finding in others if finding.verdict is Verdict.PROBLEM)
+    yield from (finding for finding in _findings(tables, "budget") if finding.rule == "job.startup")
+
+
+def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
+    return tables[name].findings if name in tables else ()
+
+
+def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    rows = [row[1:] for row in _whole_steps(tables, "is_warm_up", "step", "over_median", "slowest_rank") if not row[0]]
+    if len(rows) < _FEWEST:
+        return
+    slow = sorted((row for row in rows if row[1] >= _SLOW), key=lambda row: -row[1])
+    if not slow:
+        text = f"no slow step: none of {len(rows)} takes {_SLOW} times the median"
+        yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
+    for step, times, rank in slow[:_STEPS]:
+        on = "" if rank is None else f", slowest on rank {rank}"
+        text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps{on}"
+        evidence = {"over_median": times, "steps": len(rows)}
+        yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
+
+
+def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    if lost := [finding for finding in _findings(tables, "budget") if finding.rule == "comm.overlap"]:
+        yield from lost
+        return
+    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
+    exposed = shares.get("exposed communication") or 0.0
+    if exposed >= _EXPOSED:
+        text = f"communication that nothing hides takes {exposed:.0f} % of the time"
+        evidence = {"exposed_percent": exposed}
+        yield Finding(text, "comm.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

@@ -1,0 +1,260 @@
+"""What the recording lacks: what other analyses can't see, and so can't say.
+
+Each check has a verdict: a problem, none, or unknown where the data for the check itself is missing. Never guesses what
+the missing events were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Ints, Row
+from rocpd.facts.communication.communicators import launches
+from rocpd.facts.documents import json_object
+from rocpd.facts.host_calls import launches_graph, launches_kernel
+from rocpd.facts.names import Names
+from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops, split
+from rocpd.facts.rank import RankReading
+from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
+from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.federate.facts import importers_of
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.categories import domain_of
+from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.schema.rules.launch import launches as launching
+from rocpd.schema.rules.launch import launching_regions
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.grouping import Total, merge
+from rocpd.summary.reading import Reading, Tables
+from rocpd.summary.result import Field, Summary, TableDefinition
+
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
+"""Environment variables that hold the number of ranks of a job, the first one that is set counts."""
+
+_WORK_OF_CALLS = ("dispatches", "graphs")
+_LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
+_PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
+
+
+@frozen
+class _Check:
+    """One thing that a recording may lack.
+
+    Args:
+        name: of the check.
+        problem: what it means, after "N of M ".
+        recordable: what would have to be recorded.
+        unknown: why it can't be looked for, where no rank has what it takes.
+        tolerated: share that may be missing [%]: last events of a process are often not written.
+        of_one: what a job of one rank is told instead of "1 of 1 ...".
+    """
+
+    name: str
+    problem: str
+    unknown: str
+    recordable: Recordable | None = None
+    tolerated: float = 0.0
+    of_one: str = ""
+
+
+_CHECKS = (
+    _Check("ranks", "ranks of the job are not among the files", "no environment says how many ranks the job has"),
+    _Check(
+        "kernel trace",
+        "ranks whose calls launch kernels have none",
+        "neither kernels nor calls that launch them are recorded",
+        Recordable.KERNELS,
+        of_one="calls launch kernels, and there are none",
+    ),
+    _Check(
+        "HIP trace",
+        "ranks have kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
+        "no kernels are recorded",
+        Recordable.CALLS,
+        of_one="there are kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
+    ),
+    _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
+    _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
+    _Check("links", "kernels and all calls are not linked: who launches what is unknown", "no calls of HIP"),
+    _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", tolerated=1.0),
+    _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0),
+    _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
+    _Check(
+        "communicators",
+        "communication kernels have no known communicator, so groups are inferred",
+        "no communication kernels",
+        Recordable.COLLECTIVES,
+    ),
+    _Check(
+        "clocks",
+        "clocks of hosts can't be aligned: their collectives do not fit together, as if a clock had been set",
+        "fewer than two hosts have clocks that collectives would align",
+    ),
+    _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
+)
+
+TABLES = {
+    "trace": TableDefinition(
+        "trace",
+        "What the recording lacks, problems first.",
+        (
+            Field("check", "", "what was looked for"),
+            Field("verdict", "", "problem, none; unknown: there is nothing to look at"),
+            Field("missing", "", "events or ranks"),
+            Field("of", "", "of how many"),
+            Field("ranks", "", "how many ranks lack them", True),
+            Field("meaning", "", "what it means"),
+        ),
+    )
+}
+
+
+@frozen
+class _Count(Total):
+    """How many are missing, of how many, on how many ranks; `outside`: how many a merged window can't know of."""
+
+    missing: int
+    of: int
+    ranks: int
+    outside: int = 0
+
+
+def trace(reading: Reading) -> Tables:
+    """Return a row for each check; what is missing is a finding."""
+    counts: dict[str, _Count] = {}
+    world, ranks = 0, reading.session.job.left_out
+    yield (answers := reading.each(partial(_of_rank, categories=load(None))))
+    for _, (world_of_rank, counts_of_rank) in answers:
+        ranks += 1
+        world = max(world, world_of_rank)
+        merge(counts, counts_of_rank)
+    counts["clocks"] = _clocks(reading)
+    counts |= _unlinked(counts)
+    if world:
+        counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
+    checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
+    recorder = recorder_of(importers_of(reading.session))
+    findings = [_finding(check, count, recorder) for check, count in checked]
+    problems = [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
+    order = (Verdict.PROBLEM, Verdict.UNKNOWN, Verdict.NONE)
+    rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
+    nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
+    yield Summary.whole(TABLES["trace"], rows, findings=problems or [nothing])
+
+
+def _unlinked(counts: Mapping[str, _Count]) -> dict[str, _Count]:
+    """Return what is counted instead where no kernel at all is linked to a call: then it is links that are missing."""
+    nothing = _Count(0, 0, 0)
+    kernels, calls = (counts.get(name, nothing) for name in ("launches", "dispatches"))
+    if kernels.of and calls.of and kernels.missing == kernels.of and calls.missing == calls.of:
+        return {"links": kernels, "launches": nothing, "dispatches": nothing}
+    return {"links": _Count(0, kernels.of, 0)}
+
+
+def _clocks(reading: Reading) -> _Count:
+    alignment = reading.session.job.alignment
+    clocks = sum(clock.method in ("collectives", "reference", "utc", "start") for clock in alignment.clocks)
+    if alignment.is_contradicted:
+        return _Count(clocks, clocks, len(reading.session.ranks))
+    return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
+
+
+def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:
+    rule = f"trace.{check.name.replace(' ', '-')}"
+    evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
+    if count.missing * 100 > count.of * check.tolerated:
+        is_alone = check.of_one and count.of == 1
+        text = check.of_one if is_alone else f"{count.missing:,} of {count.of:,} {check.problem}"
+        text = recorder.missing(text, check.recordable) if check.recordable else text
+        return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    if count.outside:
+        text = f"{count.outside:,} calls launch what may have run outside of the window that the files hold"
+        return Finding(text, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+    if not count.of:
+        return Finding(check.unknown, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+    return Finding("", rule, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+
+
+def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
+    check, count = checked
+    return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
+
+
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
+    """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
+    kernels = OperationNames()
+    whole = reading.whole()
+    ops = read_ops(whole, kernels, stacks=True)
+    regions, names = read_regions(whole)
+    dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
+    called = [names.texts[code] for code in np.unique(regions.name).tolist()]
+    launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
+    invalid = sum(whole.left_out.values())
+    counts = {
+        "kernel trace": _some(not len(dispatches), bool(len(dispatches)) or launches_some),
+        "HIP trace": _some(not has_hip, bool(len(dispatches))),
+        "times": _some(invalid, invalid + len(ops) + len(regions.start)),
+        "communicators": _communicators(reading.reader.whole(), ops, split(ops, categories, kernels)["communication"]),
+        **_lost(reading.reader, len(ops) + len(regions.start)),
+    }
+    if has_hip and len(dispatches):
+        counts |= _links(ops, dispatches, regions, names)
+    if reading.rank.window:
+        counts |= {name: _known(counts[name]) for name in _WORK_OF_CALLS if name in counts}
+    return _world(reading.reader), counts
+
+
+def _some(missing: int, of: int) -> _Count:
+    return _Count(int(missing if of else 0), int(of), int(bool(missing and of)))
+
+
+def _known(count: _Count) -> _Count:
+    """Return what is known of a merged window: it has all calls of its work, and not all work of its calls."""
+    return _Count(0, count.of - count.missing, 0, count.missing)
+
+
+def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dict[str, _Count]:
+    """Count what calls and operations that launch and are launched lack of each other."""
+    call = launching_regions(regions.stack, regions.start, regions.end, dispatches.stack)
+    known = call >= 0
+    early = dispatches.start[known] < regions.start[call[known]]
+    innermost = launching(regions.stack, regions.start, regions.end)
+    has_work = np.isin(regions.stack, ops.stack)
+
+    def calls(of: Callable[[str | None], bool]) -> Ints:
+        codes = [code for code, text in enumerate(names.texts) if of(text)]
+        return np.flatnonzero(innermost & np.isin(regions.name, codes))
+
+    singles, graphs = calls(launches_kernel), calls(launches_graph)
+    return {
+        "launches": _some(int((~known).sum()), len(known)),
+        "order": _some(int(early.sum()), int(known.sum())),
+        "dispatches": _some(int((~has_work[singles]).sum()), len(singles)),
+        "graphs": _some(int((~has_work[graphs]).sum()), len(graphs)),
+    }
+
+
+def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
+    if not len(rows):
+        return _some(0, 0)
+    known = launches(reader, ops.row[rows]).communicators
+    return _some(len(rows) - len(known), len(rows))
+
+
+def _lost(reader: RankReader, events: int) -> dict[str, _Count]:
+    words = [str(value) for (value,) in reader.rows(_LOST) if str(value).isdecimal()]
+    return {"lost events": _some(int(words[0]), int(words[0]) + events)} if words else {}
+
+
+def _world(reader: RankReader) -> int:
+    for text in (text for row in reader.rows(_PROCESS) for text in row):
+        values: Mapping[str, object] = (json_object(text) if isinstance(text, str) else None) or {}
+        for name in (*SIZE_VARIABLES, "mpi_size"):
+            if str(values.get(name, "")).isdecimal():
+                return int(str(values[name])[:9])
+    return 0

@@ -1,0 +1,138 @@
+"""Facts as tables of SQL: rows worked out by hand, and laws over simulated jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+import rocpd
+from rocpd.simulator import JobOptions, simulate
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+PARTS = "SELECT part, sum(duration) FROM agent_time {} GROUP BY part"
+
+
+def small() -> TraceBuilder:
+    """Two steps of 100 after one of 400: compute 10-40, communication 30-60, then idle until the call returns."""
+    trace = TraceBuilder()
+    for step, (at, length) in enumerate([(100, 400), (500, 100), (600, 100)]):
+        trace.region("roctxRangePushA", at, at + length, message=f"step {step}")
+        trace.region("hipLaunchKernel", at + 2, at + 8, stack=step + 1).kernel("gemm", at + 10, at + 40, stack=step + 1)
+        trace.kernel("ncclDevKernel_Generic_1", at + 30, at + 60)
+    return trace
+
+
+def test_agent_time(open_job: OpenJob) -> None:
+    columns = "part, cause, what, hides, step, counts, start, duration"
+    rows = open_job(small()).sql(f"SELECT {columns} FROM agent_time WHERE counts ORDER BY start").fetchall()
+    assert rows[:3] == [
+        ("idle", "launching", None, None, 1, 1, 500, 2),
+        ("idle", "launching", "hipLaunchKernel", None, 1, 1, 502, 6),
+        ("idle", "launched, not started", None, None, 1, 1, 508, 2),
+    ]
+    compute = [row for row in rows if row[0] == "compute"]
+    assert compute == [
+        ("compute", None, "gemm", None, 1, 1, 510, 20),
+        ("compute", None, "gemm", "communication", 1, 1, 530, 10),
+        ("compute", None, "gemm", None, 2, 1, 610, 20),
+        ("compute", None, "gemm", "communication", 2, 1, 630, 10),
+    ]
+    assert sum(row[-1] for row in rows) == 200
+
+
+def test_operations(open_job: OpenJob) -> None:
+    sql = "SELECT kind, name, step, marker, delay, duration, exposed, hidden FROM operations ORDER BY start LIMIT 2"
+    assert open_job(small()).sql(sql).fetchall() == [
+        ("compute", "gemm", 0, "step #", 2, 30, 30, 0),
+        ("communication", "ncclDevKernel_Generic_1", 0, "step #", None, 30, 20, 10),
+    ]
+
+
+def test_launches(open_job: OpenJob) -> None:
+    sql = "SELECT start, end, duration, operations, started, delay, ended, gpu_time FROM launches"
+    assert open_job(small()).sql(sql).fetchall()[0] == (102, 108, 6, 1, 110, 2, 140, 30)
+
+
+def test_nested_calls(open_job: OpenJob) -> None:
+    sql = "SELECT name, depth, step, duration, exclusive FROM nested_calls ORDER BY start LIMIT 2"
+    assert open_job(small()).sql(sql).fetchall() == [("step 0", 0, 0, 400, 394), ("hipLaunchKernel", 1, 0, 6, 6)]
+
+
+def test_rank_steps(open_job: OpenJob) -> None:
+    sql = "SELECT step, marker, is_warm_up, start, duration FROM rank_steps"
+    assert open_job(small()).sql(sql).fetchall() == [
+        (0, "step 0", 1, 100, 400),
+        (1, "step 1", 0, 500, 100),
+        (2, "step 2", 0, 600, 100),
+    ]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
+    options = JobOptions(tmp_path_factory.mktemp("job"), ranks=4, nodes=2, steps=6, seed=1207, faults=request.param)
+    with rocpd.connect(simulate(options)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["all", "window", "clipped", "kernels", "ranks"])
+def part(request: pytest.FixtureRequest, session: rocpd.Session) -> rocpd.Session:
+    """A selection of the job."""
+    return {
+        "all": lambda: session,
+        "window": lambda: session.within(rocpd.Window("20%", "70%")),
+        "clipped": lambda: session.within(rocpd.Window("20%", "70%", clip=True)),
+        "kernels": lambda: session.where(rocpd.Filters(kernel="Cijk|nccl")),
+        "ranks": lambda: session.where(rocpd.Filters(ranks="1,2")),
+    }[request.param]()
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_every_surface_has_the_same_sums(everything: bool, part: rocpd.Session) -> None:
+    """agent_time, budget, gpu-time, overlap and idle of one selection are equal to the nanosecond."""
+    times: dict[str, int] = dict(part.sql(PARTS.format("" if everything else "WHERE counts")).fetchall())
+    budget = dict(cells(part, "budget", "part time_ns", everything=everything))
+    assert {name: time for name, time in budget.items() if time} == {name: time for name, time in times.items() if time}
+    columns = "busy_ns compute_ns exposed_communication_ns exposed_copy_ns"
+    overlap = [sum(column) for column in zip(*cells(part, "overlap", columns, everything=everything), strict=True)]
+    assert overlap == [
+        sum(budget.values()) - budget["idle"],
+        *(time for name, time in budget.items() if name != "idle"),
+    ]
+    spans = cells(part, "gpu-time", "span_ns busy_ns idle_ns", everything=everything)
+    assert [sum(column) for column in zip(*spans, strict=True)] == [sum(budget.values()), overlap[0], budget["idle"]]
+    idle = cells(part, "idle", "cause idle_ns", everything=everything)
+    assert sum(time for _, time in idle) == budget["idle"]
+    condition = "part = 'idle'" + ("" if everything else " AND counts")
+    causes = part.sql(f"SELECT cause, sum(duration) FROM agent_time WHERE {condition} GROUP BY 1").fetchall()
+    assert Counter(dict(causes)) == Counter(dict(idle))
+
+
+def test_the_time_of_agents_is_divided_without_gap_or_overlap(part: rocpd.Session) -> None:
+    rows = part.sql("SELECT rank, agent, start, end FROM agent_time ORDER BY 1, 2, 3").fetchall()
+    for (rank, agent, _, end), (next_rank, next_agent, start, _) in pairwise(rows):
+        assert (rank, agent) != (next_rank, next_agent) or end == start
+
+
+def test_operations_have_the_time_that_agents_spend_on_them(part: rocpd.Session) -> None:
+    rows = part.sql("SELECT count(*), sum(duration), sum(exposed), sum(hidden) FROM operations").fetchall()
+    count, duration, exposed, hidden = rows[0]
+    assert exposed + hidden == duration
+    assert count <= sum(
+        part.sql(f"SELECT count(*) FROM {view}").fetchall()[0][0] for view in ("kernels", "memory_copies")
+    )
+
+
+def test_steps_are_those_of_the_summary(session: rocpd.Session) -> None:
+    """The same steps are warm-up in SQL and in the summary."""
+    in_sql = set(session.sql("SELECT marker FROM rank_steps WHERE is_warm_up").fetchall())
+    assert in_sql == {(step,) for step, is_warm in cells(session, "steps", "step is_warm_up") if is_warm}
+
+
+def test_one_rank_is_read_alone(session: rocpd.Session) -> None:
+    whole = session.sql("SELECT * FROM agent_time").fetchall()
+    assert session.sql("SELECT * FROM agent_time WHERE rank = 2").fetchall() == [row for row in whole if row[-2] == 2]

@@ -40,7 +40,7 @@ from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.names import Names
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
 from rocpd.facts.options import By
-from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, IDLE, PARTS
+from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.places import key_of_place, places_at, whereabouts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
@@ -66,6 +66,8 @@ _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less ov
 _MATTERS = 10.0  # percent of the time: exposed copies, start-up
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
+
+_AT_EDGES = [cause_code(cause) for cause in (NOT_STARTED, FINISHED, LEFT_OUT)]
 
 _MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
 
@@ -692,7 +694,7 @@ def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) ->
             by_cause = _by_cause(here.idle(), history.names, paths, reading.rank.number)
             merge(answer.idle.setdefault(key, {}), by_cause)
             merge(answer.span, {key: int(here.length.sum())})
-        start, end = spent.take((spent.part == IDLE) & (spent.cause < cause_code(FINISHED)) & (spent.cause > 0)).gaps()
+        start, end = spent.take(~np.isin(spent.cause, _AT_EDGES)).gaps()
         longest = np.argsort(start - end, kind="stable")[:1]
         answer.gaps.extend(_gaps(reading, spent, names, ops, (start[longest], end[longest])))
     return answer
@@ -759,6 +761,10 @@ def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int], gaps: Sequ
     causes.pop(LEFT_OUT, None)  # which says of a filter, not of the job
     span, total = sum(spans.values()), sum(time.total for time in causes.values())
     share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
+    if total == span:
+        text = "GPUs ran nothing in this time"
+        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+        return
     if share < _WORTH_SAYING:
         text = f"GPUs are busy: idle {share:.1f} % of the time"
         yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)

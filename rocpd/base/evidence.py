@@ -51,6 +51,13 @@ class Evidence:
 _HELD: WeakSet[Evidence] = WeakSet()
 
 
+def renewing(path: Path) -> None:
+    """Stop protecting a file that a command was asked to renew, and that rocpd wrote: the base of `diff --accept`."""
+    real = Path(os.path.realpath(path))
+    for evidence in list(_HELD):
+        evidence.paths = tuple(raw for raw in evidence.paths if raw != real)
+
+
 def check_output(path: Path) -> None:
     """Refuse an output that is evidence, by whatever name, or that lies where it would be read with evidence.
 
@@ -63,12 +70,15 @@ def check_output(path: Path) -> None:
         for raw in evidence.paths:
             if real == raw or (status and (other := _status(raw)) and os.path.samestat(status, other)):
                 raise OutputError(f"{path}: is an input", _HINT)
+            if real.parent == raw.parent and real.name in [raw.name + ending for ending in JOURNALS]:
+                raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
         for folder in evidence.folders:
             if real.is_relative_to(folder):
                 _check_in_folder(path, real, folder)
     for ending in JOURNALS:
-        if real.name.endswith(ending) and real.with_name(real.name.removesuffix(ending)).exists():
-            raise OutputError(f"{path}: SQLite would read it together with {real.name.removesuffix(ending)}", _HINT)
+        database = real.with_name(real.name.removesuffix(ending))
+        if database != real and database.exists() and _kind(database) and not is_own(database):
+            raise OutputError(f"{path}: SQLite would read it together with {database.name}", _HINT)
     if status and (kind := _kind(real)) and not is_own(real):
         raise OutputError(f"{path}: is a recording ({kind})", f"{_HINT}, or remove it yourself")
 

@@ -80,6 +80,34 @@ def views_page() -> str:
     return "".join(parts)
 
 
+def secret_shapes() -> str:
+    """Return the header by which the recorder knows secrets, of the same rules as `rocpd redact`."""
+    from rocpd.redact.secrets import rules
+
+    known = rules()
+    texts = {
+        "kInNames": known.in_names,
+        "kParts": sorted(known.parts),
+        "kEndings": known.endings,
+        "kLoginOptions": known.login_options,
+        "kSettings": known.settings,
+        "kShortSettings": known.short_settings,
+        "kHosts": known.go_hosts,
+    }
+    parts = ["// Generated from rocpd/redact/data/secrets.toml, which says what each is. Never edited by hand.\n"]
+    parts.append("#pragma once\n\n#include <array>\n#include <cstddef>\n#include <string_view>\n\nnamespace rocpd {\n")
+    for name, values in texts.items():
+        parts.append(f"\nconstexpr std::array<std::string_view, {len(values)}> {name} = {{\n")
+        parts += [f'    "{value}",\n' for value in values]
+        parts.append("};\n")
+    parts.append(f'\nconstexpr std::string_view kPrivateKey = "{known.private_key}";\n')
+    parts.append("\nstruct Shape {\n    std::string_view start;\n    std::size_t least;\n};\n")
+    parts.append(f"constexpr std::array<Shape, {len(known.tokens)}> kShapes = {{{{\n")
+    parts += [f'    {{"{start}", {least}}},\n' for start, least in known.tokens.items()]
+    parts.append("}};\n\n}  // namespace rocpd\n")
+    return "".join(parts)
+
+
 _CALCULATED = """# Calculated tables
 
 Generated from `rocpd/summary`. No file has these tables: they are calculated when a statement reads them, over the
@@ -159,6 +187,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "schema/views.md": views_page,
     "schema/calculated.md": calculated_page,
     "schema/relations.svg": relations_picture,
+    "sdk_tool/src/secret_shapes.h": secret_shapes,
     **{f"schema/ddl/{version}.sql": functools.partial(ddl_page, version) for version in VERSIONS},
 }
 

@@ -21,7 +21,8 @@ from rocpd.facts.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue
-from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES, Pseudonyms, Redactor
+from rocpd.redact.secrets import names_secret
+from rocpd.redact.texts import NOT_TELLING, Pseudonyms, Redactor, may_stay
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import without_instrumentation, without_kd
@@ -166,8 +167,9 @@ def marker_names(texts: Iterable[str]) -> dict[str, str]:
     return names
 
 
-_USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
-_HOST_VARIABLES = ("HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_NODELIST", "SLURM_SUBMIT_HOST")
+_USER_VARIABLES = re.compile(r"USER|LOGNAME|ACCOUNT|OWNER")
+_HOST_VARIABLES = re.compile(r"HOST|NODE|ADDR|SERVER|DOMAIN|CLUSTER")
+_NAME = re.compile(r"[A-Za-z][\w.\-]*")
 _FORMS = ("formatted_kernel_name", "demangled_kernel_name", "truncated_kernel_name")
 _MESSAGES = "SELECT DISTINCT json_extract(extdata, '$.message') FROM rocpd_event WHERE json_valid(extdata)"
 _SMALL = 4096  # times and addresses up to here are none
@@ -270,11 +272,12 @@ def _of_environment(text: str, keep: Collection[str]) -> Iterator[tuple[str, Clu
     for name, value in ((name, str(value)) for name, value in (json_object(text) or {}).items()):
         if name in keep:
             continue
-        if SECRET_VARIABLES.search(name):
+        if names_secret(name):
             yield value, Clue.SECRET
-        elif name in _USER_VARIABLES:
-            yield value, Clue.USER
         elif name == "HOME":
             yield PurePosixPath(value).name, Clue.USER
-        elif name in _HOST_VARIABLES:
-            yield value, Clue.HOST
+        elif _NAME.fullmatch(value) and not may_stay(name):
+            if _USER_VARIABLES.search(name):
+                yield value, Clue.USER
+            elif _HOST_VARIABLES.search(name):
+                yield value, Clue.HOST

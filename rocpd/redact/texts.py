@@ -6,6 +6,7 @@ go back. Works on one text at a time and knows neither tables nor files.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 from rocpd.facts.documents import json_object
 from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
+from rocpd.redact.secrets import names_secret, secrets_in
 
 
 class Pseudonyms:
@@ -56,15 +58,15 @@ class Pseudonyms:
                     yield kind, text
 
 
-ALLOWED_VARIABLES = re.compile(
-    r"(NCCL|RCCL|HSA|HIP|ROCR|GPU|OMP|PYTORCH)_\w+|(OMPI_COMM_WORLD|PMI|PALS|FLUX_TASK|SLURM)_?\w*(RANK|ID|SIZE)|"
+_ALLOWED_VARIABLES = re.compile(
+    r"(NCCL|RCCL|HSA|HIP|ROCR|OMP|PYTORCH)_\w+|GPU_(DEVICE_ORDINAL|(MAX|NUM|ENABLE)_\w+)|"
+    r"(OMPI_COMM_WORLD|PMI|PALS|FLUX_TASK)_?\w*(RANK|ID|SIZE)|SLURM_(\w*(PROCID|LOCALID|NODEID)|\w*(NTASKS|SIZE)\w*)|"
     r"(LOCAL_)?RANK|WORLD_SIZE"
 )
 """Environment variables that stay, their values redacted: settings of the GPU's libraries, and the place in the job."""
 
-SECRET_VARIABLES = re.compile(
-    r"(?i)TOKEN|PASS|SECRET|_PWD|_?PAT$|_KEY|APIKEY|CREDENTIAL|AUTH|JWT|BEARER|SESSION|DSN|COOKIE"
-)
+_NETWORK = re.compile(r"IFNAME|HCA|HOST|ADDR|COMM_ID|NODELIST")
+"""In names of variables whose value is the name of a network, or of a machine."""
 
 NOT_TELLING = frozenset({
     "", "root", "localhost", "(none)", "none", "user", "unknown", "nobody", "admin", "amd", "rocm", "ubuntu", "docker",
@@ -72,20 +74,17 @@ NOT_TELLING = frozenset({
 })  # fmt: skip
 """Names of accounts and machines that come with software: they tell nothing, and stand in names of public software."""
 
-_SECRETS = (
-    r"\bgh[oprsu]_\w{20,}", r"\bgithub_pat_\w{20,}", r"\bglpat-[\w-]{16,}", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    r"\bsk-[\w-]{16,}", r"\bhf_\w{20,}", r"\bxox[abprs]-[\w-]{10,}", r"\bey[JK][\w-]+\.[\w-]+\.[\w-]*",
-    r"-----BEGIN [A-Z ]+-----[\s\S]*?(?:-----END [A-Z ]+-----|$)", r"(?i:\bbearer\s+[\w.~+/-]{8,}=*)",
-    r"(?i:(?<=password=)[^\s;&\"']+)", r"(?i:(?<=token=)[^\s;&\"']+)",
-)  # fmt: skip
 _PATH = r"(?:(?<=file:)/{0,2}|(?<![\w/.~-])(?:~|\.{1,2})?)(?:/[^\s/'\"<>|:;,()\[\]{}*?&#=\\]+)+/?"
 _PATTERNS: tuple[tuple[Clue, str], ...] = (
-    (Clue.SECRET, "|".join(f"(?:{pattern})" for pattern in _SECRETS)),
-    (Clue.URL, r"\b(?:https?|ftp|sftp|ssh|git|s3|gs|hdfs|wss?)://[^\s'\"<>]+"),
-    (Clue.MAIL, r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    (Clue.URL, r"\b(?!file:)[A-Za-z][A-Za-z0-9+.\-]{1,15}://[^\s'\"<>]+"),
+    (Clue.MAIL, r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"),
+    (Clue.HOST, r"(?<![\w.\-])[A-Za-z][\w\-]{0,62}(?:\.[\w\-]{1,63}){1,8}(?=:/)"),
     (Clue.ADDRESS, r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|(?<![\w:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![\w:])"),
+    (Clue.ADDRESS, r"(?<![\w:.])(?=[0-9a-fA-F]*:)[0-9a-fA-F:]{3,39}(?![\w:])"),
+    (Clue.PATH, r"(?<!\w)[A-Za-z]:\\[^\s'\"<>|:*?]+"),
     (Clue.PATH, _PATH),
 )
+_MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[\d.]+")
 _KEPT_PATHS = re.compile(r"/(usr|lib|lib64|bin|sbin|proc|sys|dev|opt/rocm[^/]*)(/|$)")
 _KEPT_ROOTS = frozenset({"", ".", "..", "~", "home", "root", "tmp", "var", "mnt", "opt", "data", "scratch", "users"})
 _ENDING = re.compile(r"(?<=.)((?:\.[A-Za-z]\w{0,7})(?:\.\d+)*)$")
@@ -120,14 +119,18 @@ class Redactor:
         self._rules = rules
         self._whole = whole
         self.known = {text: kind for text, kind in known.items() if kind not in keep}
-        self._replacements: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
+        self._steps: list[Callable[[str], str]] = []
+        self._folded = {text.lower(): (kind, text) for text, kind in self.known.items()}
         if self.known:
-            self._add(_words(self.known), lambda text: self._name(self.known[text], text))
+            self._add(_words(self.known), lambda text: self._name(*self._folded[text.lower()]))
         for pattern, word in rules.items():
             self._add(pattern, partial(pseudonyms.of, Clue.RULE, word=word))
+        if Clue.SECRET not in keep:
+            self._steps.append(self._without_secrets)
+        ways = {Clue.PATH: self._path, Clue.ADDRESS: self._address}
         for kind, pattern in _PATTERNS:
             if kind not in keep:
-                self._add(pattern, self._path if kind is Clue.PATH else partial(self._new_name, kind))
+                self._add(pattern, ways.get(kind) or partial(self._new_name, kind))
         if whole:
             self._add(_POINTER, self._pointer)
 
@@ -136,7 +139,7 @@ class Redactor:
         return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._whole)
 
     def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
-        self._replacements.append((re.compile(pattern), lambda match: replace(match[0])))
+        self._steps.append(partial(re.compile(pattern).sub, lambda match: replace(match[0])))
 
     def _name(self, kind: Clue, text: str) -> str:
         return self.pseudonyms.of(kind, text)
@@ -151,9 +154,27 @@ class Redactor:
         """Return a text without what identifies."""
         if text in self._whole:
             return self._whole[text]
-        for pattern, replace in self._replacements:
-            text = pattern.sub(replace, text)
+        for step in self._steps:
+            text = step(text)
         return text
+
+    def _without_secrets(self, text: str) -> str:
+        parts, until = [], 0
+        for start, end in secrets_in(text):
+            parts += [text[until:start], self._new_name(Clue.SECRET, text[start:end])]
+            until = end
+        return "".join([*parts, text[until:]])
+
+    def _address(self, text: str) -> str:
+        """Return the name of an address; colons between digits may be a time, or a scope of C++."""
+        if ":" in text and not _MAC.fullmatch(text):
+            try:
+                ipaddress.IPv6Address(text)
+            except ValueError:
+                return text
+            if not any(map(str.isdigit, text)):
+                return text
+        return self._new_name(Clue.ADDRESS, text)
 
     def document(self, text: str) -> str:
         """Return a JSON document whose strings are redacted; other text as `text` does."""
@@ -183,7 +204,7 @@ class Redactor:
         values = {
             name: value if name in self.keep else self._value(value)
             for name, value in content.items()
-            if name in self.keep or name in MPI_VARIABLES or _may_stay(name)
+            if name in self.keep or may_stay(name)
         }
         return json.dumps(values, ensure_ascii=False)
 
@@ -201,7 +222,9 @@ class Redactor:
 
     def _argument(self, argument: str) -> str:
         option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
-        if argument.startswith("-") and not equals:
+        if re.match(r"-[A-Za-z]\S", argument) and not equals:  # -pSecret; -j8
+            option, value = argument[:2], argument[2:]
+        elif argument.startswith("-") and not equals:
             return self.text(argument)
         shown = value if re.fullmatch(r"[\d.]*", value) else self._name(Clue.ARGUMENT, value)
         return f"{option}{equals}{shown}"
@@ -225,11 +248,13 @@ class Redactor:
         return self.pseudonyms.of(Clue.PATH, part, "dir")
 
 
-def _may_stay(variable: str) -> bool:
-    return bool(ALLOWED_VARIABLES.fullmatch(variable)) and not SECRET_VARIABLES.search(variable)
+def may_stay(variable: str) -> bool:
+    """Whether an environment variable may stay."""
+    is_allowed = _ALLOWED_VARIABLES.fullmatch(variable) and not _NETWORK.search(variable)
+    return variable in MPI_VARIABLES or bool(is_allowed and not names_secret(variable))
 
 
 def _words(texts: Iterable[str]) -> str:
     """Return the expression that finds any of some texts as words, the longest that fits."""
     longest_first = sorted(texts, key=len, reverse=True)
-    return rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])"
+    return rf"(?i)(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])"

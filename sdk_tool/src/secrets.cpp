@@ -1,5 +1,7 @@
 #include "secrets.h"
 
+#include "secret_shapes.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,40 +11,7 @@ namespace rocpd {
 namespace {
 
 constexpr std::string_view kMask = "***";
-// Anywhere in the name of an environment variable.
-constexpr std::array<std::string_view, 13> kInNames = {"token",  "pass", "_pwd",   "secret",  "key",
-                                                       "credential", "private", "auth", "cookie",
-                                                       "jwt",    "bearer", "session", "dsn"};
-// As a whole part of a name, between underscores, dashes and dots: PATH and --max-tokens are none.
-constexpr std::array<std::string_view, 24> kParts = {
-    "pat",        "token",      "pass",   "password", "passwd",        "passphrase", "pwd",    "secret",
-    "secrets",    "key",        "apikey", "auth",     "authorization", "credential", "cookie", "credentials",
-    "private",    "jwt",        "bearer", "session",  "sessionid",     "dsn",        "sshpass", "accesskey"};
-// At the end of such a part: --dbPassword, --clientSecret.
-constexpr std::array<std::string_view, 6> kEndings = {"password", "passwd", "passphrase", "secret", "apikey", "token"};
-// What a name and a password follow, with a colon between them.
-constexpr std::array<std::string_view, 4> kLoginOptions = {"-u", "-U", "--user", "--proxy-user"};
-// In values, as data sources and connection strings have them: Server=x;Password=y.
-constexpr std::array<std::string_view, 14> kSettings = {
-    "password=", "passwd=", "pwd=",    "passphrase=", "secret=",     "token=", "key=",
-    "pass=",     "apikey=", "bearer ", "accountkey=", "accesskey=", "sig=",   "pw="};
-// What follows a login in data sources of Go: me:secret@tcp(host:3306)/database. The host may be missing.
-constexpr std::array<std::string_view, 3> kHosts = {"tcp(", "udp(", "unix("};
-constexpr std::string_view kPrivateKey = "PRIVATE KEY-----";  // as PEM files start
-constexpr std::size_t kLongestLogin = 4096;                   // in a URL [bytes]
-
-// How keys and tokens of well-known services start, and how many characters follow at least.
-struct Shape {
-    std::string_view start;
-    std::size_t least;
-};
-constexpr std::array<Shape, 27> kShapes = {{{"ghp_", 20},    {"gho_", 20},  {"ghu_", 20},    {"ghs_", 20},
-                                            {"ghr_", 20},    {"hf_", 20},   {"github_pat_", 20}, {"glpat-", 16},
-                                            {"sk-", 20},     {"xoxb-", 10}, {"xoxp-", 10},   {"xoxa-", 10},
-                                            {"xapp-", 10},   {"AKIA", 16},  {"ASIA", 16},    {"AIza", 30},
-                                            {"npm_", 30},    {"dop_v1_", 20}, {"eyJ", 20},   {"pypi-AgE", 20},
-                                            {"sk_live_", 16}, {"rk_live_", 16}, {"nvapi-", 20}, {"dckr_pat_", 20},
-                                            {"ya29.", 20},   {"hvs.", 20},  {"gsk_", 20}}};
+constexpr std::size_t kLongestLogin = 4096;  // in a URL [bytes]
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -103,8 +72,8 @@ std::size_t end_of_login(std::string_view rest) {
 // MyPassword= is a setting of that kind, monkey= is none.
 bool is_inside_word(std::string_view lower_case, std::size_t at) {
     const std::string_view setting = lower_case.substr(at);
-    const bool is_short = starts_with(setting, "key") || starts_with(setting, "pass=") ||
-                          starts_with(setting, "sig=") || starts_with(setting, "pw=");
+    const bool is_short = std::any_of(kShortSettings.begin(), kShortSettings.end(),
+                                      [&](std::string_view start) { return starts_with(setting, start); });
     return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
 }
 

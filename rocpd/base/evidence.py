@@ -144,9 +144,9 @@ def _entry(path: Path) -> Path:
 
 
 def _seen(path: Path) -> Sequence[int]:
-    """Return what the file system says of a file, which changes with each change of its content."""
-    status = path.stat()
-    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    from rocpd.base.identity import seen
+
+    return list(seen(path.stat()))
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -22,8 +22,9 @@ _DIGITS = 16  # bytes of a hash
 def identity_of(path: Path) -> str:
     """Return what tells a file, or a folder with all files in it, from any other and from itself after a change.
 
-    It holds size, time of the last change and samples of the content, of SQLite's files beside it too: its cost does
-    not grow with the file, and moving the file does not change it.
+    It holds what the file system says of it and samples of the content, of SQLite's files beside it too, so its cost
+    does not grow with the file. The time of the last change of its inode tells a change after which a tool put back the
+    time of the last write (`cp -p`, `rsync -t`, `touch -r`); a file that was moved counts as another one, too.
 
     Raises:
         OSError: it cannot be read.
@@ -31,12 +32,17 @@ def identity_of(path: Path) -> str:
     key = _new_hash()
     for name, file in _files(path):
         status = file.stat()
-        key.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+        key.update(f"{name}\0{seen(status)}\0".encode("utf-8", "surrogateescape"))
         with file.open("rb") as content:
             for sample in range(min(_SAMPLES, -(-status.st_size // _SAMPLE))):
                 content.seek(max(0, status.st_size - _SAMPLE) * sample // (_SAMPLES - 1))
                 key.update(content.read(_SAMPLE))
     return key.hexdigest()
+
+
+def seen(status: os.stat_result) -> tuple[int, ...]:
+    """Return what the file system says of a file, which changes with each change of its content."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def digest_of(path: Path) -> str:

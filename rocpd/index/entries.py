@@ -14,6 +14,7 @@ from typing import Any
 
 from rocpd.base.cache import Cache, cache_root, size_of
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import seen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.index.kinds import StoredView, ValueKind
@@ -78,10 +79,9 @@ def indexes(folder: Path | None) -> Cache[IndexEntry]:
 def stat_of(path: Path) -> tuple[int, ...]:
     """Return device, inode, size and times of the last change of a file; nothing where it is gone."""
     try:
-        status = path.stat()
+        return seen(path.stat())
     except OSError:
         return ()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def state_of(rank: Rank) -> str:

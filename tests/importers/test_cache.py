@@ -13,6 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import InputError
+from rocpd.base.identity import identity_of
 from rocpd.importers.cache import imports
 from tests.conftest import Cli
 from tests.places import small_disk
@@ -186,3 +187,15 @@ def test_nothing_temporary_stays(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert done.stdout.split()[-1] == b"1"
     assert list(temporary.iterdir()) == []
+
+
+def test_a_change_is_seen_though_the_time_of_the_last_write_is_put_back(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(b"x" * (1 << 20))
+    before, times = identity_of(path), path.stat()
+    with path.open("r+b") as file:
+        file.seek(100_000)
+        file.write(b"y")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (times.st_size, times.st_mtime_ns)
+    assert identity_of(path) != before

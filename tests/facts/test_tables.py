@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +113,20 @@ def test_every_surface_has_the_same_sums(everything: bool, part: rocpd.Session) 
     condition = "part = 'idle'" + ("" if everything else " AND counts")
     causes = part.sql(f"SELECT cause, sum(duration) FROM agent_time WHERE {condition} GROUP BY 1").fetchall()
     assert Counter(dict(causes)) == Counter(dict(idle))
+
+
+def test_the_overview_of_traces_has_the_same_sums(tmp_path: Path) -> None:
+    """Its slices bridge short pauses, and say how long what they show really takes."""
+    with rocpd.connect(simulate(JobOptions(tmp_path, ranks=2, steps=3, seed=1208))) as whole:
+        clipped = whole.within(rocpd.Window("20%", "70%", clip=True))
+        for number, part in enumerate((whole, clipped, whole.where(rocpd.Filters(kernel="Cijk|nccl")))):
+            (path,) = part.convert("json", tmp_path / f"trace{number}")
+            shown: Counter[str] = Counter()
+            for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]:
+                if "time_ns" in event.get("args", {}):
+                    shown[event["name"].replace("hidden communication", "compute")] += int(event["args"]["time_ns"])
+            budget = dict(cells(part, "budget", "part time_ns", everything=True))
+            assert shown == Counter({name: time for name, time in budget.items() if time and name != "idle"})
 
 
 def test_the_time_of_agents_is_divided_without_gap_or_overlap(part: rocpd.Session) -> None:

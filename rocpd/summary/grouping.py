@@ -76,7 +76,7 @@ def add(groups: dict[Key, dict[What, Sum]], key: Key, what: What, value: Sum) ->
 
 
 def added(
-    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]], what: str = "", hint: str | None = None
+    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]], what: str, hint: str | None = None
 ) -> dict[Key, dict[What, Sum]]:
     """Return the sums of all ranks by division and by what is counted.
 
@@ -91,7 +91,7 @@ def added(
     groups: dict[Key, dict[What, Sum]] = {}
     for _, part in answers:
         merge_groups(groups, part)
-    if what and not groups:
+    if not groups:
         raise nothing(what, hint)
     return groups
 

@@ -60,17 +60,13 @@ def collecting_runs(metrics: Iterable[Iterable[str]]) -> list[CollectingRun]:
     runs: list[CollectingRun] = []
     for needed in metrics:
         together = tuple(dict.fromkeys(name for part in needed for name in _collected(part)))
-        for names in (together,) if CollectingRun().with_counters(together) else _apart(needed):
+        for names in (together,) if CollectingRun().with_counters(together) else map(_collected, needed):
             _place(runs, names)
     return runs
 
 
 def _collected(name: str) -> tuple[str, ...]:
     return (ACCUMULATOR, name[4:-1]) if name.startswith("ACC(") else (name,)
-
-
-def _apart(needed: Iterable[str]) -> list[tuple[str, ...]]:
-    return [_collected(name) for name in needed]
 
 
 def _place(runs: list[CollectingRun], names: tuple[str, ...]) -> None:

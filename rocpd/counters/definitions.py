@@ -1,11 +1,12 @@
 """Owns the metrics of each architecture, as files in `data/` define them: tables, names, units, formulas, peaks.
 
-Knows no value.
+Also the constants of a GPU that formulas need, from what a file says of the agent. Guesses none, and knows no value.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -15,6 +16,10 @@ from typing import Any
 from rocpd.base.frozen import frozen
 from rocpd.counters.formula import Node, names_in, parse
 
+_L2_BANKS = {"gfx908": 32, "gfx90a": 32, "gfx942": 16, "gfx950": 16}  # of each XCC
+_TRANSFERS = {"gfx90a": 2, "gfx942": 4, "gfx950": 4}  # of the memory in each cycle of its clock: HBM2e, HBM3
+_BANKS, _PIPES = 32, 4  # of LDS; of the command processor
+_CHANNEL_BYTES = 32  # that a channel of HBM moves in a cycle
 _SAME = {"gfx940": "gfx942", "gfx941": "gfx942"}  # early steppings of MI300
 _DEFINED = ("gfx908", "gfx90a", "gfx942", "gfx950")
 
@@ -129,16 +134,11 @@ def _document(name: str) -> dict[str, Any]:
     return merged
 
 
-def _renamed(parts: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a document whose formulas have another name for some counters."""
-    return {
-        key: _renamed(part, old, new)
-        if isinstance(part, dict)
-        else part.replace(old, new)
-        if isinstance(part, str)
-        else part
-        for key, part in parts.items()
-    }
+def _renamed(part: Any, old: str, new: str) -> Any:
+    """Return a part of a document whose formulas have another name for some counters."""
+    if isinstance(part, dict):
+        return {key: _renamed(value, old, new) for key, value in part.items()}
+    return part.replace(old, new) if isinstance(part, str) else part
 
 
 def _table(number: str, table: Mapping[str, Any]) -> MetricTable:
@@ -150,3 +150,75 @@ def _metric(name: str, metric: Mapping[str, str]) -> CounterMetric:
     value, peak, of_mean = (parse(metric[key]) if key in metric else None for key in ("value", "peak", "of_mean"))
     assert value is not None
     return CounterMetric(name, metric["unit"], value, peak, of_mean, "D" in names_in(value))
+
+
+@frozen
+class Hardware:
+    """A kind of GPU.
+
+    Args:
+        name: of its architecture, as the file has it.
+        constants: what formulas call `cu`, `sclk` [MHz], `hbm` [GB/s] …, and every number of the file under its own
+            name, which rocprofv3's derived counters use; what is not known is not there.
+    """
+
+    name: str
+    constants: Mapping[str, float]
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """What can be calculated on it."""
+        return architecture(self.name)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(sorted(self.constants.items()))))
+
+
+def hardware(name: str, facts: Mapping[str, Any]) -> Hardware:
+    """Return the constants of an agent.
+
+    Args:
+        name: of its architecture.
+        facts: what the file says of it, by rocprofv3's names or those of rocprof-compute's `sysinfo.csv`.
+
+    >>> mi300x = {"cu_count": 304, "num_xcc": 8, "array_count": 32, "simd_arrays_per_engine": 1}
+    >>> memory = {"mem_banks": [{"width": 8192, "mem_clk_max": 1300}]}
+    >>> known = hardware("gfx942", mi300x | memory).constants
+    >>> known["sqc"], known["l2ch"], known["hbm"], "sclk" in known
+    (160.0, 128.0, 5324.8, False)
+    """
+    base = name.partition(":")[0]
+    given = {key: float(value) for key, value in facts.items() if isinstance(value, int | float) and value}
+    arrays, per_engine = given.get("array_count"), given.get("simd_arrays_per_engine")
+    simds, waves = given.get("simd_per_cu"), given.get("max_waves_per_simd")
+    units, engines = given.get("cu_count"), arrays / per_engine if arrays and per_engine else None
+    dies = given.get("num_xcc", 1.0 if base in ("gfx908", "gfx90a") else None)
+    banks, sharing = _L2_BANKS.get(base), 3 if base == "gfx908" else 2  # compute units share a scalar cache
+    known: dict[str, float | None] = {
+        "cu": units,
+        "xcc": dies,
+        "se": engines,
+        "wave_size": given.get("wave_front_size"),
+        "waves_per_cu": given.get("max_waves_per_cu") or (simds * waves if simds and waves else None),
+        "sclk": given.get("max_engine_clk_fcompute"),
+        "banks": given.get("lds_banks_per_cu", float(_BANKS)),
+        "pipes": given.get("pipes_per_gpu", float(_PIPES)),
+        "simd_count": given.get("simd_count") or (simds * units if simds and units else None),
+        "sqc": given.get("sqc_per_gpu")
+        or (math.ceil(units / engines / sharing) * engines if units and engines else None),
+        "l2ch": given.get("total_l2_chan") or (banks * dies if banks and dies else None),
+        "hbm": _bandwidth(base, given, facts.get("mem_banks")),
+    }
+    return Hardware(name, {**given, **{key: value for key, value in known.items() if value}})
+
+
+def _bandwidth(name: str, given: Mapping[str, float], memory: Any) -> float | None:
+    """Return the highest rate of the memory [GB/s]: of its channels, or by width [bit] and clock [MHz] of a bank."""
+    bank = memory[0] if isinstance(memory, list) and memory and isinstance(memory[0], dict) else {}
+    clock, width = bank.get("mem_clk_max"), bank.get("width")
+    channels = given.get("num_hbm_channels")
+    if clock and channels:
+        return float(clock) / 1000 * _CHANNEL_BYTES * channels
+    if clock and width and name in _TRANSFERS:
+        return float(width) / 8 * float(clock) / 1000 * _TRANSFERS[name]
+    return None

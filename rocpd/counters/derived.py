@@ -5,16 +5,15 @@ Instances of a counter stay apart until `reduce` puts them together. What a file
 
 from __future__ import annotations
 
-import functools
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from importlib.resources import files
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
-from rocpd.counters.definitions import needs
+from rocpd.base.types import Ints
+from rocpd.counters.definitions import Hardware, needs
 from rocpd.counters.formula import (
     AbstainError,
     Call,
@@ -26,38 +25,15 @@ from rocpd.counters.formula import (
     Value,
     evaluate,
     parse,
+    reduced,
 )
-from rocpd.counters.hardware import Hardware
 from rocpd.counters.measured import CounterRows, Measured, Pass
+from rocpd.counters.metrics import Calculated
 
 _REDUCED = ("sum", "max", "min", "avr")
 
 
-@frozen
-class DerivedCounter:
-    """A counter that is derived from others.
-
-    Args:
-        name: as rocprofv3 has it.
-        expression: its formula, as text.
-        is_files_own: whether the file says so; else rocprofv3's definition for the architecture is taken.
-    """
-
-    name: str
-    expression: str
-    is_files_own: bool
-
-
-@frozen
-class DerivedValues:
-    """Values of a derived counter for each dispatch, NaN where it can't be said; None: of none, for a reason."""
-
-    values: Floats | None
-    passes: int = 1
-    reason: str | None = None
-
-
-@functools.cache
+@cache
 def bundled(architecture: str) -> Mapping[str, str]:
     """Return the derived counters of an architecture: name -> formula.
 
@@ -81,55 +57,66 @@ class DerivedCalculator:
         measured: the dispatches.
         hardware: the GPU.
         chosen: rows of its dispatches.
+
+    Attributes:
+        expressions: name of each counter -> its formula: the file's, or else rocprofv3's for the architecture.
     """
 
     def __init__(self, measured: Measured, hardware: Hardware, chosen: Ints) -> None:
         self._measured, self._hardware, self._chosen = measured, hardware, chosen
-        known = {name: DerivedCounter(name, text, False) for name, text in bundled(hardware.name).items()}
-        own = measured.expressions.items()
-        self.counters = {**known, **{name: DerivedCounter(name, text, True) for name, text in own}}
+        self.expressions = {**bundled(hardware.name), **measured.expressions}
         self._terms: dict[str, Node] = {}
-        self.broken: dict[str, str] = {}
-        for name, counter in self.counters.items():
+        self._broken: dict[str, str] = {}
+        for name, text in self.expressions.items():
             try:
-                self._terms[name] = parse(counter.expression)
+                self._terms[name] = parse(text)
             except FormulaError as error:
-                self.broken[name] = str(error)
+                self._broken[name] = str(error)
 
-    def calculate(self, name: str) -> DerivedValues:
-        """Return the values of a derived counter."""
-        if name in self.broken:
-            return DerivedValues(None, reason=self.broken[name])
+    def calculate(self, name: str) -> Calculated | str:
+        """Return a derived counter of each dispatch, or why it can't be said."""
+        if name in self._broken:
+            return self._broken[name]
         terms = {term: node for term, node in self._terms.items() if term == name or not self._has(term)}
         try:
             needed = needs(self._terms[name], terms)
         except RecursionError:
-            return DerivedValues(None, reason="it is derived from itself")
+            return "it is derived from itself"
         having = {leaf: self._passes_having(leaf) for leaf in needed}
         missing = [leaf for leaf, runs in having.items() if not runs and leaf not in self._hardware.constants]
         if missing:
-            return DerivedValues(None, reason=f"not there: {' '.join(missing)}")
+            return f"not there: {' '.join(missing)}"
         having = {leaf: runs for leaf, runs in having.items() if runs}
         common = [run for run in self._measured.passes if all(run in runs for runs in having.values())]
         sources = {leaf: (common or runs)[0] for leaf, runs in having.items()}
         if not sources:
-            return DerivedValues(None, reason="a constant of the GPU")
+            return "a constant of the GPU"
         if summed := [leaf for leaf in self._reduced(self._terms[name], terms) if self._is_summed(leaf, sources)]:
-            return DerivedValues(None, reason=f"the file has sums over instances: {' '.join(summed)}")
+            return f"the file has sums over instances: {' '.join(summed)}"
         try:
-            scope = _InstanceScope(terms, self._measured.count, self._hardware, sources)
-            values = np.asarray(evaluate(self._terms[name], scope), np.float64)
+            values = np.asarray(evaluate(self._terms[name], partial(self._leaf, sources), terms), np.float64)
         except (AbstainError, MissingError) as error:
-            return DerivedValues(None, reason=str(error))
+            return str(error)
         if values.ndim == 2 and values.shape[1] > 1:
-            return DerivedValues(None, reason="it has several values for a dispatch")
+            return "it has several values for a dispatch"
         every = np.broadcast_to(values.reshape(-1), self._measured.count)
-        return DerivedValues(every[self._chosen], len({id(run) for run in sources.values()}) or 1)
+        return Calculated(every[self._chosen], passes=len({id(run) for run in sources.values()}) or 1)
 
-    def collected(self, name: str) -> Floats | None:
-        """Return what the profiler calculated itself; None: it did not."""
+    def collected(self, name: str) -> Calculated:
+        """Return what the profiler calculated itself; without values: it did not."""
         rows = next((run.counters[name] for run in self._measured.passes if name in run.counters), None)
-        return rows.summed(self._measured.count)[self._chosen] if rows else None
+        return Calculated(rows.summed(self._measured.count)[self._chosen] if rows else None)
+
+    def _leaf(self, sources: Mapping[str, Pass], name: str) -> Value:
+        """Return a constant of the GPU, or a counter with a column for each instance."""
+        if name not in sources:
+            return self._hardware.constants[name]
+        found = _find(sources[name], name)
+        if found is None:
+            raise MissingError(name)
+        counter, reduction = found
+        instances = counter.instances(self._measured.count)
+        return reduced(instances, reduction) if reduction else instances
 
     def _passes_having(self, name: str) -> list[Pass]:
         """Return the passes with a counter, those first that have it under just this name."""
@@ -159,43 +146,6 @@ class DerivedCalculator:
         if rows is None or len(rows.rows) != len(np.unique(rows.rows)):
             return False
         return not name.startswith("GRBM_") or self._hardware.constants.get("xcc", 2) > 1
-
-
-class _InstanceScope:
-    """What names stand for: terms, counters with a column for each instance, constants of the GPU."""
-
-    def __init__(self, terms: Mapping[str, Node], count: int, hardware: Hardware, sources: Mapping[str, Pass]) -> None:
-        self._terms, self._count, self._hardware, self._sources = terms, count, hardware, sources
-
-    def value(self, name: str) -> Value:
-        if name in self._terms:
-            return evaluate(self._terms[name], self)
-        if name not in self._sources:
-            return self._hardware.constants[name]
-        rows = _find(self._sources[name], name)
-        if rows is None:
-            raise MissingError(name)
-        counter, reduction = rows
-        instances = counter.instances(self._count)
-        return evaluate(parse(f"reduce(it, {reduction})"), _It(instances)) if reduction else instances
-
-    def accumulated(self, name: str) -> Value:
-        rows = self._sources[f"ACC({name})"].find(f"ACC({name})")
-        if rows is None:
-            raise MissingError(f"ACC({name})")
-        return rows.instances(self._count)
-
-
-class _It:
-    """One value, whatever it is called."""
-
-    def __init__(self, value: Value) -> None:
-        self._value = value
-
-    def value(self, _name: str) -> Value:
-        return self._value
-
-    accumulated = value
 
 
 def _find(run: Pass, name: str) -> tuple[CounterRows, str] | None:

@@ -8,9 +8,10 @@ Grammar: https://github.com/ROCm/rocprofiler-sdk, `counters/parser/parser.y`.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,20 +35,6 @@ class MissingError(LookupError):
 
 class AbstainError(LookupError):
     """A formula can't be calculated from what a file holds; the argument says why."""
-
-
-class FormulaScope(Protocol):
-    """What the names in a formula stand for."""
-
-    def value(self, name: str) -> Value:
-        """Return what a name stands for.
-
-        Raises:
-            MissingError: nothing.
-        """
-
-    def accumulated(self, name: str) -> Value:
-        """Return what the hardware accumulated of a level counter, cycle by cycle. Raises the same."""
 
 
 @frozen
@@ -84,6 +71,9 @@ class Call:
 
 Node: TypeAlias = Number | NamedValue | Operation | Call
 
+_NO_TERMS: Mapping[str, Node] = {}
+
+_OPERATORS: Mapping[str, Callable[..., Value]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _REDUCTIONS: Mapping[str, Callable[..., Value]] = {
     "sum": np.nansum,
     "max": np.nanmax,
@@ -203,8 +193,13 @@ def names_in(node: Node) -> Iterator[str]:
                 yield from names_in(argument)
 
 
-def evaluate(node: Node, scope: FormulaScope) -> Value:
+def evaluate(node: Node, leaf: Callable[[str], Value], terms: Mapping[str, Node] = _NO_TERMS) -> Value:
     """Return the value of a formula.
+
+    Args:
+        node: the formula.
+        leaf: returns what a name stands for; `ACC(X)` is what the hardware accumulated of X, cycle by cycle.
+        terms: names that stand for formulas.
 
     Raises:
         MissingError: a name stands for nothing.
@@ -214,41 +209,38 @@ def evaluate(node: Node, scope: FormulaScope) -> Value:
         case Number(number):
             return number
         case NamedValue(name):
-            return scope.value(name)
-        case Operation(operator, left, right):
-            return _calculated(operator, evaluate(left, scope), evaluate(right, scope))
+            return evaluate(terms[name], leaf, terms) if name in terms else leaf(name)
+        case Operation(sign, left, right):
+            return _calculated(sign, evaluate(left, leaf, terms), evaluate(right, leaf, terms))
         case Call("ACC" | "accumulate", (NamedValue(name), *_)):
-            return scope.accumulated(name)
+            return leaf(f"ACC({name})")
         case Call("reduce", (inner, NamedValue(how)), dimensions):
-            return _reduced(evaluate(inner, scope), how, dimensions)
+            return reduced(evaluate(inner, leaf, terms), how, dimensions)
         case Call("select"):
             raise AbstainError("select needs the dimensions of counters, which the file does not hold")
         case Call(function, arguments) if function in _FUNCTIONS:
-            return _FUNCTIONS[function](*(evaluate(argument, scope) for argument in arguments))
+            return _FUNCTIONS[function](*(evaluate(argument, leaf, terms) for argument in arguments))
     raise AbstainError(f"{node} says nothing")
 
 
-def _calculated(operator: str, left: Value, right: Value) -> Value:
+def _calculated(sign: str, left: Value, right: Value) -> Value:
     try:
         with np.errstate(all="ignore"):
-            match operator:
-                case "+":
-                    return left + right
-                case "-":
-                    return left - right
-                case "*":
-                    return left * right
+            if sign in _OPERATORS:
+                return _OPERATORS[sign](left, right)
             quotient = np.divide(left, right)
-            return np.where(np.isfinite(quotient), quotient, np.nan) if np.ndim(quotient) else _finite(quotient)
     except ValueError as error:
         raise AbstainError("counters of different numbers of instances") from error
+    known = np.where(np.isfinite(quotient), quotient, np.nan)
+    return known if known.ndim else float(known)
 
 
-def _finite(number: Value) -> float:
-    return float(number) if np.isfinite(number) else float("nan")
+def reduced(value: Value, how: str, dimensions: str = "") -> Value:
+    """Put the instances of a counter together.
 
-
-def _reduced(value: Value, how: str, dimensions: str) -> Value:
+    Raises:
+        AbstainError: nobody knows how.
+    """
     if dimensions:
         raise AbstainError("reduce by dimension needs the dimensions of counters, which the file does not hold")
     if how not in _REDUCTIONS:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
-from rocpd.counters.hardware import Hardware
+from rocpd.counters.definitions import Hardware
 
 SIZES = ("grid_size", "workgroup_size", "lds_bytes", "scratch_bytes", "arch_vgpr", "accum_vgpr", "sgpr")
 """What is known of a dispatch without counting, as formulas call it."""
@@ -107,11 +107,6 @@ class Measured:
     def count(self) -> int:
         """How many dispatches."""
         return len(self.kernels)
-
-    @property
-    def counters(self) -> frozenset[str]:
-        """Names of all that was measured."""
-        return frozenset(name for run in self.passes for name in run.counters)
 
     def typical_durations(self, is_weighted: bool = False) -> Floats:
         """Return the median over passes, where all say how long they took, else that of the dispatch [ns].

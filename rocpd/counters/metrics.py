@@ -6,35 +6,20 @@ Groups add up in any order: sums are kept exactly, so that any split of a job gi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
-from rocpd.counters.definitions import Architecture, CounterMetric, is_counter, needs
-from rocpd.counters.formula import MissingError, Node, Value, evaluate, parse
-from rocpd.counters.hardware import Hardware
-from rocpd.counters.measured import Measured, Pass
-from rocpd.counters.per import Per
+from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, is_counter, needs
+from rocpd.counters.formula import MissingError, Node, evaluate, parse
+from rocpd.counters.measured import Measured
+from rocpd.counters.panels import Per
 
+_CYCLES = "GRBM_GUI_ACTIVE"
 _NORMALISERS = {Per.KERNEL: "1", Per.WAVE: "per_wave", Per.CYCLE: "gui", Per.SECOND: "per_second"}
-
-
-class LeafScope:
-    """What names stand for: terms, and beneath them what `leaf` returns of a name that is none."""
-
-    def __init__(self, terms: Mapping[str, Node], leaf: Callable[[str], Value]) -> None:
-        self._terms, self._leaf = terms, leaf
-
-    def value(self, name: str) -> Value:
-        """Return the value of a term or a leaf."""
-        return evaluate(self._terms[name], self) if name in self._terms else self._leaf(name)
-
-    def accumulated(self, name: str) -> Value:
-        """Return what was accumulated of a level counter."""
-        return self._leaf(f"ACC({name})")
 
 
 def terms_of(architecture: Architecture, per: Per = Per.KERNEL) -> dict[str, Node]:
@@ -88,8 +73,7 @@ class Calculator:
         if known is None:
             raise ValueError(f"nobody says what counters of {hardware.name} mean")
         self.architecture, self.constants = known, hardware.constants
-        self._measured, self._hardware, self._chosen = measured, hardware, chosen
-        self._is_amds = is_amds
+        self._measured, self._chosen, self._is_amds = measured, chosen, is_amds
         self.terms = terms_of(known, per)
         self._durations = measured.typical_durations(is_weighted=is_amds)[chosen]
         self._per = per
@@ -99,14 +83,14 @@ class Calculator:
     def constant(self, node: Node) -> float | None:
         """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
         try:
-            return float(evaluate(node, LeafScope(self.terms, self._constant)))
+            return float(evaluate(node, self._constant, self.terms))
         except MissingError:
             return None
 
     def _constant(self, name: str) -> float:
-        if name not in self._hardware.constants:
+        if name not in self.constants:
             raise MissingError(name)
-        return self._hardware.constants[name]
+        return self.constants[name]
 
     def calculate(self, metric: CounterMetric) -> Calculated:
         """Return a metric of each dispatch."""
@@ -119,8 +103,8 @@ class Calculator:
             return Calculated(None, missing=tuple(missing))
         leaves = {name: self._leaf(name, passes) for name in needed}
         values = np.empty(len(self._chosen))
-        values[:] = evaluate(metric.value, LeafScope(self.terms, leaves.__getitem__))
-        windows = self._windows(metric, leaves) if self._has_windows(metric, needed) else None
+        values[:] = evaluate(metric.value, leaves.__getitem__, self.terms)
+        windows = self._windows(passes[_CYCLES], leaves[_CYCLES]) if self._has_windows(metric, needed) else None
         used = len(set(passes.values())) or 1
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
@@ -157,7 +141,7 @@ class Calculator:
         return self._sums[run, name]
 
     def _knows(self, name: str) -> bool:
-        return name == "dur" or name in self._measured.sizes or name in self._hardware.constants
+        return name == "dur" or name in self._measured.sizes or name in self.constants
 
     def _leaf(self, name: str, passes: Mapping[str, int]) -> Floats:
         if name in passes:
@@ -168,35 +152,26 @@ class Calculator:
             return self._duration(set(passes.values()))
         if name in self._measured.sizes:
             return self._measured.sizes[name][self._chosen]
-        return np.full(len(self._chosen), self._hardware.constants[name])
+        return np.full(len(self._chosen), self.constants[name])
 
     def _duration(self, runs: set[int]) -> Floats:
         """Return how long dispatches took in the pass that all counters are of, if it says so."""
-        if len(runs) == 1 and not self._is_amds:
-            of_pass = self._pass(runs).durations
-            if of_pass is not None:
-                return of_pass[self._chosen]
+        of_passes = [self._measured.passes[run].durations for run in runs]
+        if len(of_passes) == 1 and of_passes[0] is not None and not self._is_amds:
+            return of_passes[0][self._chosen]
         return self._durations
 
-    def _pass(self, runs: set[int]) -> Pass:
-        (run,) = runs
-        return self._measured.passes[run]
-
     def _has_windows(self, metric: CounterMetric, needed: tuple[str, ...]) -> bool:
-        return not self._is_amds and metric.unit == "%" and "GRBM_GUI_ACTIVE" in needed
+        return not self._is_amds and metric.unit == "%" and _CYCLES in needed
 
-    def _windows(self, metric: CounterMetric, leaves: Mapping[str, Floats]) -> Floats | None:
-        """Return counted cycles by those that the highest clock allows while the kernel runs."""
-        clock, units = self._hardware.constants.get("sclk"), self._hardware.constants.get("xcc")
-        run = next((run for run in range(len(self._measured.passes)) if self._is_from(run, leaves)), None)
-        if not clock or not units or run is None:
+    def _windows(self, run: int, cycles: Floats) -> Floats | None:
+        """Return the cycles that a pass counted by those that the highest clock allows while the kernel runs."""
+        clock, units = self.constants.get("sclk"), self.constants.get("xcc")
+        if not clock or not units:
             return None
         with np.errstate(all="ignore"):
-            windows = leaves["GRBM_GUI_ACTIVE"] / units / (self._duration({run}) * clock / 1000)
+            windows = cycles / units / (self._duration({run}) * clock / 1000)
         return np.where(np.isfinite(windows), windows, np.nan)
-
-    def _is_from(self, run: int, leaves: Mapping[str, Floats]) -> bool:
-        return self._sum(run, "GRBM_GUI_ACTIVE") is leaves["GRBM_GUI_ACTIVE"]
 
 
 @frozen
@@ -276,5 +251,5 @@ class MetricSums:
         if not self.count:
             return None
         means = {name: math.fsum(sums) / self.count for name, sums in self.leaves.items()}
-        value = float(evaluate(node, LeafScope(terms, means.__getitem__)))
+        value = float(evaluate(node, means.__getitem__, terms))
         return None if math.isnan(value) else value

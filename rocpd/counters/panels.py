@@ -1,7 +1,8 @@
-"""Owns the table of contents of panels; imports nothing heavy, so that help is quick."""
+"""Owns the table of contents of panels, and what they count amounts per; imports no numpy, so that help is quick."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 
 PANELS: Mapping[str, str] = {
@@ -18,3 +19,12 @@ PANELS: Mapping[str, str] = {
     "command-processor": "command processor: fetcher and packet processor",
 }
 """Panel -> what it shows."""
+
+
+class Per(enum.StrEnum):
+    """What amounts are counted per: a dispatch of the kernel, a wave of it, a cycle or a second of its time."""
+
+    KERNEL = "kernel"
+    WAVE = "wave"
+    CYCLE = "cycle"
+    SECOND = "second"

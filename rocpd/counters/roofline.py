@@ -28,11 +28,7 @@ INTEGERS = ("MFMA I8",)
 LEVELS = ("HBM", "L2", "L1", "LDS")
 """Levels of memory, from the farthest."""
 
-LESS = {
-    "VALU F32": "VALU F32 (FMA alone)",
-    "VALU F64": "VALU F64 (FMA alone)",
-    "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)",
-}
+LESS = {"VALU F32": "VALU F32 (FMA alone)", "VALU F64": "VALU F64 (FMA alone)", "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)"}
 """What is taken in place of what was not counted, and says less."""
 
 _NEAR = 60.0  # % of a limit: below it something else holds the kernel up

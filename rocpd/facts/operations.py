@@ -6,7 +6,7 @@ Memory: one rank at a time, about 80 bytes per operation. Rows with invalid time
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,8 @@ from rocpd.schema.rules.kernel_names import UNCUT, KernelNames, names_of_kernels
 from rocpd.schema.rules.times import VALID_TIMES, valid_times
 
 KERNEL, COPY = 0, 1
-
+GRID, GROUP = (tuple(f"{what}_size_{axis}" for axis in "xyz") for what in ("grid", "workgroup"))
+"""Columns of the sizes of dispatches [work-items]."""
 
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
 _STRINGS = "SELECT id, string FROM rocpd_string"
@@ -257,6 +258,23 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
     reading.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
     return ops.take(order[valid[order]])
+
+
+def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[str], what: str = "") -> list[Ints]:
+    """Read columns, `start` and `end` among them, of the rows of a rank with valid times.
+
+    Args:
+        reading: reads the rank; gets the number of the other rows, if they have a name.
+        base: table that has the rows.
+        select: name of the statement.
+        names: of the columns.
+        what: the rows are called.
+    """
+    read = columns(reading.reader, base, statement(select), names)
+    valid = np.flatnonzero(valid_times(*(read[names.index(edge)] for edge in ("start", "end"))))
+    if what:
+        reading.left_out[what] += len(read[0]) - len(valid)
+    return [column[valid] for column in read]
 
 
 def has_its_time(reader: RankReader) -> Callable[[int], bool]:

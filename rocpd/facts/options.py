@@ -10,7 +10,7 @@ from typing import Annotated
 
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
-from rocpd.counters.per import Per
+from rocpd.counters.panels import Per
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.steps import STEP_MARKER
 

@@ -5,10 +5,12 @@ Sums merge in any order, field by field and key by key. Never reads a rank, and 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
+from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
 
@@ -36,6 +38,26 @@ class Total:
         return type(self)(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
 
+class Sums(tuple[Any, ...]):
+    """Several sums side by side, added up one by one.
+
+    >>> Sums((1, 2.5)) + Sums((3, 4))
+    (4, 6.5)
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: tuple[Any, ...]) -> Self:
+        return type(self)(map(operator.add, self, other))
+
+
+class Largest(int):
+    """A number of which two make the larger one, where others add up."""
+
+    def __add__(self, other: int) -> Largest:
+        return Largest(max(self, other))
+
+
 def merge(sums: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
     """Add the sums of a part to others, by key."""
     for key, value in part.items():
@@ -53,12 +75,43 @@ def add(groups: dict[Key, dict[What, Sum]], key: Key, what: What, value: Sum) ->
     merge(groups.setdefault(key, {}), {what: value})
 
 
-def added(answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]]) -> dict[Key, dict[What, Sum]]:
-    """Return the sums of all ranks by division and by what is counted, of pairs of a rank and its answer."""
+def added(
+    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]], what: str, hint: str | None = None
+) -> dict[Key, dict[What, Sum]]:
+    """Return the sums of all ranks by division and by what is counted.
+
+    Args:
+        answers: pairs of a rank and its answer.
+        what: is counted.
+        hint: how that is recorded.
+
+    Raises:
+        RocpdError: there is nothing of that.
+    """
     groups: dict[Key, dict[What, Sum]] = {}
     for _, part in answers:
         merge_groups(groups, part)
+    if not groups:
+        raise nothing(what, hint)
     return groups
+
+
+def all_added(answers: Iterable[tuple[object, Sequence[Mapping[Any, Any]]]], count: int) -> list[dict[Any, Any]]:
+    """Return the sums of all ranks whose answers have so many parts, by key, or by division and what is counted."""
+    parts: list[dict[Any, Any]] = [{} for _ in range(count)]
+    for _, answer in answers:
+        for sums, part in zip(parts, answer, strict=True):
+            for key, value in part.items():
+                if isinstance(value, dict):
+                    merge(sums.setdefault(key, {}), value)
+                else:
+                    merge(sums, {key: value})
+    return parts
+
+
+def nothing(what: str, hint: str | None = None) -> RocpdError:
+    """Return the error that says that a job lacks what an analysis is about."""
+    return RocpdError(f"no {what} in the selection", hint)
 
 
 def in_order(groups: Mapping[Division, Value]) -> list[tuple[Division, Value]]:

@@ -32,7 +32,11 @@ def relation_of(name: str) -> JobRelation:
     fields = [*definition.fields, *(field for by in ways for field in DIVISIONS[by])]
     names = {field.name for field in fields}
     arguments = [divided_by(*ways)] if ways else []
-    arguments += [_argument(option) for option in analysis.options if option.name not in names]
+    for option in analysis.options:
+        if option.name not in names:
+            values = tuple(option.kind) if issubclass(option.kind, StrEnum) else ()
+            default = cast("Value", option.default)
+            arguments.append(Argument(option.name, option.help.rstrip("."), default, values))
     columns, is_large = columns_of(*fields), analysis.reads_late
     table = CalculatedTable(name.replace("-", "_"), definition.doc, columns, tuple(arguments), is_large=is_large)
     return JobRelation(table, partial(_rows, name=name, columns=[column.name for column in columns]))
@@ -66,11 +70,6 @@ def note_empty(session: Federation, table: str, error: RocpdError) -> None:
     if type(error) is not RocpdError:
         raise error
     session.note("; ".join(filter(None, (f"{table} is empty: {error.message}", error.hint))))
-
-
-def _argument(option: Option) -> Argument:
-    values = tuple(option.kind) if issubclass(option.kind, StrEnum) else ()
-    return Argument(option.name, option.help.rstrip("."), cast("Value", option.default), values)
 
 
 def _value(option: Option, value: Value) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ from rocpd.base.types import Row
 from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
+from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
@@ -118,11 +120,10 @@ def waits(table: Summary) -> Chart:
 
 def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
     """Return the ranks of one side with most waiting, in their order."""
-    sums: dict[object, int] = {}
+    sums: Counter[object] = Counter()
     for pair, ns in waits.items():
-        sums[pair[side]] = sums.get(pair[side], 0) + ns
-    worst = sorted(sums, key=lambda rank: -sums[rank])[:_SIDE]
-    return sorted(worst, key=lambda rank: (isinstance(rank, str), rank if isinstance(rank, int) else 0, str(rank)))
+        sums[pair[side]] += ns
+    return sorted((rank for rank, _ in sums.most_common(_SIDE)), key=lambda rank: order_of([rank]))
 
 
 def _curves(table: Summary, rows: Sequence[Row], value: str, unit: str, title: str) -> Chart:

@@ -39,20 +39,8 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
     By.DISPATCH: (RANK, Field("dispatch", "", "number of the dispatch in its rank, as the profiler counts")),
     By.API: (Field("api", "", "function that launched it"),),
-    By.STEP: (
-        Field(
-            "step",
-            "",
-            "step that launched it, or that the rank is in then; NULL outside of steps",
-        ),
-    ),
-    By.MARKER: (
-        Field(
-            "marker",
-            "",
-            "path of ranges around the launch, or that time; # for numbers, NULL outside",
-        ),
-    ),
+    By.STEP: (Field("step", "", "step that launched it, or that the rank is in then; NULL outside of steps"),),
+    By.MARKER: (Field("marker", "", "path of ranges around the launch, or that time; # for numbers, NULL outside"),),
 }
 """Columns that `--by` puts in front of a table."""
 

@@ -33,6 +33,9 @@ ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
 
 
+_FLAME_GRAPHS = {"folded": "", "speedscope": ".json"}  # format -> what follows its name at the end of files
+
+
 @frozen
 class TextForm:
     """A format of some analyses alone, beside those of tables.
@@ -90,6 +93,16 @@ class Analysis:
     def options(self) -> tuple[Option, ...]:
         """The options that it reads."""
         return entries.declared(self.reads, Options)
+
+
+def _flame_graphs(home: str) -> tuple[TextForm, ...]:
+    """Return the formats of flame graphs; `{}` in their home stands for the name of the format."""
+    return tuple(TextForm(name, home.format(name), f".{name}{json}") for name, json in _FLAME_GRAPHS.items())
+
+
+def _totals(name: str, summary: str, recordable: Recordable | None = None) -> Analysis:
+    """Return the row of a table of all events of a kind."""
+    return Analysis(f"rocpd.summary.kernels.totals:{name}", (name,), summary, recordable=recordable, is_total=True)
 
 
 SUMMARIES: dict[str, Analysis] = {
@@ -150,13 +163,7 @@ SUMMARIES: dict[str, Analysis] = {
             by=(By.RANK, By.HOST),
             recordable=Recordable.COPIES,
         ),
-        Analysis(
-            "rocpd.summary.kernels.totals:allocations",
-            ("allocations",),
-            "allocations and frees by operation and level",
-            recordable=Recordable.ALLOCATIONS,
-            is_total=True,
-        ),
+        _totals("allocations", "allocations and frees by operation and level", Recordable.ALLOCATIONS),
         Analysis(
             "rocpd.summary.memory.memory:memory",
             ("memory", "memory-curve"),
@@ -174,33 +181,10 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.ALLOCATIONS,
             in_overview=True,
         ),
-        Analysis(
-            "rocpd.summary.kernels.totals:scratch",
-            ("scratch",),
-            "scratch memory by operation",
-            recordable=Recordable.SCRATCH,
-            is_total=True,
-        ),
-        Analysis(
-            "rocpd.summary.kernels.totals:api",
-            ("api",),
-            "API calls by domain and function",
-            recordable=Recordable.CALLS,
-            is_total=True,
-        ),
-        Analysis(
-            "rocpd.summary.kernels.totals:markers",
-            ("markers",),
-            "marker ranges by message",
-            recordable=Recordable.STEPS,
-            is_total=True,
-        ),
-        Analysis(
-            "rocpd.summary.kernels.totals:domains",
-            ("domains",),
-            "time by domain: kernels, copies, HIP, HSA, RCCL …",
-            is_total=True,
-        ),
+        _totals("scratch", "scratch memory by operation", Recordable.SCRATCH),
+        _totals("api", "API calls by domain and function", Recordable.CALLS),
+        _totals("markers", "marker ranges by message", Recordable.STEPS),
+        _totals("domains", "time by domain: kernels, copies, HIP, HSA, RCCL …"),
         Analysis(
             "rocpd.summary.kernels.totals:categories",
             ("categories", "unmatched"),
@@ -271,10 +255,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
-            texts=(
-                TextForm("folded", "rocpd.summary.host.flame:folded", ".folded"),
-                TextForm("speedscope", "rocpd.summary.host.flame:speedscope", ".speedscope.json"),
-            ),
+            texts=_flame_graphs("rocpd.summary.host.flame:{}"),
             recordable=Recordable.CALLS,
         ),
         Analysis(
@@ -293,10 +274,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.stacks:stacks",
             ("stacks", "stack-lines"),
             "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
-            texts=(
-                TextForm("folded", "rocpd.summary.host.flame:folded_stacks", ".folded"),
-                TextForm("speedscope", "rocpd.summary.host.flame:speedscope_stacks", ".speedscope.json"),
-            ),
+            texts=_flame_graphs("rocpd.summary.host.flame:{}_stacks"),
             by=(By.RANK, *GROUPS, *LAUNCHES),
         ),
         Analysis(
@@ -361,10 +339,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.inside.pc_samples:pc_samples",
             ("hot-spots", "pc-lines", "pc-samples", "stall-reasons"),
             "where kernels spend their time inside: source lines, instructions, what waves wait for",
-            texts=(
-                TextForm("folded", "rocpd.summary.inside.pc_samples:folded", ".folded"),
-                TextForm("speedscope", "rocpd.summary.inside.pc_samples:speedscope", ".speedscope.json"),
-            ),
+            texts=_flame_graphs("rocpd.summary.inside.pc_samples:{}"),
             by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
         ),
         Analysis(

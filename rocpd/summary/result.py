@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -83,6 +83,19 @@ class TableDefinition:
     title: str = ""
     chart: str = ""
     picture: Picture | None = None
+
+
+def table_of(
+    name: str,
+    doc: str,
+    *fields: Field,
+    is_exact: bool = False,
+    title: str = "",
+    chart: str = "",
+    picture: Picture | None = None,
+) -> TableDefinition:
+    """Return the definition of a table with these columns; arguments as of `TableDefinition`."""
+    return TableDefinition(name, doc, fields, is_exact, title, chart, picture)
 
 
 def by_name(*tables: TableDefinition) -> dict[str, TableDefinition]:
@@ -193,13 +206,24 @@ class Summary(Result):
 
     def for_people(self) -> Iterator[Row]:
         """Yield all rows with short names of kernels, no two of them alike; they are read twice, not held."""
-        columns = self._columns_of_kernels
-        return _shortened(self, _short_names(self, columns), columns) if columns else iter(self)
+        return self.shortened(self)
 
-    def shortened(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """Yield some rows with names that are short, together."""
-        columns = self._columns_of_kernels
-        return _shortened(rows, _short_names(rows, columns), columns) if columns else iter(rows)
+    def shortened(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield some rows, which are read twice, with names that are short, together."""
+        if not (columns := self._columns_of_kernels):
+            yield from rows
+            return
+        from rocpd.facts.short_names import short_names
+
+        short = short_names(
+            name for row in rows for index, joined in columns.items() for name in _names(row[index], joined)
+        )
+        for row in rows:
+            cells = list(row)
+            for index, joined in columns.items():
+                if row[index] is not None:
+                    cells[index] = joined.join(short[name] for name in _names(row[index], joined))
+            yield tuple(cells)
 
     def _repr_html_(self) -> str:
         """Return the table that notebooks show, below its chart where it has one of its own."""
@@ -267,21 +291,6 @@ class Summary(Result):
             yield tuple(text if index == name else row[index] for index in shown)
 
 
-def _short_names(rows: Iterable[Row], columns: Mapping[int, str]) -> dict[str, str]:
-    from rocpd.facts.short_names import short_names
-
-    return short_names(name for row in rows for index, joined in columns.items() for name in _names(row[index], joined))
-
-
 def _names(cell: str | None, joined: str) -> list[str]:
     """Return the names in a cell, which a text joins; one name where that is empty."""
     return [] if cell is None else cell.split(joined) if joined else [cell]
-
-
-def _shortened(rows: Iterable[Row], short: Mapping[str, str], columns: Mapping[int, str]) -> Iterator[Row]:
-    for row in rows:
-        cells = list(row)
-        for index, joined in columns.items():
-            if row[index] is not None:
-                cells[index] = joined.join(short[name] for name in _names(row[index], joined))
-        yield tuple(cells)

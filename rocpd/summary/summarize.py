@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import AmdVersion, Progress, Row
@@ -16,9 +16,10 @@ from rocpd.facts.options import Options
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import moments_by_group
 from rocpd.federate.federation import Federation
-from rocpd.schema.rules.categories import domain_of, normalized
+from rocpd.schema.rules.categories import normalized
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.kernels.totals import KINDS, EventsByGroup, totals_by_label
+from rocpd.summary.grouping import percent
+from rocpd.summary.kernels.totals import KINDS, EventsByGroup, Label, totals_by_label
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -65,13 +66,8 @@ class SummaryOptions:
     amd_version: AmdVersion = AmdVersion.V2025
 
 
-class Group(NamedTuple):
-    """Statistics of the events of one rank with one category and name."""
-
-    rank: int
-    category: str | None
-    name: str | None
-    moments: Moments
+Groups: TypeAlias = list[tuple[int, str | None, Moments]]
+"""Rank, name, and statistics of its events with this name and one category."""
 
 
 def summarize(
@@ -96,7 +92,7 @@ def summarize(
     }
     if options.domains and domains:
         tables["domain_summary"] = [
-            group._replace(name=domain) for domain, groups in domains.items() for group in groups
+            (rank, domain, moments) for domain, groups in domains.items() for rank, _, moments in groups
         ]
     fields = fields_of(options.amd_version)
     for name, groups in tables.items():
@@ -124,47 +120,40 @@ def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[s
     return chosen
 
 
-def _groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
+def _groups_by_domain(reading: Reading) -> dict[str, Groups]:
     """Read all groups of a session and sort them into domains, most time first."""
-    by_kind: dict[str, list[Group]] = {kind: [] for kind in KINDS}
-    for _, of_rank in reading.each(_of_rank):
-        for kind, groups in of_rank.items():
-            by_kind[kind] += groups
-    domains: dict[str, list[Group]] = {}
-    for kind, groups in by_kind.items():
-        calls = sum(group.moments.calls for group in groups)
-        reading.note_invalid(kind, calls - sum(group.moments.timed for group in groups), calls)
-        for group in groups:
-            domains.setdefault(domain_of(group.category), []).append(group)
-    return dict(sorted(domains.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))
+    by_kind: dict[str, list[tuple[int, Label, Moments]]] = {kind: [] for kind in KINDS}
+    for rank, of_rank in reading.each(_of_rank):
+        for kind, labels in of_rank.items():
+            by_kind[kind] += ((rank.number, *group) for group in labels.items())
+    domains: dict[str, Groups] = {}
+    for kind, every in by_kind.items():
+        calls = sum(moments.calls for *_, moments in every)
+        reading.note_invalid(kind, calls - sum(moments.timed for *_, moments in every), calls)
+        for number, label, moments in every:
+            domains.setdefault(label.domain, []).append((number, label.name, moments))
+    return dict(sorted(domains.items(), key=lambda item: (-sum(m.total for *_, m in item[1]), item[0])))
 
 
-def _of_rank(reading: RankReading) -> dict[str, list[Group]]:
-    """Read the groups of one rank, by kind of events."""
-    return {
-        kind: [
-            Group(reading.rank.number, label.category, label.name, moments)
-            for label, moments in totals_by_label(reading, kind, _moments).items()
-        ]
-        for kind in KINDS
-    }
+def _of_rank(reading: RankReading) -> dict[str, dict[Label, Moments]]:
+    return {kind: totals_by_label(reading, kind, _moments) for kind in KINDS}
 
 
 def _moments(events: EventsByGroup) -> list[Moments]:
     return moments_by_group(events.durations, events.first)
 
 
-def _table(name: str, groups: Iterable[Group], fields: Sequence[Field]) -> Summary:
+def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
     """Add groups of all ranks up by name."""
     table = TableDefinition(name, "Time of all ranks, by name.", tuple(fields), is_exact=True)
     return Summary(table, fields, _rows(groups))
 
 
-def _table_by_rank(name: str, groups: Iterable[Group], session: Federation, fields: Sequence[Field]) -> Summary:
+def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Sequence[Field]) -> Summary:
     """One block per rank."""
-    by_rank: dict[int, list[Group]] = {}
+    by_rank: dict[int, Groups] = {}
     for group in groups:
-        by_rank.setdefault(group.rank, []).append(group)
+        by_rank.setdefault(group[0], []).append(group)
     ranks = session.ranks
     ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
     rows: list[Row] = []
@@ -175,16 +164,15 @@ def _table_by_rank(name: str, groups: Iterable[Group], session: Federation, fiel
     return Summary(table, (*BY_RANK, *fields, *((_RANK,) if ambiguous else ())), rows)
 
 
-def _rows(groups: Iterable[Group]) -> list[Row]:
+def _rows(groups: Iterable[tuple[int, str | None, Moments]]) -> list[Row]:
     by_name: dict[str | None, list[Moments]] = {}
-    for group in groups:
-        by_name.setdefault(group.name, []).append(group.moments)
+    for _, name, moments in groups:
+        by_name.setdefault(name, []).append(moments)
     sums = {name: _added(moments) for name, moments in by_name.items()}
     total = sum(moments.total for moments in sums.values())
-    ordered = sorted(sums.items(), key=lambda item: (-item[1].total, item[0] or ""))
     return [
-        (name, m.calls, m.total, m.mean, m.total * 100 / total if total else None, m.shortest, m.longest, m.deviation)
-        for name, m in ordered
+        (name, m.calls, m.total, m.mean, percent(m.total, total), m.shortest, m.longest, m.deviation)
+        for name, m in sorted(sums.items(), key=lambda item: (-item[1].total, item[0] or ""))
     ]
 
 

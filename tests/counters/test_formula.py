@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 
 import numpy as np
@@ -14,19 +15,19 @@ from hypothesis import strategies as st
 
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.formula import AbstainError, FormulaError, MissingError, evaluate, names_in, parse
-from rocpd.counters.metrics import LeafScope, terms_of
+from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
 
 NAMES = ("A", "B_sum", "c", "D9")
 
 
-def leaves(values: dict[str, float]) -> LeafScope:
+def leaves(values: dict[str, float]) -> Callable[[str], float]:
     def leaf(name: str) -> float:
         if name not in values:
             raise MissingError(name)
         return values[name]
 
-    return LeafScope({}, leaf)
+    return leaf
 
 
 numbers = st.one_of(st.integers(0, 10**6), st.floats(0, 1e6, allow_subnormal=False)).map(
@@ -61,16 +62,15 @@ def test_reductions_are_over_the_instances_that_are_there(rows: list[list[int | 
     matrix = np.array(
         [[math.nan if value is None else value for value in row] + [math.nan] * (width - len(row)) for row in rows]
     )
-    scope = LeafScope({}, {"X": matrix}.__getitem__)
     for how, expected in {"sum": sum, "max": max, "min": min, "avr": lambda some: sum(some) / len(some)}.items():
-        reduced = np.ravel(evaluate(parse(f"reduce(X, {how})"), scope))
+        reduced = np.ravel(evaluate(parse(f"reduce(X, {how})"), {"X": matrix}.__getitem__))
         for value, row in zip(reduced, rows, strict=True):
             some = [number for number in row if number is not None]
             assert math.isnan(value) if not some else value == pytest.approx(expected(some))  # type: ignore[operator]
 
 
 def test_what_divides_by_nothing_is_missing() -> None:
-    values = evaluate(parse("1 + A / B"), LeafScope({}, {"A": np.array([1.0, 0.0]), "B": np.array([0.0, 2.0])}.get))
+    values = evaluate(parse("1 + A / B"), {"A": np.array([1.0, 0.0]), "B": np.array([0.0, 2.0])}.get)
     assert math.isnan(values[0])
     assert values[1] == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.summary.counters.samples import SampledValue, _means_in_steps
+from rocpd.summary.counters.samples import HeldValues, _means_in_steps
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -12,8 +12,8 @@ from tests.summary.cells import cells
 MS = 1_000_000
 
 
-def _values(*pairs: tuple[int, float]) -> list[SampledValue]:
-    return [SampledValue(at, None, None, value) for at, value in pairs]
+def _values(*pairs: tuple[int, float]) -> HeldValues:
+    return HeldValues.of([(at, None, value) for at, value in pairs], None)
 
 
 def test_values_hold_until_the_next_one() -> None:
@@ -65,4 +65,4 @@ def test_the_last_value_of_steps_holds_until_the_next_one(open_job: OpenJob) -> 
 
 
 def test_no_values() -> None:
-    assert _means_in_steps([], {1: (0, 9)}) == {}
+    assert _means_in_steps(_values(), {1: (0, 9)}) == {}

@@ -11,25 +11,23 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Answer, Floats, Ints, Row
 from rocpd.counters.collect import block_of, collecting_runs
-from rocpd.counters.definitions import Architecture, CounterMetric, architecture, is_counter, needs
-from rocpd.counters.hardware import Hardware, hardware
-from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
+from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
+from rocpd.counters.measured import SIZES, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
-from rocpd.counters.metrics import terms_of
+from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
 from rocpd.facts.columns import Select, columns, read_all
 from rocpd.facts.columns import number as whole
 from rocpd.facts.groups import grouped
 from rocpd.facts.names import as_text
-from rocpd.facts.operations import kernel_texts
+from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.options import By, Options
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.statements import statement
@@ -37,73 +35,65 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.times import valid_times
-from rocpd.summary.grouping import add, in_order, merge, merge_groups, order_of
+from rocpd.summary.grouping import Largest, Sums, add, all_added, in_order, merge_groups, nothing, order_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 _KERNEL = Field("kernel", "", "kernel", is_kernel=True)
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "counters",
         "Counters by kernel, in the unit of the counter; a dispatch's value is the sum over its instances.",
-        (
-            _KERNEL,
-            Field("counter", "", "counter"),
-            Field("unit", "", "its unit, as the profiler says"),
-            Field("dispatches", "", "dispatches with a value"),
-            Field("min", "", "smallest value of a dispatch", True),
-            Field("mean", "", "mean of dispatches"),
-            Field("max", "", "largest"),
-            Field("sum", "", "sum over dispatches", True),
-        ),
+        _KERNEL,
+        Field("counter", "", "counter"),
+        Field("unit", "", "its unit, as the profiler says"),
+        Field("dispatches", "", "dispatches with a value"),
+        Field("min", "", "smallest value of a dispatch", True),
+        Field("mean", "", "mean of dispatches"),
+        Field("max", "", "largest"),
+        Field("sum", "", "sum over dispatches", True),
     ),
-    TableDefinition(
+    table_of(
         "counters-wide",
         "Mean of each counter by kernel; after these columns one per counter, by name.",
-        (_KERNEL, Field("dispatches", "", "most dispatches that any counter has")),
+        _KERNEL,
+        Field("dispatches", "", "most dispatches that any counter has"),
     ),
-    TableDefinition(
+    table_of(
         "collected",
         "Counters that were collected, and what they cover.",
-        (
-            Field("counter", "", "its name"),
-            Field("block", "", "block of the hardware that counts"),
-            Field("architecture", "", "of the GPUs"),
-            Field("passes", "", "passes of the program that have it, from 1"),
-            Field("instances", "", "most values of one dispatch, which are added up"),
-            Field("dispatches", "", "dispatches with a value"),
-            Field("of", "", "dispatches with any counter"),
-        ),
+        Field("counter", "", "its name"),
+        Field("block", "", "block of the hardware that counts"),
+        Field("architecture", "", "of the GPUs"),
+        Field("passes", "", "passes of the program that have it, from 1"),
+        Field("instances", "", "most values of one dispatch, which are added up"),
+        Field("dispatches", "", "dispatches with a value"),
+        Field("of", "", "dispatches with any counter"),
     ),
-    TableDefinition(
+    table_of(
         "passes",
         "How long kernels took in each pass of the program: metrics of several passes are as certain as that is equal.",
-        (
-            Field("kernel", "", "kernel", is_kernel=True),
-            Field("passes", "", "passes of which the times are known"),
-            Field("dispatches", "", "dispatches of each"),
-            Field("fastest_ns", "ns", "mean duration in the fastest pass"),
-            Field("slowest_ns", "ns", "mean duration in the slowest pass"),
-            Field("spread_percent", "%", "longest less shortest time of a dispatch, by its median; mean of dispatches"),
-            Field("unmatched", "", "dispatches of a pass that the others do not have, of all kernels together"),
-        ),
+        Field("kernel", "", "kernel", is_kernel=True),
+        Field("passes", "", "passes of which the times are known"),
+        Field("dispatches", "", "dispatches of each"),
+        Field("fastest_ns", "ns", "mean duration in the fastest pass"),
+        Field("slowest_ns", "ns", "mean duration in the slowest pass"),
+        Field("spread_percent", "%", "longest less shortest time of a dispatch, by its median; mean of dispatches"),
+        Field("unmatched", "", "dispatches of a pass that the others do not have, of all kernels together"),
     ),
-    TableDefinition(
+    table_of(
         "to-collect",
         "What rocprofv3 has to collect for the metrics that lack counters, a run of the program each.",
-        (
-            Field("panel", "", "panel"),
-            Field("architecture", "", "of the GPUs"),
-            Field("run", "", "run of the program, from 1"),
-            Field("option", "", "option of rocprofv3", is_command=True),
-        ),
+        Field("panel", "", "panel"),
+        Field("architecture", "", "of the GPUs"),
+        Field("run", "", "run of the program, from 1"),
+        Field("option", "", "option of rocprofv3", is_command=True),
         is_exact=True,
     ),
 )
 
 _COLUMNS = ("event", "number", "name", "agent", "lds", "scratch", "start", "end")
-_GRID, _GROUP = (tuple(f"{what}_size_{axis}" for axis in "xyz") for what in ("grid", "workgroup"))
 _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
 _AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
 _COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
@@ -129,7 +119,7 @@ def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Me
 def _measured(reader: RankReader, names: KernelNames) -> Measured:
     has_passes = whole(reader.rows(_PASSES)[0][0]) > 1
     read = read_all(reader, _PASS_VALUES if has_passes else _VALUES)
-    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *_GRID, *_GROUP))
+    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *GRID, *GROUP))
     event, number, *_, start, end = dispatches[: len(_COLUMNS)]
     counted = np.isin(event, read.numbers[0])
     chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(event))
@@ -138,21 +128,23 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     grid, group = (np.prod([_known(axis) for axis in three], axis=0) for three in (axes[:3], axes[3:]))
     sizes = dict(zip(SIZES, (grid, group, _known(lds), _known(scratch)), strict=False))
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
-    values = _Values(event, read.numbers[0], read.numbers[1], read.reals[0])
+    rows = _rows_of(event, read.numbers[0])
+    is_known = (rows >= 0) & ~np.isnan(read.reals[0])
+    known = slice(None) if is_known.all() else np.flatnonzero(is_known)
+    values = _Values(rows[known], read.numbers[1][known], read.reals[0][known])
     symbols = reader.rows(_COUNTERS)
     if has_passes:
         called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol in symbols}
-        passes = tuple(_passes_in_file(values, called, *read.numbers[2:]))
+        passes = tuple(_passes_in_file(values, called, *(column[known] for column in read.numbers[2:])))
     else:
         called = {number: as_text(name) or "?" for number, name, _ in symbols}
-        counters = values.counters(called)
-        passes = (Pass(counters, durations, values.collected),) if counters else ()
+        passes = (values.of_pass(called, durations),) if len(values.rows) else ()
     texts = kernel_texts(reader, names, kernel)
-    known, kernels = np.unique(kernel, return_inverse=True)
+    ids, kernels = np.unique(kernel, return_inverse=True)
     gpus, kinds = _hardware(reader, agent)
     return Measured(
         kernels,
-        tuple(texts.get(number) for number in known.tolist()),
+        tuple(texts.get(number) for number in ids.tolist()),
         number,
         gpus,
         agent,
@@ -164,22 +156,18 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     )
 
 
-class _Values:
-    """Counter values as columns, with the row of the dispatch that each is of."""
+class _Values(NamedTuple):
+    """Counter values as columns: the row of the dispatch that each is of, the id of the counter, and the value."""
 
-    def __init__(self, events: Ints, event: Ints, pmc: Ints, value: Floats) -> None:
-        rows = _rows_of(events, event)
-        is_known = (rows >= 0) & ~np.isnan(value)
-        self.known: Ints | slice = slice(None) if is_known.all() else np.flatnonzero(is_known)
-        self.rows, self.pmc, self.value = rows[self.known], pmc[self.known], value[self.known]
-        self.collected = 0
+    rows: Ints
+    pmc: Ints
+    value: Floats
 
-    def counters(self, called: Mapping[int, str], chosen: Ints | None = None) -> dict[str, CounterRows]:
-        """Return the values by counter; `chosen`: only some of them."""
-        pmc = self.pmc if chosen is None else self.pmc[chosen]
-        groups = [(key[0], some if chosen is None else chosen[some]) for key, some in grouped([pmc])]
-        self.collected = len(groups)
-        return rows_by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for pmc, some in groups)
+    def of_pass(self, called: Mapping[int, str], durations: Floats | None) -> Pass:
+        """Return the values by counter."""
+        groups = list(grouped([self.pmc]))
+        named = rows_by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for (pmc,), some in groups)
+        return Pass(named, durations, len(groups))
 
 
 def _rows_of(ids: Ints, wanted: Ints) -> Ints:
@@ -199,14 +187,13 @@ def _rows_of(ids: Ints, wanted: Ints) -> Ints:
 
 def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
     """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
-    number, start, end = (column[values.known] for column in (number, start, end))
     count = int(values.rows.max(initial=-1)) + 1
     for _, some in sorted(grouped([number])):
-        counters = values.counters(called, some)
         times = np.where(valid_times(start[some], end[some]), end[some] - start[some], np.nan)
         durations = np.full(count, np.nan)
         durations[values.rows[some]] = times
-        yield Pass(counters, None if np.isnan(durations).all() else durations, values.collected)
+        of_pass = _Values(values.rows[some], values.pmc[some], values.value[some])
+        yield of_pass.of_pass(called, None if np.isnan(durations).all() else durations)
 
 
 def _known(sizes: Ints) -> Floats:
@@ -263,26 +250,27 @@ def each_program(
     task: Callable[[RankReading], Answer | Measured | None]
     task = partial(_counted, work=work, in_passes=in_passes, needs_values=needs_values)
     answers = reading.with_passes().each(task)
-    return answers, _programs(answers, work)
+    return answers, _programs(answers, work, programs)
 
 
 def _programs(
-    answers: RankAnswers[Answer | Measured | None], work: Callable[[Measured, Rank, Options], Answer]
+    answers: RankAnswers[Answer | Measured | None],
+    work: Callable[[Measured, Rank, Options], Answer],
+    programs: Sequence[Sequence[int]],
 ) -> Iterator[tuple[Rank, Answer]]:
-    reading = answers.reading
-    programs = reading.every_pass.job.programs
-    in_passes = frozenset(number for program in programs for number in program)
-    waiting: dict[int, Measured] = {}
-    ranks: dict[int, Rank] = {}
+    """Yield the answers of ranks, and then of programs, each by its first rank with an answer."""
+    waiting: dict[int, tuple[Rank, Measured]] = {}
     for rank, answer in answers:
-        if answer is None:
-            continue
-        if rank.number in in_passes:
-            waiting[rank.number], ranks[rank.number] = cast("Measured", answer), rank
-        else:
-            yield rank, cast("Answer", answer)
-    for number, program in join_passes(waiting, programs).items():
-        yield ranks[number], work(program, ranks[number], reading.options)
+        if isinstance(answer, Measured):
+            waiting[rank.number] = rank, answer
+        elif answer is not None:
+            yield rank, answer
+    for program in programs:
+        runs = [waiting[number] for number in program if number in waiting]
+        if runs:
+            (rank, counted), *further = runs
+            together = joined([run for _, run in runs]) if further else counted
+            yield rank, work(together, rank, answers.reading.options)
 
 
 def _counted(
@@ -297,42 +285,17 @@ def _counted(
     return counted if reading.rank.number in in_passes else work(counted, reading.rank, reading.options)
 
 
-def join_passes(by_rank: Mapping[int, Measured], groups: Iterable[Sequence[int]]) -> dict[int, Measured]:
-    """Return what was measured with the passes of each program joined, by the first rank of each."""
-    rest = dict(by_rank)
-    for group in groups:
-        runs = [rest[number] for number in group if number in rest]
-        if len(runs) > 1:
-            for number in group[1:]:
-                rest.pop(number, None)
-            rest[group[0]] = joined(runs)
-    return rest
+def _cell(values: Sequence[float]) -> MetricSums:
+    """Return the sums of the values of one kernel and counter."""
+    return MetricSums(len(values), (_sum(values),), min(values), max(values)) if values else MetricSums(0)
 
 
-@frozen
-class _CellValues:
-    """Values of one kernel and counter. Sums of ranks are added exactly, in whatever order."""
-
-    count: int
-    least: float
-    most: float
-    sums: tuple[float, ...]
-
-    @staticmethod
-    def of(values: list[float]) -> _CellValues:
-        return _CellValues(len(values), min(values, default=math.inf), max(values, default=-math.inf), (_sum(values),))
-
-    def __add__(self, other: _CellValues) -> _CellValues:
-        count, sums = self.count + other.count, self.sums + other.sums
-        return _CellValues(count, min(self.least, other.least), max(self.most, other.most), sums)
-
-    def row(self) -> Row:
-        if not self.count:
-            return (0, None, None, None, None)
-        total = _sum(self.sums)
-        if math.isnan(total):  # infinity less infinity: no number, NULL as in SQLite
-            return (self.count, self.least, None, self.most, None)
-        return (self.count, self.least, total / self.count, self.most, total)
+def _cell_row(cell: MetricSums) -> Row:
+    if not cell.count:
+        return (0, None, None, None, None)
+    total = _sum(cell.sums)
+    mean, total_or_null = (None, None) if math.isnan(total) else (total / cell.count, total)  # NULL, as in SQLite
+    return (cell.count, cell.least, mean, cell.most, total_or_null)
 
 
 def _sum(values: Sequence[float]) -> float:
@@ -343,7 +306,7 @@ def _sum(values: Sequence[float]) -> float:
         return sum(values)
 
 
-_Cells = dict[tuple[str | None, str | None], _CellValues]
+_Cells = dict[tuple[str | None, str | None], MetricSums]
 _OfRank = tuple[dict[Key, _Cells], dict[str | None, str | None]]
 
 
@@ -361,10 +324,10 @@ def counters(reading: Reading) -> Tables:
         for counter, unit in units_of_rank.items():
             units[counter] = unit or units.get(counter, "")
     if not divisions:
-        raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+        raise not_counted()
     ordered = in_order(divisions)
     rows = (
-        (*key, kernel, counter, units[counter] or None, *cells[kernel, counter].row())
+        (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
         for key, cells in ordered
         for kernel, counter in sorted(cells, key=order_of)
     )
@@ -407,7 +370,7 @@ def _of_rank(reading: RankReading) -> _OfRank:
     names = kernel_texts(reading.reader, reading.options.kernel_names, ids)
     divisions: dict[Key, _Cells] = {}
     for (lane, kernel, counter), cell in values.items():
-        add(divisions, reading.key(lane), (names.get(kernel), counter), _CellValues.of(cell))
+        add(divisions, reading.key(lane), (names.get(kernel), counter), _cell(cell))
     return divisions, units
 
 
@@ -418,49 +381,20 @@ def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str |
     rows = []
     for key, cells in ordered:
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
-            means = [cells[kernel, name].row() if (kernel, name) in cells else (0, None, None) for name in names]
+            means = [_cell_row(cells[kernel, name]) if (kernel, name) in cells else (0, None, None) for name in names]
             rows.append((*key, kernel, max(row[0] for row in means), *(row[2] for row in means)))
-    return reading.summary(TableDefinition(table.name, table.doc, (*table.fields, *more)), rows)
+    return reading.summary(table_of(table.name, table.doc, *table.fields, *more), rows)
 
 
-@frozen
-class CounterCoverage:
-    """What a counter covers; two of them add up."""
+_Covered = dict[tuple[str, str], Sums]
+"""Counter and architecture -> most values of a dispatch, dispatches with a value, dispatches with any counter."""
 
-    passes: frozenset[int]
-    instances: int
-    dispatches: int
-    of: int
+_Passes = dict[tuple[str, str], dict[int, int]]
+"""Counter and architecture -> passes that have it, from 1, and how often that is."""
 
-    def __add__(self, other: CounterCoverage) -> CounterCoverage:
-        return CounterCoverage(
-            self.passes | other.passes, max(self.instances, other.instances), self.dispatches + other.dispatches,
-            self.of + other.of,
-        )  # fmt: skip
-
-
-@frozen
-class PassTimes:
-    """How long a kernel took in the passes of a program: sums over dispatches; two of them add up."""
-
-    passes: int
-    dispatches: int
-    fastest: float
-    slowest: float
-    spread: float
-    unmatched: int
-
-    def __add__(self, other: PassTimes) -> PassTimes:
-        sums = (getattr(self, name) + getattr(other, name) for name in ("fastest", "slowest", "spread", "unmatched"))
-        return PassTimes(max(self.passes, other.passes), self.dispatches + other.dispatches, *sums)
-
-    def row(self) -> Row:
-        means = (total / self.dispatches for total in (self.fastest, self.slowest, self.spread))
-        return (self.passes, self.dispatches, *means, self.unmatched)
-
-
-_Covered = dict[tuple[str, str], CounterCoverage]
-_Times = dict[str | None, PassTimes]
+_Times = dict[str | None, Sums]
+"""Kernel -> passes, dispatches; sums of their times in the fastest and the slowest pass [ns] and of how far the times
+of one differ [%]; dispatches that not all passes have."""
 
 
 def collected(reading: Reading) -> Tables:
@@ -469,47 +403,48 @@ def collected(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was.
     """
-    covered: _Covered = {}
-    times: _Times = {}
     answers, programs = each_program(reading, _of_program)
     yield answers
-    for _, (of_rank, times_of_rank) in programs:
-        merge(covered, of_rank)
-        merge(times, times_of_rank)
+    covered, passes, times = all_added(programs, 3)
     if not covered:
-        raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
-    yield Summary.whole(TABLES["collected"], (_row(*key, covered[key]) for key in sorted(covered)))
+        raise not_counted()
+    rows = []
+    for counter, kind in sorted(covered):
+        shown = " ".join(map(str, sorted(passes[counter, kind])))
+        rows.append((counter, block_of(counter), kind, shown, *map(int, covered[counter, kind])))
+    yield Summary.whole(TABLES["collected"], rows)
     if times and reading.wants("passes"):
         in_passes = sorted(times.items(), key=lambda item: order_of(item[:1]))
-        yield Summary.whole(TABLES["passes"], ((kernel, *spread.row()) for kernel, spread in in_passes))
+        yield Summary.whole(TABLES["passes"], ((kernel, *_times_row(*sums)) for kernel, sums in in_passes))
     yield Summary.whole(TABLES["to-collect"], _to_collect(covered))
 
 
-def _row(counter: str, kind: str, coverage: CounterCoverage) -> Row:
-    passes = " ".join(str(number) for number in sorted(coverage.passes))
-    return (counter, block_of(counter), kind, passes, coverage.instances, coverage.dispatches, coverage.of)
+def _times_row(passes: int, dispatches: int, *sums: float) -> Row:
+    *times, unmatched = sums
+    return int(passes), dispatches, *(time / dispatches for time in times), unmatched
 
 
-def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Times]:
+def not_counted() -> RocpdError:
+    """Return the error that says that there are no values."""
+    return nothing("counter values of kernels", "rocprofv3 --pmc collects them")
+
+
+def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Passes, _Times]:
     covered: _Covered = {}
+    passes: _Passes = {}
     for number, one in enumerate(counted.passes, 1):
         for name, rows in one.counters.items():
             instances = np.bincount(rows.rows, minlength=counted.count)
             for kind, gpu in enumerate(counted.hardware):
                 of_kind = counted.gpus == kind
-                if not (dispatches := int(np.count_nonzero(instances[of_kind]))):
-                    continue
-                most, every = int(instances[of_kind].max()), int(np.count_nonzero(of_kind))
-                coverage = CounterCoverage(frozenset([number]), most, dispatches, every)
-                known = covered.get((name, gpu.name))
-                covered[name, gpu.name] = _in_both(known, coverage) if known else coverage
-    return covered, _times(counted)
-
-
-def _in_both(known: CounterCoverage, other: CounterCoverage) -> CounterCoverage:
-    """Return what a counter covers that several passes have: the same dispatches."""
-    dispatches = max(known.dispatches, other.dispatches)
-    return CounterCoverage(known.passes | other.passes, max(known.instances, other.instances), dispatches, known.of)
+                dispatches = int(np.count_nonzero(instances[of_kind]))
+                if dispatches:
+                    coverage = Largest(instances[of_kind].max()), dispatches, int(np.count_nonzero(of_kind))
+                    known = covered.get((name, gpu.name), coverage)  # by another pass, of the same dispatches
+                    most, with_value = map(max, known[:2], coverage[:2])
+                    covered[name, gpu.name] = Sums((most, with_value, known[2]))
+                    passes.setdefault((name, gpu.name), {})[number] = 1
+    return covered, passes, _times(counted)
 
 
 def _times(counted: Measured) -> _Times:
@@ -524,10 +459,8 @@ def _times(counted: Measured) -> _Times:
         if some.shape[1]:
             totals = some.sum(axis=1)
             spread = 100 * (some.max(axis=0) - some.min(axis=0)) / np.median(some, axis=0)
-            times[counted.names[kernel]] = PassTimes(
-                len(passes), some.shape[1], float(totals.min()), float(totals.max()), float(spread.sum()),
-                counted.unmatched,
-            )  # fmt: skip
+            sums = (float(totals.min()), float(totals.max()), float(spread.sum()), counted.unmatched)
+            times[counted.names[kernel]] = Sums((Largest(len(passes)), some.shape[1], *sums))
     return times
 
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints, Row
-from rocpd.counters.definitions import Architecture, CounterMetric, MetricTable, architecture
-from rocpd.counters.derived import DerivedCalculator, DerivedValues
+from rocpd.base.types import Ints, Row
+from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
+from rocpd.counters.derived import DerivedCalculator
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
-from rocpd.counters.metrics import Calculated, Calculator, LeafScope, MetricSums, terms_of
-from rocpd.counters.panels import PANELS
-from rocpd.counters.per import Per
+from rocpd.counters.metrics import Calculated, Calculator, MetricSums, terms_of
+from rocpd.counters.panels import PANELS, Per
 from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
 from rocpd.facts.groups import grouped
 from rocpd.facts.options import By, Options
@@ -29,12 +28,12 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import Given, JobRelation
 from rocpd.schema.calculated import Argument, CalculatedTable
-from rocpd.summary.counters.counters import are_counted, each_program
+from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import merge, order_of
+from rocpd.summary.grouping import Sums, merge, order_of
 from rocpd.summary.in_sql import columns_of, divided_by, division
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import planned, run_planned
 
 _DIFFERENT = 0.05  # means of ratios and ratios of sums that differ by more say different things
@@ -61,77 +60,69 @@ FIELDS = (
     Field("note", "", "what to know before using the value", True),
 )
 
-_CONTENTS = TableDefinition(
+_CONTENTS = table_of(
     "panels",
     "What the counters suffice for: metrics of each panel, and what the others lack.",
-    (
-        Field("panel", "", "its name, by which it is shown alone"),
-        Field("architecture", "", "of the GPUs"),
-        Field("what", "", "what it shows"),
-        Field("metrics", "", "metrics with values"),
-        Field("of", "", "metrics that it has in all"),
-        Field("missing", "", "counters that were not collected, and unknown constants of the GPU", True),
-    ),
+    Field("panel", "", "its name, by which it is shown alone"),
+    Field("architecture", "", "of the GPUs"),
+    Field("what", "", "what it shows"),
+    Field("metrics", "", "metrics with values"),
+    Field("of", "", "metrics that it has in all"),
+    Field("missing", "", "counters that were not collected, and unknown constants of the GPU", True),
 )
 
 _FEW = 5  # kernels that get a sentence
 
 TABLES = by_name(
     _CONTENTS,
-    *(TableDefinition(name, f"{what[0].upper()}{what[1:]}; by kernel.", FIELDS) for name, what in PANELS.items()),
-    TableDefinition(
+    *(table_of(name, f"{what[0].upper()}{what[1:]}; by kernel.", *FIELDS) for name, what in PANELS.items()),
+    table_of(
         "derived",
         "Counters that are derived from others, by kernel.",
-        (
-            Field("kernel", "", "kernel", is_kernel=True),
-            Field("metric", "", "derived counter, as rocprofv3 has it"),
-            Field("value", "", "mean of dispatches, calculated of the counters that it is derived from"),
-            Field("collected", "", "mean of what the profiler calculated itself; NULL: it did not"),
-            Field("min", "", "smallest value of a dispatch", True),
-            Field("max", "", "largest", True),
-            Field("dispatches", "", "dispatches with a calculated value"),
-            Field("source", "", "whose formula it is: the file's, or rocprofv3's for the architecture"),
-            Field("passes", "", "passes of the program that its counters are of", True),
-            Field("expression", "", "the formula", True),
-        ),
+        Field("kernel", "", "kernel", is_kernel=True),
+        Field("metric", "", "derived counter, as rocprofv3 has it"),
+        Field("value", "", "mean of dispatches, calculated of the counters that it is derived from"),
+        Field("collected", "", "mean of what the profiler calculated itself; NULL: it did not"),
+        Field("min", "", "smallest value of a dispatch", True),
+        Field("max", "", "largest", True),
+        Field("dispatches", "", "dispatches with a calculated value"),
+        Field("source", "", "whose formula it is: the file's, or rocprofv3's for the architecture"),
+        Field("passes", "", "passes of the program that its counters are of", True),
+        Field("expression", "", "the formula", True),
     ),
-    TableDefinition(
+    table_of(
         "derived-missing",
         "Derived counters that the file defines or rocprofv3 knows and that can't be calculated.",
-        (
-            Field("metric", "", "derived counter"),
-            Field("architecture", "", "of the GPUs"),
-            Field("source", "", "whose formula it is"),
-            Field("reason", "", "why not"),
-        ),
+        Field("metric", "", "derived counter"),
+        Field("architecture", "", "of the GPUs"),
+        Field("source", "", "whose formula it is"),
+        Field("reason", "", "why not"),
     ),
-    TableDefinition(
+    table_of(
         "roofline",
         "Kernels under the roofs of operations and of levels of memory; most time first.",
-        (
-            Field("kernel", "", "kernel", is_kernel=True),
-            Field("level", "", "level of memory"),
-            Field("type", "", "type of most of its operations; NULL without operations", True),
-            Field(
-                "flops",
-                "",
-                "floating-point operations of a dispatch, of all types; integer ones where these are more",
-                True,
-            ),
-            Field("bytes", "bytes", "bytes that a dispatch moves from or to the level", True),
-            Field("intensity", "", "operations by bytes; NULL without bytes"),
-            Field("gflop_per_s", "GFLOP/s", "operations by time", True),
-            Field("roof_gflop_per_s", "GFLOP/s", "the most that the type and the level allow", True),
-            Field("roof_percent", "%", "operations by those; NULL without operations"),
-            Field("gb_per_s", "GB/s", "bytes by time", True),
-            Field("peak_gb_per_s", "GB/s", "highest rate of the level", True),
-            Field("bandwidth_percent", "%", "bytes by that"),
-            Field("peak_gflop_per_s", "GFLOP/s", "highest rate of the type", True),
-            Field("bound", "", "the limit that is nearest: a type of operations or a level"),
-            Field("dispatches", "", "dispatches with counters", True),
-            Field("roofs", "", "where the highest rates are from: theoretical or measured", True),
-            Field("note", "", "what was not counted, and so is not in it", True),
+        Field("kernel", "", "kernel", is_kernel=True),
+        Field("level", "", "level of memory"),
+        Field("type", "", "type of most of its operations; NULL without operations", True),
+        Field(
+            "flops",
+            "",
+            "floating-point operations of a dispatch, of all types; integer ones where these are more",
+            True,
         ),
+        Field("bytes", "bytes", "bytes that a dispatch moves from or to the level", True),
+        Field("intensity", "", "operations by bytes; NULL without bytes"),
+        Field("gflop_per_s", "GFLOP/s", "operations by time", True),
+        Field("roof_gflop_per_s", "GFLOP/s", "the most that the type and the level allow", True),
+        Field("roof_percent", "%", "operations by those; NULL without operations"),
+        Field("gb_per_s", "GB/s", "bytes by time", True),
+        Field("peak_gb_per_s", "GB/s", "highest rate of the level", True),
+        Field("bandwidth_percent", "%", "bytes by that"),
+        Field("peak_gflop_per_s", "GFLOP/s", "highest rate of the type", True),
+        Field("bound", "", "the limit that is nearest: a type of operations or a level"),
+        Field("dispatches", "", "dispatches with counters", True),
+        Field("roofs", "", "where the highest rates are from: theoretical or measured", True),
+        Field("note", "", "what was not counted, and so is not in it", True),
         chart="rocpd.summary.plots:roofline",
     ),
 )
@@ -198,7 +189,7 @@ def nothing_known(is_counted: bool) -> RocpdError:
     if is_counted:
         gpus = "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
         return RocpdError("no kernels on GPUs whose counters are known", gpus)
-    return RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+    return not_counted()
 
 
 def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[str, ...]) -> KernelGroups:
@@ -207,13 +198,10 @@ def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[
         known = hardware.architecture
         if known:
             chosen = np.flatnonzero(counted.gpus == kind)
+            wanted = [entry for name in panels for entry in known.panel(name)]
             calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)
-            merge(metrics, dict(_of_gpu(calculator, counted, chosen, rank, options, _metrics_of(known, panels))))
+            merge(metrics, dict(_of_gpu(calculator, counted, chosen, rank, options, wanted)))
     return metrics
-
-
-def _metrics_of(known: Architecture, panels: Sequence[str]) -> list[tuple[MetricTable, CounterMetric]]:
-    return [entry for name in panels for entry in known.panel(name)]
 
 
 def _of_gpu(
@@ -227,11 +215,11 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
-    nothing = {key: MetricSums(0, missing=known.missing) for key, known in calculated.items() if known.values is None}
+    unknown = {key: MetricSums(0, missing=known.missing) for key, known in calculated.items() if known.values is None}
     durations = counted.durations[chosen]
     for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
         sums = {
-            key: nothing.get(key) or MetricSums.of(values, rows, key[0] in quartiles)
+            key: unknown.get(key) or MetricSums.of(values, rows, key[0] in quartiles)
             for key, values in calculated.items()
         }
         name = None if kernel < 0 else counted.names[kernel]
@@ -353,7 +341,7 @@ def _shown(metric: CounterMetric, sums: MetricSums, constants: Mapping[str, floa
     if mean is None or metric.of_mean is None:
         return mean
     known = {**constants, "mean": mean}
-    return float(evaluate(metric.of_mean, LeafScope({}, known.__getitem__)))
+    return float(evaluate(metric.of_mean, known.__getitem__))
 
 
 def _note(sums: MetricSums) -> str | None:
@@ -367,27 +355,10 @@ def _note(sums: MetricSums) -> str | None:
     return "; ".join(notes) or None
 
 
-@frozen
-class DerivedSums:
-    """A derived counter of one kernel; two of them add up."""
+_Rows = dict[tuple[Key, "str | None", str], Sums]
+"""Division, kernel and counter -> what was calculated, and what was collected."""
 
-    calculated: MetricSums
-    collected: MetricSums
-    is_files_own: bool
-    expression: str
-
-    def __add__(self, other: DerivedSums) -> DerivedSums:
-        collected = self.collected + other.collected
-        return DerivedSums(self.calculated + other.calculated, collected, self.is_files_own, self.expression)
-
-    def row(self) -> Row:
-        sums = self.calculated
-        least, most = (sums.least, sums.most) if sums.count else (None, None)
-        source = _source(self.is_files_own)
-        return (sums.mean, self.collected.mean, least, most, sums.count, source, sums.passes, self.expression)
-
-
-_Rows = dict[tuple[Key, "str | None", str], DerivedSums]
+_Formulas = dict[tuple[Key, "str | None", str], tuple[str, str]]
 _Missing = dict[tuple[str, str], tuple[str, str]]
 
 
@@ -397,50 +368,48 @@ def derived(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no counter values, or none of a GPU whose formulas are known.
     """
-    rows: _Rows = {}
+    sums: _Rows = {}
+    formulas: _Formulas = {}
     missing: _Missing = {}
     answers, programs = each_program(reading, _of_program)
     yield answers
-    for _, (of_rank, missing_in_rank) in programs:
-        merge(rows, of_rank)
+    for _, (of_rank, formulas_in_rank, missing_in_rank) in programs:
+        merge(sums, of_rank)
+        formulas = formulas_in_rank | formulas
         missing |= missing_in_rank
-    if not rows and not missing:
+    if not sums and not missing:
         raise nothing_known(are_counted(reading))
-    ordered = sorted(rows, key=lambda key: (order_of(key[0]), order_of(key[1:])))
-    yield reading.summary(TABLES["derived"], [(*key[0], *key[1:], *rows[key].row()) for key in ordered])
-    known = {key[2] for key in rows}
+    rows = []
+    for key in sorted(sums, key=lambda key: (order_of(key[0]), order_of(key[1:]))):
+        (calculated, collected), (source, formula) = sums[key], formulas[key]
+        least, most = (calculated.least, calculated.most) if calculated.count else (None, None)
+        counts = calculated.count, source, calculated.passes
+        rows.append((*key[0], *key[1:], calculated.mean, collected.mean, least, most, *counts, formula))
+    yield reading.summary(TABLES["derived"], rows)
+    known = {key[2] for key in sums}
     lacking = [(*key, *missing[key]) for key in sorted(missing) if key[0] not in known]
     yield Summary.whole(TABLES["derived-missing"], lacking)
 
 
-def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows, _Missing]:
-    rows: _Rows = {}
+def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows, _Formulas, _Missing]:
+    sums: _Rows = {}
+    formulas: _Formulas = {}
     missing: _Missing = {}
     for kind, hardware in enumerate(counted.hardware if counted.passes else ()):
         chosen = np.flatnonzero(counted.gpus == kind)
         calculator = DerivedCalculator(counted, hardware, chosen)
-        for name, counter in calculator.counters.items():
+        for name, formula in calculator.expressions.items():
             answer, collected = calculator.calculate(name), calculator.collected(name)
-            if answer.values is None and collected is None:
-                missing[name, hardware.name] = (_source(counter.is_files_own), str(answer.reason))
+            source = "file" if name in counted.expressions else "rocprofv3"
+            if isinstance(answer, str) and collected.values is None:
+                missing[name, hardware.name] = source, answer
                 continue
+            calculated = Calculated(None) if isinstance(answer, str) else answer
             for (kernel, *lane), some in divided(counted, chosen, options.by):
-                sums = DerivedSums(
-                    _sums(answer, some), _sums(DerivedValues(collected), some), counter.is_files_own, counter.expression
-                )  # fmt: skip
                 key = division_of(options.by, rank, lane), counted.names[kernel], name
-                rows[key] = rows[key] + sums if key in rows else sums
-    return rows, missing
-
-
-def _sums(answer: DerivedValues, rows: Ints) -> MetricSums:
-    values: Floats | None = answer.values
-    leaves: Mapping[str, Floats] = {}
-    return MetricSums.of(Calculated(values, leaves, passes=answer.passes), rows)
-
-
-def _source(is_files_own: bool) -> str:
-    return "file" if is_files_own else "rocprofv3"
+                merge(sums, {key: Sums((MetricSums.of(calculated, some), MetricSums.of(collected, some)))})
+                formulas.setdefault(key, (source, formula))
+    return sums, formulas, missing
 
 
 def roofline(reading: Reading) -> Tables:
@@ -479,15 +448,14 @@ def _measured(path: Path | None) -> dict[str, float]:
 def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKernel | None:
     """Return what was counted of a kernel; None: no operations, or no bytes, or no time."""
     time = metrics.sums[TABLE, "time"].mean
-    floats, integers, traffic = (_means(metrics, names) for names in (TYPES, INTEGERS, LEVELS))
+    floats, integers, traffic = (
+        {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
+        for names in (TYPES, INTEGERS, LEVELS)
+    )
     operations = integers if sum(integers.values()) > sum(floats.values()) else floats
     known = (*TYPES, *INTEGERS, *LEVELS)
     rates = {name: peak for (_, name), peak in metrics.peaks.items() if peak and name in known}
     return MeasuredKernel(time, operations, traffic, {**rates, **roofs}) if time and operations and traffic else None
-
-
-def _means(metrics: KernelMetrics, names: Iterable[str]) -> dict[str, float]:
-    return {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
 
 
 def _mean(metrics: KernelMetrics, name: str) -> float | None:
@@ -502,7 +470,11 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
     division, name, _ = key
     bound = kernel.bound[0] if kernel.bound else None
     absent = [which for which in TYPES if (TABLE, which) in metrics.sums and _mean(metrics, which) is None]
-    less = [LESS[which] for which in (*kernel.operations, *kernel.traffic) if _is_less(metrics, which)]
+    less = [
+        LESS[which]
+        for which in (*kernel.operations, *kernel.traffic)
+        if which in LESS and not metrics.sums[TABLE, which].count
+    ]
     notes = [f"not counted: {', '.join(absent)}"] if absent else []
     notes += [f"taken: {', '.join(less)}"] if less else []
     dispatches = metrics.sums[TABLE, "time"].count
@@ -515,10 +487,6 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
         made = kernel.flops, kernel.traffic[level], kernel.intensity(level), kernel.rate, roof, reached
         said = bound, dispatches, source, "; ".join(notes) or None
         yield (*division, name, level, kind, *made, *moved, highest, *said)
-
-
-def _is_less(metrics: KernelMetrics, name: str) -> bool:
-    return name in LESS and not metrics.sums[TABLE, name].count
 
 
 def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
@@ -545,20 +513,11 @@ _TABLE = CalculatedTable(
         Field("kernel", "", "kernel; NULL: every one"),
         Field("metric", "", "what is calculated"),
         Field("value", "", "mean of dispatches; NULL: `missing` says why"),
-        Field("unit", "", "its unit"),
-        Field("peak", "", "the highest that the GPU can reach; NULL: unknown, or there is none"),
-        Field("percent", "%", "value by peak"),
+        *FIELDS[4:7],
         Field("panel", "", "panel that shows it, or `derived`"),
         Field("section", "", "number and name of the table in rocprof-compute; NULL for derived counters"),
         Field("of_sums", "", "the same of all dispatches together, where it differs by more than 5 %"),
-        Field("min", "", "smallest value of a dispatch"),
-        Field("q1", "", "lower quartile, in tables of stalls"),
-        Field("median", "", "median, in tables of stalls"),
-        Field("q3", "", "upper quartile, in tables of stalls"),
-        Field("max", "", "largest"),
-        Field("dispatches", "", "dispatches with a value"),
-        Field("missing", "", "what is missing for a value: counters, or constants of the GPU"),
-        Field("note", "", "what to know before using the value"),
+        *FIELDS[8:],
         Field("rank", "", "rank; NULL in `metrics` without an argument"),
         Field("agent", "", "agent in its rank, in `metrics('agent')`"),
         Field("dispatch", "", "number of the dispatch in its rank, in `metrics('dispatch')`"),

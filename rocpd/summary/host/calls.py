@@ -24,8 +24,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.groups import grouped
 from rocpd.facts.names import Names
@@ -36,41 +34,37 @@ from rocpd.facts.regions import RankRegions, read_regions
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.summary.grouping import Total, in_order, merge, percent
+from rocpd.summary.grouping import Sums, in_order, merge, nothing, percent
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "calls",
         "Regions by path, each below the one that it runs in; the longest first.",
-        (
-            Field("node", "", "number of the row's path, from 1", True),
-            Field("parent", "", "node that it runs in, NULL at the top", True),
-            Field("depth", "", "how many regions are around it"),
-            Field("name", "", "function or message of the marker"),
-            Field("calls", "", "regions with this path; NULL, as CPU time, on an agent or stream"),
-            Field("cpu_ns", "ns", "their time, regions inside included"),
-            Field("cpu_self_ns", "ns", "their time outside of regions inside"),
-            Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
-            Field("gpu_self_ns", "ns", "operations that they launched themselves", True),
-            Field("percent", "%", "cpu_ns (on an agent or stream gpu_ns) by that of all regions at the top"),
-        ),
+        Field("node", "", "number of the row's path, from 1", True),
+        Field("parent", "", "node that it runs in, NULL at the top", True),
+        Field("depth", "", "how many regions are around it"),
+        Field("name", "", "function or message of the marker"),
+        Field("calls", "", "regions with this path; NULL, as CPU time, on an agent or stream"),
+        Field("cpu_ns", "ns", "their time, regions inside included"),
+        Field("cpu_self_ns", "ns", "their time outside of regions inside"),
+        Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
+        Field("gpu_self_ns", "ns", "operations that they launched themselves", True),
+        Field("percent", "%", "cpu_ns (on an agent or stream gpu_ns) by that of all regions at the top"),
     ),
-    TableDefinition(
+    table_of(
         "functions",
         "Calls and ranges by name; the one with most time of its own first.",
-        (
-            Field("name", "", "function or message of the marker"),
-            Field("calls", "", "regions of this name; NULL, as CPU time, on an agent or stream"),
-            Field("cpu_ns", "ns", "their time, regions inside included; inside a region of the same name once"),
-            Field("cpu_self_ns", "ns", "their time outside of regions inside"),
-            Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
-            Field("gpu_self_ns", "ns", "operations that they launched themselves"),
-            Field("percent", "%", "cpu_self_ns (on an agent or stream gpu_self_ns) by that of all", is_share=True),
-        ),
+        Field("name", "", "function or message of the marker"),
+        Field("calls", "", "regions of this name; NULL, as CPU time, on an agent or stream"),
+        Field("cpu_ns", "ns", "their time, regions inside included; inside a region of the same name once"),
+        Field("cpu_self_ns", "ns", "their time outside of regions inside"),
+        Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
+        Field("gpu_self_ns", "ns", "operations that they launched themselves"),
+        Field("percent", "%", "cpu_self_ns (on an agent or stream gpu_self_ns) by that of all", is_share=True),
     ),
 )
 
@@ -252,7 +246,7 @@ def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> tuple[
         for key, rows in rank.trees.items():
             graft(trees.setdefault(key, Node()), rows, codes)
     if not trees:
-        raise RocpdError("no regions in the selection")
+        raise nothing("regions")
     if unlinked:
         reading.session.note(
             f"calls: {unlinked} of {operations} operations were launched by no region of the selection"
@@ -338,17 +332,6 @@ def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
         yield (*key, *node, *on_cpu, gpu, gpu_self, percent(cpu, total_cpu))
 
 
-@frozen
-class _Sums(Total):
-    """Sums over the regions of one name: calls, and times [ns]."""
-
-    calls: int
-    cpu_self: int
-    gpu_self: int
-    cpu: int
-    gpu: int
-
-
 def functions(reading: Reading) -> Tables:
     """Return regions by name.
 
@@ -357,7 +340,7 @@ def functions(reading: Reading) -> Tables:
     """
     yield (answers := reading.each(trees_of_rank))
     names, trees = grown(reading, answers)
-    sums: dict[Key, dict[int, _Sums]] = {}
+    sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}
     for key, tree in trees.items():
         merged = key[:1] if reading.by is By.RANK else key  # by rank the trees of threads are apart
@@ -368,13 +351,13 @@ def functions(reading: Reading) -> Tables:
     yield Summary(TABLES["functions"], fields, rows)
 
 
-def _add(sums: dict[int, _Sums], tree: Node) -> None:
-    """Add the nodes of a tree to the sums of their names."""
+def _add(sums: dict[int, Sums], tree: Node) -> None:
+    """Add the nodes of a tree to the sums of their names: calls, and times [ns], on the CPU, then on the GPU."""
     rows = flat(tree)
     for row, gpu in zip(rows, inclusive_gpu(rows), strict=True):
         above, name, calls, cpu, cpu_self, gpu_self = row
-        inclusive = (0, 0) if _is_inside(rows, above, name) else (cpu, gpu)
-        merge(sums, {name: _Sums(calls, cpu_self, gpu_self, *inclusive)})
+        cpu, gpu = (0, 0) if _is_inside(rows, above, name) else (cpu, gpu)
+        merge(sums, {name: Sums((calls, cpu, cpu_self, gpu, gpu_self))})
 
 
 def _is_inside(rows: Flat, above: int, name: int) -> bool:
@@ -386,11 +369,10 @@ def _is_inside(rows: Flat, above: int, name: int) -> bool:
     return False
 
 
-def _function_rows(key: Key, sums: Mapping[int, _Sums], texts: list[str | None], is_lane: bool) -> Iterator[Row]:
+def _function_rows(key: Key, sums: Mapping[int, Sums], texts: list[str | None], is_lane: bool) -> Iterator[Row]:
     """Yield the rows of a division."""
-    own = {name: of_name.gpu_self if is_lane else of_name.cpu_self for name, of_name in sums.items()}
+    own = {name: of_name[4 if is_lane else 2] for name, of_name in sums.items()}
     total = sum(own.values())
     for name in sorted(sums, key=lambda name: (-own[name], texts[name] or "")):
-        of_name = sums[name]
-        on_cpu = (None, None, None) if is_lane else (of_name.calls, of_name.cpu, of_name.cpu_self)
-        yield (*key, texts[name], *on_cpu, of_name.gpu, of_name.gpu_self, percent(own[name], total))
+        times = (None, None, None, *sums[name][3:]) if is_lane else sums[name]
+        yield (*key, texts[name], *times, percent(own[name], total))

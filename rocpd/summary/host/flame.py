@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
 
 from rocpd.base.version import __version__
-from rocpd.facts.names import Names
 from rocpd.facts.options import LANES, By
 from rocpd.facts.rank import Key
-from rocpd.summary.grouping import order_of
+from rocpd.summary.grouping import in_order, order_of
 from rocpd.summary.host.calls import Node, grown, is_lane, trees_of_rank
-from rocpd.summary.host.stacks import all_stacks, read_stacks_of
+from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, Reading
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _CPU, _GPU = "CPU", "GPU"
+SAMPLES = "samples"
+"""The unit of profiles that have no times."""
 
 
 class FlameProfile(NamedTuple):
@@ -24,108 +27,102 @@ class FlameProfile(NamedTuple):
 
     Args:
         labels: whose it is; the frames below all others in folded stacks.
-        unit: of whose time the stacks have some [ns]: CPU or GPU; or `samples`, which they have instead.
+        unit: of whose time the stacks have some [ns]: CPU or GPU; or `SAMPLES`, which they have instead.
         stacks: frames, the outermost first, and what they have of their own.
     """
 
     labels: list[str]
     unit: str
-    stacks: list[tuple[list[str], int]]
+    stacks: Sequence[tuple[Sequence[str], int]]
 
 
-def folded(reading: Reading) -> Iterator[str]:
-    """Yield one line per path of calls that has CPU time of its own [ns], as flamegraph.pl and similar tools read it.
+Profiles: TypeAlias = Callable[[Reading], Iterator[FlameProfile]]
+"""Of an analysis; those with the same labels come one after the other."""
 
-    Under an agent or stream it is the GPU time of what was launched there.
 
-    Raises:
-        RocpdError: there are no regions.
+def folded_of(profiles: Profiles, reading: Reading) -> Iterator[str]:
+    """Yield one line per stack that has something of its own, as flamegraph.pl and similar tools read it.
+
+    Of several profiles with the same labels it is the first. Raises what `profiles` raises.
     """
-    names, trees = grown(reading, reading.each(trees_of_rank))
-    for key in sorted(trees, key=order_of):
-        stacks = [(_texts(names, path), node.cpu_self) for path, node in _paths(trees[key])]
-        yield from folded_lines(FlameProfile(_labels(reading, key), _CPU, stacks))
+    for _, (profile, *_) in groupby(profiles(reading), key=lambda profile: profile.labels):
+        for path, time in profile.stacks:
+            if time:
+                yield f"{';'.join((*profile.labels, *map(_word, path)))} {time}\n"
 
 
-def folded_stacks(reading: Reading) -> Iterator[str]:
-    """Yield the same of call stacks: below the division what was recorded, calls, samples or functions.
-
-    Raises:
-        RocpdError: no call stacks were recorded.
-    """
-    for profile in _profiles_of_stacks(reading):
-        if profile.unit == _CPU:
-            yield from folded_lines(profile)
-
-
-def speedscope(reading: Reading) -> Iterator[str]:
-    """Yield speedscope's JSON: per tree a profile of CPU time and one of GPU time, without what is nested [ns].
-
-    Raises:
-        RocpdError: there are no regions.
-    """
-    names, trees = grown(reading, reading.each(trees_of_rank))
-    profiles = []
-    for key in sorted(trees, key=order_of):
-        paths = [(_texts(names, path), node) for path, node in _paths(trees[key])]
-        labels = _labels(reading, key) or ["all ranks"]
-        if not is_lane(reading, key):
-            profiles.append(FlameProfile(labels, _CPU, [(path, node.cpu_self) for path, node in paths]))
-        profiles.append(FlameProfile(labels, _GPU, [(path, node.gpu) for path, node in paths]))
-    yield from speedscope_json("rocpd calls", profiles)
-
-
-def speedscope_stacks(reading: Reading) -> Iterator[str]:
-    """Yield the same of call stacks, kind by kind.
-
-    Raises:
-        RocpdError: no call stacks were recorded.
-    """
-    yield from speedscope_json("rocpd stacks", _profiles_of_stacks(reading))
-
-
-def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
-    """Yield the call stacks of each division and kind, with time on the CPU, then with that of what they launched."""
-    times, _ = all_stacks(reading.each(read_stacks_of))
-    for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
-        paths = times[key, kind]
-        labels = [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
-        yield FlameProfile([*labels, kind], _CPU, [(list(path), time.time) for path, time in paths.items()])
-        yield FlameProfile([*labels, kind], _GPU, [(list(path), time.gpu) for path, time in paths.items()])
-
-
-def folded_lines(profile: FlameProfile) -> Iterator[str]:
-    """Yield a profile as folded stacks, those that have nothing of their own left out."""
-    for path, time in profile.stacks:
-        if time:
-            yield f"{';'.join((*profile.labels, *map(_word, path)))} {time}\n"
-
-
-def speedscope_json(name: str, profiles: Iterable[FlameProfile]) -> Iterator[str]:
-    """Yield profiles as speedscope's JSON, under a name."""
+def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[str]:
+    """Yield profiles as speedscope's JSON, under a name; raises what `profiles` raises."""
     frames: dict[str, int] = {}
     shown = []
-    for labels, unit, stacks in profiles:
+    for labels, unit, stacks in profiles(reading):
         own = [(path, time) for path, time in stacks if time]
         samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
         weights = [time for _, time in own]
         if weights:
-            unit_name = "none" if unit == "samples" else "nanoseconds"
-            span = {"unit": unit_name, "startValue": 0, "endValue": sum(weights)}
-            title = ", ".join(filter(None, (" ".join(labels), unit)))
+            has_times = unit != SAMPLES
+            span = {"unit": "nanoseconds" if has_times else "none", "startValue": 0, "endValue": sum(weights)}
+            whose = " ".join(labels) or ("all ranks" if has_times else "")
+            title = ", ".join(filter(None, (whose, unit)))
             shown.append({"type": "sampled", "name": title, **span, "samples": samples, "weights": weights})
-    yield json.dumps(
-        {
-            "$schema": _SCHEMA,
-            "exporter": f"rocpd {__version__}",
-            "name": name,
-            "activeProfileIndex": 0,
-            "shared": {"frames": [{"name": text} for text in frames]},
-            "profiles": shown,
-        },
-        ensure_ascii=False,
-    )
+    document = {
+        "$schema": _SCHEMA,
+        "exporter": f"rocpd {__version__}",
+        "name": name,
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": text} for text in frames]},
+        "profiles": shown,
+    }
+    yield json.dumps(document, ensure_ascii=False)
     yield "\n"
+
+
+def labels_of(reading: Reading, key: Key) -> list[str]:
+    """Return the values of a division with the names of its columns."""
+    return [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
+
+
+def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
+    """Yield per tree a profile of CPU time and one of GPU time, without what is nested [ns].
+
+    That of an agent or stream has the GPU time of what was launched there, alone.
+
+    Raises:
+        RocpdError: there are no regions.
+    """
+    names, trees = grown(reading, reading.each(trees_of_rank))
+    for key, tree in in_order(trees):
+        paths = [([names.texts[code] or "?" for code in path], node) for path, node in _paths(tree)]
+        labels = _labels(reading, key)
+        if not is_lane(reading, key):
+            yield FlameProfile(labels, _CPU, [(path, node.cpu_self) for path, node in paths])
+        yield FlameProfile(labels, _GPU, [(path, node.gpu) for path, node in paths])
+
+
+def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
+    """Yield the call stacks of each division and kind, with time on the CPU, then with that of what they launched.
+
+    Raises:
+        RocpdError: no call stacks were recorded.
+    """
+    times, _ = all_stacks(reading.each(read_stacks_of))
+    for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
+        paths = times[key, kind].items()
+        for unit, place in ((_CPU, TIME), (_GPU, GPU)):
+            yield FlameProfile([*labels_of(reading, key), kind], unit, [(path, sums[place]) for path, sums in paths])
+
+
+folded = partial(folded_of, _profiles_of_calls)
+"""CPU time of calls; under an agent or stream the GPU time of what was launched there."""
+
+speedscope = partial(speedscope_of, _profiles_of_calls, "rocpd calls")
+"""CPU and GPU time of calls."""
+
+folded_stacks = partial(folded_of, _profiles_of_stacks)
+"""CPU time of call stacks: below the division what was recorded, calls, samples or functions."""
+
+speedscope_stacks = partial(speedscope_of, _profiles_of_stacks, "rocpd stacks")
+"""CPU and GPU time of call stacks, kind by kind."""
 
 
 def _paths(tree: Node) -> Iterator[tuple[list[int], Node]]:
@@ -143,10 +140,6 @@ def _labels(reading: Reading, key: Key) -> list[str]:
     if reading.by in LANES:
         return [f"rank {key[0]}", f"{reading.by} {key[1]}" if is_lane(reading, key) else _CPU]
     return [str(part) for part in key]
-
-
-def _texts(names: Names, path: list[int]) -> list[str]:
-    return [names.texts[code] or "?" for code in path]
 
 
 def _word(text: str) -> str:

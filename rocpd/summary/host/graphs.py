@@ -19,105 +19,93 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.types import Ints, Row
 from rocpd.facts.columns import columns
 from rocpd.facts.groups import grouped
 from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.names import as_text
-from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops
+from rocpd.facts.operations import GRID, GROUP, KERNEL, OperationNames, Ops, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import total
 from rocpd.facts.statements import statement
 from rocpd.facts.timeline import length
+from rocpd.federate.select.timeline import Shift
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.summary.grouping import percent
+from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent
 from rocpd.summary.reading import RANK, Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 _GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
 _WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
 _BUSY = Field("busy_ns", "ns", "of this with an operation at work")
-_GRID = tuple(f"grid_size_{axis}" for axis in "xyz")
-_GROUP = tuple(f"workgroup_size_{axis}" for axis in "xyz")
 _IDLE = Field("idle_ns", "ns", "of this without")
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "graphs",
         "Graphs by the time that their launches take on the GPU.",
-        (
-            RANK,
-            _GRAPH,
-            Field("launches", "", "calls that launched it"),
-            Field("operations", "", "operations of a launch, the mean", True),
-            Field("api_ns", "ns", "time of the calls"),
-            Field("gpu_ns", "ns", "time of all operations"),
-            _WALL,
-            _BUSY,
-            _IDLE,
-            Field("mean_wall_ns", "ns", "wall_ns by launches", True),
-            Field("busy_percent", "%", "busy_ns by wall_ns"),
-        ),
+        RANK,
+        _GRAPH,
+        Field("launches", "", "calls that launched it"),
+        Field("operations", "", "operations of a launch, the mean", True),
+        Field("api_ns", "ns", "time of the calls"),
+        Field("gpu_ns", "ns", "time of all operations"),
+        _WALL,
+        _BUSY,
+        _IDLE,
+        Field("mean_wall_ns", "ns", "wall_ns by launches", True),
+        Field("busy_percent", "%", "busy_ns by wall_ns"),
     ),
-    TableDefinition(
+    table_of(
         "graph-launches",
         "Each launch of a graph, in order of time.",
-        (
-            RANK,
-            _GRAPH,
-            Field("at_ns", "ns", "start of the call, from the start of the time line"),
-            Field("api_ns", "ns", "time of the call"),
-            Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
-            Field("operations", "", "kernels and copies", True),
-            Field("gpu_ns", "ns", "their time"),
-            _WALL,
-            _BUSY,
-            _IDLE,
-        ),
+        RANK,
+        _GRAPH,
+        Field("at_ns", "ns", "start of the call, from the start of the time line"),
+        Field("api_ns", "ns", "time of the call"),
+        Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
+        Field("operations", "", "kernels and copies", True),
+        Field("gpu_ns", "ns", "their time"),
+        _WALL,
+        _BUSY,
+        _IDLE,
     ),
-    TableDefinition(
+    table_of(
         "graph-kernels",
         "What the operations of each graph are; those with most time first.",
-        (
-            RANK,
-            _GRAPH,
-            Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
-            Field("calls", "", "times that it ran"),
-            Field("per_launch", "", "calls by launches of the graph", True),
-            Field("total_ns", "ns", "sum of durations"),
-            Field("mean_ns", "ns", "mean duration", True),
-            Field("percent", "%", "share of the time of all operations of the graph", is_share=True),
-            Field("grid", "", "work-items, x by y by z, of its launches or their capture; NULL where not recorded"),
-            Field("workgroup", "", "work-items of a work-group"),
-        ),
+        RANK,
+        _GRAPH,
+        Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
+        Field("calls", "", "times that it ran"),
+        Field("per_launch", "", "calls by launches of the graph", True),
+        Field("total_ns", "ns", "sum of durations"),
+        Field("mean_ns", "ns", "mean duration", True),
+        Field("percent", "%", "share of the time of all operations of the graph", is_share=True),
+        Field("grid", "", "work-items, x by y by z, of its launches or their capture; NULL where not recorded"),
+        Field("workgroup", "", "work-items of a work-group"),
     ),
-    TableDefinition(
+    table_of(
         "graph-captures",
         "Each capture of a graph, in order of time.",
-        (
-            RANK,
-            Field("capture", "", "number in the rank, from 1"),
-            Field("graph", "", "handle of the graph, NULL where not recorded"),
-            Field("executables", "", "handles of the executable graphs that were made of it"),
-            Field("stream", "", "handle of the stream"),
-            Field("at_ns", "ns", "start of the call that begins it, from the start of the time line"),
-            Field("duration_ns", "ns", "until the return of the call that ends it"),
-            Field("kernels", "", "launches of kernels that it holds"),
-        ),
+        RANK,
+        Field("capture", "", "number in the rank, from 1"),
+        Field("graph", "", "handle of the graph, NULL where not recorded"),
+        Field("executables", "", "handles of the executable graphs that were made of it"),
+        Field("stream", "", "handle of the stream"),
+        Field("at_ns", "ns", "start of the call that begins it, from the start of the time line"),
+        Field("duration_ns", "ns", "until the return of the call that ends it"),
+        Field("kernels", "", "launches of kernels that it holds"),
     ),
-    TableDefinition(
+    table_of(
         "captured-kernels",
         "The kernels of each capture, in order.",
-        (
-            RANK,
-            Field("capture", "", "number in the rank, from 1"),
-            Field("number", "", "which launch of the capture, from 1"),
-            Field("kernel", "", "kernel, NULL where the launch does not name it", is_kernel=True),
-            Field("grid", "", "work-items, x by y by z; NULL where not recorded"),
-            Field("workgroup", "", "work-items of a work-group"),
-            Field("function", "", "that launched it"),
-        ),
+        RANK,
+        Field("capture", "", "number in the rank, from 1"),
+        Field("number", "", "which launch of the capture, from 1"),
+        Field("kernel", "", "kernel, NULL where the launch does not name it", is_kernel=True),
+        Field("grid", "", "work-items, x by y by z; NULL where not recorded"),
+        Field("workgroup", "", "work-items of a work-group"),
+        Field("function", "", "that launched it"),
     ),
 )
 
@@ -128,6 +116,7 @@ _WORK_ITEMS = ("Ext", "Hcc")  # functions that count grids in work-items, not in
 _NUMBER = re.compile(r"\d+")
 _ARGUMENTS = f"{statement('call_arguments')} WHERE R.id IN (SELECT value FROM json_each(?))"  # noqa: S608
 _COLUMNS = ("id", "name", "start", "end", "thread", "stack")
+_OF_CAPTURES = ("graph-captures", "captured-kernels")
 Sizes = tuple[int, ...]
 """Three sizes, x, y and z."""
 
@@ -165,7 +154,7 @@ class _Call(NamedTuple):
     start: int
     end: int
     thread: object
-    arguments: Mapping[str, str]
+    arguments: dict[str, str]
 
     def of(self, names: Sequence[str]) -> str | None:
         """Return the first argument with one of these names."""
@@ -179,7 +168,8 @@ def read_captures(reading: RankReading, launched: Ints) -> list[Capture]:
         reading: reads the rank.
         launched: stack ids of all operations of the rank: their calls were not captured.
     """
-    calls = list(_calls(reading))
+    every = _calls(reading.reader.whole().rows(statement("capture_calls")))
+    calls = [call for call in every.values() if 1 <= call.start <= call.end]
     pairs = sorted(_pairs(call for call in calls if "Capture" in call.function), key=lambda pair: pair[1].end)
     captures = []
     for begin, end in pairs:
@@ -206,18 +196,21 @@ def handle(text: str | None) -> str | None:
         return text
 
 
-def _calls(reading: RankReading) -> Iterator[_Call]:
+def _calls(rows: Iterable[Row]) -> dict[int, _Call]:
+    """Return calls by id, of rows of an argument each: id, function, start, end, thread, name, value.
+
+    Those without times are left out.
+    """
     calls: dict[int, _Call] = {}
-    for row, function, start, end, thread, name, value in reading.reader.whole().rows(statement("capture_calls")):
-        if not (isinstance(start, int) and isinstance(end, int) and 1 <= start <= end):
-            continue
-        call = calls.setdefault(row, _Call(as_text(function) or "", start, end, thread, {}))
-        if isinstance(name, str) and isinstance(call.arguments, dict):
-            call.arguments[name] = as_text(value) or ""
-    yield from calls.values()
+    for row, function, start, end, thread, name, value in rows:
+        if isinstance(start, int) and isinstance(end, int):
+            call = calls.setdefault(row, _Call(as_text(function) or "", start, end, thread, {}))
+            if isinstance(name, str):
+                call.arguments[name] = as_text(value) or ""
+    return calls
 
 
-def _pairs(calls: Iterator[_Call]) -> Iterator[tuple[_Call, _Call]]:
+def _pairs(calls: Iterable[_Call]) -> Iterator[tuple[_Call, _Call]]:
     """Yield the begin and the end of each capture: on one stream, else on one thread."""
     begun: dict[object, _Call] = {}
     for call in calls:
@@ -235,12 +228,9 @@ def _launches(reading: RankReading, begin: _Call, end: _Call, launched: Ints) ->
     inside = np.flatnonzero((start >= begin.start) & (until <= end.end) & ~np.isin(stack, launched))
     inside = inside[np.lexsort((row[inside], start[inside]))]
     threads = dict(zip(row[inside].tolist(), thread[inside].tolist(), strict=True))
-    texts: dict[int, _Call] = {}
-    for region, function, name, value in reader.rows(_ARGUMENTS, (json.dumps(list(threads)),)):
-        call = texts.setdefault(region, _Call(as_text(function) or "", 0, 0, threads[region], {}))
-        if isinstance(name, str) and isinstance(call.arguments, dict):
-            call.arguments[name] = as_text(value) or ""
-    for call in (texts[region] for region in threads if region in texts):
+    arguments = reader.rows(_ARGUMENTS, (json.dumps(list(threads)),))
+    calls = _calls((region, function, 0, 0, threads[region], *argument) for region, function, *argument in arguments)
+    for call in (calls[region] for region in threads if region in calls):
         is_captured = call.thread == begin.thread or (stream and call.of(_STREAMS) == stream)
         if is_captured and launches_kernel(call.function):
             yield _launch(call)
@@ -282,14 +272,14 @@ class _OfRank(NamedTuple):
 
     Args:
         launches: of graphs that have operations.
-        kernels: calls and their time [ns].
+        kernels: graph and kernel -> calls and their time [ns].
         sizes: what kernels were launched with.
         without: calls without operations.
         captures: of graphs; times by the clock of the rank.
     """
 
     launches: Sequence[_Launch]
-    kernels: Mapping[_Kernel, tuple[int, int]]
+    kernels: Mapping[_Kernel, Sums]
     sizes: Mapping[_Kernel, Iterable[_Sizes]]
     without: int
     captures: Sequence[Capture]
@@ -306,27 +296,17 @@ def graphs(reading: Reading) -> Tables:
     without = sum(answer.without for answer in ranks.values())
     if not any(answer.launches or answer.captures for answer in ranks.values()):
         hint = f"{without} launches have no operations in the selection" if without else None
-        raise RocpdError("no graph was launched in the selection", hint)
+        raise nothing("graph was launched", hint)
     if without:
         reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
-    every = [row for number, answer in ranks.items() for row in _graph_rows(number, answer)]
-    yield Summary.whole(TABLES["graphs"], every)
-    listed = []
+    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     for number, answer in ranks.items():
-        shift = reading.shift(number)
-        listed += [_launch_row(number, launch, int(shift.to_line(launch.at))) for launch in answer.launches]
-    yield Summary.whole(TABLES["graph-launches"], sorted(listed, key=lambda row: (row[2], row[0])))
-    yield Summary.whole(
-        TABLES["graph-kernels"], [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)]
-    )
-    captures = []
-    for number, answer in ranks.items():
-        starts = [int(reading.shift(number).to_line(capture.start)) for capture in answer.captures]
-        captures += [_capture_row(number, *each) for each in enumerate(zip(answer.captures, starts, strict=True), 1)]
-    if captures:
-        rows = [row for number, answer in ranks.items() for row in _captured_rows(number, answer)]
-        yield Summary.whole(TABLES["graph-captures"], captures)
-        yield Summary.whole(TABLES["captured-kernels"], rows)
+        for name, some in _rows(answer, reading.shift(number)).items():
+            rows[name] += ((number, *row) for row in some)
+    rows["graph-launches"].sort(key=lambda row: (row[2], row[0]))
+    for name, every in rows.items():
+        if name not in _OF_CAPTURES or rows["graph-captures"]:
+            yield Summary.whole(TABLES[name], every)
 
 
 def _of_rank(reading: RankReading) -> _OfRank:
@@ -342,23 +322,23 @@ def _of_rank(reading: RankReading) -> _OfRank:
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     call = launching_regions(stack, start, end, ops.stack)
-    known = _graphs_of_dispatches(reading)
+    graph_of = dict(zip(*_dispatches(reading, "graph_of_dispatch", ("id", "graph")), strict=True))
     launches: list[_Launch] = []
-    kernels: dict[_Kernel, tuple[int, int]] = {}
+    kernels: dict[_Kernel, Sums] = {}
     sizes = _captured_sizes(captures)
     sizes_of = _sizes_of_dispatches(reading)
     for (number,), of_call in grouped([call]):
         if number < 0:
             continue
         work = ops.take(of_call)
-        graph = handle(as_text(calls[number][5])) or _handle_of(work, known)
+        graph = handle(as_text(calls[number][5])) or _handle_of(work, graph_of)
         launches.append(_launch_of(graph, int(start[number]), int(end[number]), work))
         for (name,), of_name in grouped([work.name]):
-            count, time = kernels.get((graph, names.texts[name]), (0, 0))
-            kernels[graph, names.texts[name]] = count + len(of_name), time + total(work.duration[of_name])
+            kernel = graph, names.texts[name]
+            merge(kernels, {kernel: Sums((len(of_name), total(work.duration[of_name])))})
             for row in work.row[of_name][work.kind[of_name] == KERNEL].tolist():
                 if row in sizes_of:
-                    sizes.setdefault((graph, names.texts[name]), {})[sizes_of[row]] = None
+                    sizes.setdefault(kernel, {})[sizes_of[row]] = None
     launches.sort(key=lambda launch: launch.at)
     return _OfRank(launches, kernels, sizes, len(calls) - len(launches), captures)
 
@@ -375,16 +355,13 @@ def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, N
 
 def _sizes_of_dispatches(reading: RankReading) -> Mapping[int, _Sizes]:
     """Return id of a dispatch -> grid and work-group, where these are known."""
-    shapes = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), ("id", *_GRID, *_GROUP))
-    known = np.flatnonzero((shapes[1] > 0) & (shapes[4] > 0))
-    return {
-        row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in zip(*(c[known].tolist() for c in shapes), strict=True)
-    }
+    shapes = zip(*_dispatches(reading, "kernels", ("id", *GRID, *GROUP)), strict=True)
+    return {row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in shapes if sizes[0] > 0 and sizes[3] > 0}
 
 
-def _graphs_of_dispatches(reading: RankReading) -> Mapping[int, int]:
-    row, graph = columns(reading.reader, "rocpd_kernel_dispatch", statement("graph_of_dispatch"), ("id", "graph"))
-    return dict(zip(row.tolist(), graph.tolist(), strict=True))
+def _dispatches(reading: RankReading, select: str, names: Sequence[str]) -> Iterator[list[int]]:
+    read = columns(reading.reader, "rocpd_kernel_dispatch", statement(select), names)
+    return (column.tolist() for column in read)
 
 
 def _handle_of(work: Ops, known: Mapping[int, int]) -> str | None:
@@ -398,52 +375,50 @@ def _launch_of(graph: str | None, start: int, end: int, work: Ops) -> _Launch:
     return _Launch(graph, start, end - start, *times)
 
 
-def _graph_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
-    by_graph: dict[str | None, list[_Launch]] = {}
+def _rows(answer: _OfRank, shift: Shift) -> dict[str, Iterable[Row]]:
+    """Return the rows of each table, without the rank."""
+    graphs: dict[str | None, Sums] = {}
     for launch in answer.launches:
-        by_graph.setdefault(launch.graph, []).append(launch)
-    for graph, launches in sorted(
-        by_graph.items(), key=lambda item: (-sum(one.wall for one in item[1]), item[0] or "")
-    ):
-        times = ((one.api, one.operations, one.gpu, one.wall, one.busy) for one in launches)
-        api, operations, gpu, wall, busy = map(sum, zip(*times, strict=True))
-        count = len(launches)
-        counts, idle = (count, operations / count), wall - busy
-        yield rank, graph, *counts, api, gpu, wall, busy, idle, wall / count, percent(busy, wall)
+        sums = Sums((1, launch.operations, launch.api, launch.gpu, launch.wall, launch.busy))
+        merge(graphs, {launch.graph: sums})
+    launches = ((*each._replace(at=int(shift.to_line(each.at))), each.wall - each.busy) for each in answer.launches)
+    return {
+        "graphs": _graph_rows(graphs),
+        "graph-launches": launches,
+        "graph-kernels": _kernel_rows(answer, graphs),
+        "graph-captures": _capture_rows(answer, shift),
+        "captured-kernels": _captured_rows(answer),
+    }
 
 
-def _launch_row(rank: int, launch: _Launch, at: int) -> Row:
-    waits = launch.wall - launch.busy
-    times = (launch.api, launch.delay, launch.operations, launch.gpu, launch.wall, launch.busy, waits)
-    return rank, launch.graph, at, *times
+def _graph_rows(graphs: Mapping[str | None, Sums]) -> Iterator[Row]:
+    for graph, (count, operations, api, gpu, wall, busy) in most_first(graphs, lambda sums: sums[4]):
+        times = (api, gpu, wall, busy, wall - busy, wall / count)
+        yield graph, count, operations / count, *times, percent(busy, wall)
 
 
-def _kernel_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
-    counts: dict[str | None, int] = {}
-    totals: dict[str | None, int] = {}
-    for launch in answer.launches:
-        counts[launch.graph] = counts.get(launch.graph, 0) + 1
-        totals[launch.graph] = totals.get(launch.graph, 0) + launch.gpu
+def _kernel_rows(answer: _OfRank, graphs: Mapping[str | None, Sums]) -> Iterator[Row]:
     for (graph, kernel), (calls, time) in sorted(
         answer.kernels.items(), key=lambda item: (item[0][0] or "", -item[1][1], item[0][1] or "")
     ):
-        share = percent(time, totals[graph])
+        count, _, _, gpu, *_ = graphs[graph]
         sizes = tuple(answer.sizes.get((graph, kernel), ()))
         grid, group = (_sizes_text(size[at] for size in sizes) for at in range(2))
-        yield rank, graph, kernel, calls, calls / counts[graph], time, time / calls, share, grid, group
+        yield graph, kernel, calls, calls / count, time, time / calls, percent(time, gpu), grid, group
 
 
-def _capture_row(rank: int, number: int, capture_and_start: tuple[Capture, int]) -> Row:
-    capture, start = capture_and_start
-    handles = capture.graph, " ".join(capture.executables) or None, capture.stream
-    return rank, number, *handles, start, capture.end - capture.start, len(capture.launches)
+def _capture_rows(answer: _OfRank, shift: Shift) -> Iterator[Row]:
+    for number, capture in enumerate(answer.captures, 1):
+        handles = capture.graph, " ".join(capture.executables) or None, capture.stream
+        times = int(shift.to_line(capture.start)), capture.end - capture.start
+        yield number, *handles, *times, len(capture.launches)
 
 
-def _captured_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+def _captured_rows(answer: _OfRank) -> Iterator[Row]:
     for number, capture in enumerate(answer.captures, 1):
         for at, launch in enumerate(capture.launches, 1):
             sizes = _sizes_text([launch.grid]), _sizes_text([launch.group])
-            yield rank, number, at, launch.kernel, *sizes, launch.function
+            yield number, at, launch.kernel, *sizes, launch.function
 
 
 def _sizes_text(sizes: Iterable[Sizes | None]) -> str | None:

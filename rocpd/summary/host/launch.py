@@ -14,15 +14,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints, Row
 from rocpd.facts.columns import columns
 from rocpd.facts.groups import grouped
+from rocpd.facts.ids import distinct
 from rocpd.facts.links import Links, link, started
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, read_ops, string_texts
 from rocpd.facts.options import By, Options
@@ -32,80 +30,60 @@ from rocpd.facts.spread import Spread, total
 from rocpd.facts.statements import statement
 from rocpd.facts.steps import counted_steps
 from rocpd.schema.rules.steps import is_step
-from rocpd.summary.grouping import (
-    Total,
-    add,
-    in_order,
-    merge,
-    merge_groups,
-    most_first,
-    percent,
-    ratio,
-    rows_of,
-)
+from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
-from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 
-QUEUE_DEPTH = TableDefinition(
+QUEUE_DEPTH = table_of(
     "queue-depth",
     "How many operations are launched and have not started, for each agent over time.",
-    (
-        RANK,
-        AGENT,
-        Field("at_ns", "ns", "start of the slice, from the start of the time line"),
-        Field("mean_depth", "", "operations that wait, the mean over the slice"),
-        Field("max_depth", "", "most of them at a time"),
-        Field("empty_percent", "%", "time in which none waits"),
-    ),
+    RANK,
+    AGENT,
+    Field("at_ns", "ns", "start of the slice, from the start of the time line"),
+    Field("mean_depth", "", "operations that wait, the mean over the slice"),
+    Field("max_depth", "", "most of them at a time"),
+    Field("empty_percent", "%", "time in which none waits"),
     chart="rocpd.summary.plots:queue_depth",
     picture=Picture("rocpd.summary.pictures:queue_depth", is_all=True),
 )
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "launch",
         "Delay from launch to start, by what was launched; the largest sum of delays first.",
-        (
-            Field("name", "", "kernel or direction of a copy", is_kernel=True),
-            Field("launched", "", "operations whose call is known", True),
-            Field("delay_ns", "ns", "sum of delays"),
-            Field("mean_delay_ns", "ns", "mean delay", True),
-            Field("median_delay_ns", "ns", "median delay"),
-            Field("p95_delay_ns", "ns", "95th percentile", True),
-            Field("max_delay_ns", "ns", "longest delay"),
-            Field("api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True),
-            Field("gpu_ns", "ns", "time of the operations", True),
-            Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
-        ),
+        Field("name", "", "kernel or direction of a copy", is_kernel=True),
+        Field("launched", "", "operations whose call is known", True),
+        Field("delay_ns", "ns", "sum of delays"),
+        Field("mean_delay_ns", "ns", "mean delay", True),
+        Field("median_delay_ns", "ns", "median delay"),
+        Field("p95_delay_ns", "ns", "95th percentile", True),
+        Field("max_delay_ns", "ns", "longest delay"),
+        Field("api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True),
+        Field("gpu_ns", "ns", "time of the operations", True),
+        Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
         title="Delay from launch to start",
     ),
-    TableDefinition(
+    table_of(
         "bottleneck",
         "How long each agent waits for the CPU: one row per rank and agent unless --by says otherwise.",
-        (
-            Field("operations", "", "kernels and copies", True),
-            Field("launched", "", "those whose call is known", True),
-            Field("launches", "", "calls that launched them", True),
-            Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
-            Field("api_ns", "ns", "time in launching calls", True),
-            Field("gpu_ns", "ns", "time of the operations", True),
-            Field("span_ns", "ns", "first start to last end of each agent, all together; in a window its length"),
-            Field("idle_ns", "ns", "span without operation"),
-            Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
-            Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
-            Field("cpu_bound_percent", "%", "cpu_bound_ns by span_ns: the CPU is the bottleneck"),
-        ),
+        Field("operations", "", "kernels and copies", True),
+        Field("launched", "", "those whose call is known", True),
+        Field("launches", "", "calls that launched them", True),
+        Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
+        Field("api_ns", "ns", "time in launching calls", True),
+        Field("gpu_ns", "ns", "time of the operations", True),
+        Field("span_ns", "ns", "first start to last end of each agent, all together; in a window its length"),
+        Field("idle_ns", "ns", "span without operation"),
+        Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
+        Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
+        Field("cpu_bound_percent", "%", "cpu_bound_ns by span_ns: the CPU is the bottleneck"),
     ),
     QUEUE_DEPTH,
 )
 
 
-class Depths(NamedTuple):
-    """The queue of one agent in each slice of time: mean, most, and share of the time without any [%]."""
-
-    mean: Floats
-    most: Ints
-    empty: Floats
+_Depths = tuple[Floats, Ints, Floats]
+"""The queue of one agent in each slice of time: mean, most, and share of the time without any [%]."""
 
 
 def edges_of(reading: Reading) -> tuple[list[int], dict[int, Ints]]:
@@ -117,31 +95,21 @@ def edges_of(reading: Reading) -> tuple[list[int], dict[int, Ints]]:
     return edges, {rank.number: reading.shift(rank.number).to_clock(of_line) for rank in reading.session.ranks}
 
 
-def depths(launched: Ints, started: Ints, edges: Ints) -> Depths:
+def depths(launched: Ints, started: Ints, edges: Ints) -> _Depths:
     """Return the queue of an agent between edges [ns]; arguments as for `waiting`."""
     times, depth = waiting(launched, started)
-    at = np.searchsorted(times, edges, side="right") - 1
-    before = np.where(at >= 0, depth[np.maximum(at, 0)], 0) if len(times) else np.zeros(len(edges), np.int64)
-    inside = (times > edges[0]) & (times < edges[-1])
-    every = np.concatenate([edges, times[inside]])
-    held = np.concatenate([before, depth[inside]])
-    order = np.argsort(every, kind="stable")
-    every, held = every[order], held[order]
-    length = np.append(np.diff(every), 0)
-    of = np.clip(np.searchsorted(edges, every, side="right") - 1, 0, len(edges) - 2)
-    count = len(edges) - 1
-    width = np.maximum(np.diff(edges), 1)
+    every = distinct(np.concatenate([edges, times[(times > edges[0]) & (times < edges[-1])]]))
+    at = np.searchsorted(times, every[:-1], side="right") - 1
+    held = np.where(at >= 0, np.append(depth, 0)[at], 0)
+    length, of = np.diff(every), np.searchsorted(edges, every[:-1], side="right") - 1
+    count, width = len(edges) - 1, np.maximum(np.diff(edges), 1)
     most = np.zeros(count, np.int64)
-    lasts = length > 0
-    np.maximum.at(most, of[lasts], held[lasts])
-    return Depths(
-        np.bincount(of, held * length, count) / width,
-        most,
-        np.bincount(of, length * (held == 0), count) * 100 / width,
-    )
+    np.maximum.at(most, of, held)
+    mean, empty = (np.bincount(of, length * weight, count) for weight in (held, held == 0))
+    return mean / width, most, empty * 100 / width
 
 
-def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], Depths]) -> Iterator[Row]:
+def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], _Depths]) -> Iterator[Row]:
     """Yield the queue_rows of the table by rank and agent."""
     for rank, agent in sorted(queues):
         columns = (column.tolist() for column in queues[rank, agent])
@@ -149,28 +117,11 @@ def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], Depths]) -> It
             yield (rank, None if agent == NULL else agent, at, *values)
 
 
-@frozen
-class _Sum(Total):
-    operations: int
-    launched: int
-    launches: int
-    steps: int
-    api: int
-    gpu: int
-    span: int
-    idle: int
-    bound: int
-    unknown: int
+_Delays = dict[Key, dict[str | None, Sums]]
+"""Division -> name -> delays as a Spread, time in calls, time of operations [ns]."""
 
-
-@frozen
-class _Delay(Total):
-    spread: Spread
-    api: int
-    gpu: int
-
-
-_Delays = dict[Key, dict[str | None, _Delay]]  # division -> name -> delays
+_Waiting = dict[Key, Sums]
+"""Division -> the numbers of table `bottleneck`, but with steps in the place of launches by steps."""
 
 
 def launch(reading: Reading) -> Tables:
@@ -179,22 +130,16 @@ def launch(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operation, or none whose call was recorded.
     """
-    delays: _Delays = {}
-    sums: dict[Key, _Sum] = {}
-    queues: dict[tuple[int, int], Depths] = {}
     edges, of_clocks = edges_of(reading)
     work = partial(_of_rank, step=is_step(reading.options.step_marker), edges=of_clocks)
     yield (answers := reading.each(work))
-    for _, (delays_of_rank, sums_of_rank, queues_of_rank) in answers:
-        queues |= queues_of_rank
-        merge_groups(delays, delays_of_rank)
-        merge(sums, sums_of_rank)
+    delays, sums, queues = all_added(answers, 3)
     if not sums:
-        raise RocpdError("no kernels or copies in the selection")
-    if not delays and any(of_division.operations for of_division in sums.values()):
-        raise RocpdError("no operation has a call that launched it in the selection")
+        raise nothing("kernels or copies")
+    if not delays and any(operations for operations, *_ in sums.values()):
+        raise nothing("operation has a call that launched it")
     yield reading.summary(TABLES["launch"], rows_of(delays, _delay_rows))
-    rows = [(*key, *_sum_row(of_key)) for key, of_key in in_order(sums)]
+    rows = [(*key, *_sum_row(*of_key)) for key, of_key in in_order(sums)]
     by_agent = reading.asking(_by_agent(reading.options))
     yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT)
     yield Summary.whole(QUEUE_DEPTH, queue_rows(edges, queues))
@@ -202,7 +147,7 @@ def launch(reading: Reading) -> Tables:
 
 def _of_rank(
     reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]
-) -> tuple[_Delays, dict[Key, _Sum], dict[tuple[int, int], Depths]]:
+) -> tuple[_Delays, _Waiting, dict[tuple[int, int], _Depths]]:
     """Return the delays of one rank, how long its agents wait, and how much waits on them."""
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
@@ -217,7 +162,7 @@ def _of_rank(
         for (agent,), rows in grouped([linked.agent])
     }
     by_agent = replace(reading, options=_by_agent(reading.options))
-    return delays, _sums(by_agent, _Submitted.of(ops, links), steps), queues
+    return delays, _sums(by_agent, ops, links, steps), queues
 
 
 def _by_agent(options: Options) -> Options:
@@ -228,13 +173,13 @@ def _by_agent(options: Options) -> Options:
 def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, links: Links) -> _Delays:
     delays: _Delays = {}
     delay = np.maximum(start - links.end, 0)
-    api = np.where(links.first, links.end - links.start, 0)
+    api = _api_times(links)
     if reading.options.by is By.API:
         lane, key_of_lane = _functions(reading, links)
     else:
         lane, key_of_lane = ops.lane(reading.options.by), reading.key
     for (name, number), rows in grouped([ops.name, lane]):
-        of_name = _Delay(Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]))
+        of_name = Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows])))
         add(delays, key_of_lane(number), names.texts[name], of_name)
     return delays
 
@@ -249,46 +194,33 @@ def _functions(reading: RankReading, links: Links) -> tuple[Ints, Callable[[int]
     return functions, lambda number: (texts.get(number),)
 
 
-@frozen
-class _Submitted:
-    """Operations, when the call of each returned (NULL: unknown) [ns], time in calls and calls that each stands for."""
-
-    ops: Ops
-    at: Ints
-    api: Ints
-    calls: Ints
-
-    @classmethod
-    def of(cls, ops: Ops, links: Links) -> _Submitted:
-        submitted = np.full(len(ops), NULL, np.int64)
-        submitted[links.linked] = links.end
-        api, calls = np.zeros((2, len(ops)), np.int64)
-        api[links.linked] = np.where(links.first, links.end - links.start, 0)
-        calls[links.linked] = links.first
-        return cls(ops, submitted, api, calls)
+def _api_times(links: Links) -> Ints:
+    """Return the time in calls that each operation stands for: the first one of its call for all of it."""
+    return np.where(links.first, links.end - links.start, 0)
 
 
-def _sums(reading: RankReading, submitted: _Submitted, steps: int) -> dict[Key, _Sum]:
-    sums: dict[Key, _Sum] = {}
-    ops, by, base = submitted.ops, reading.options.by, reading.window.base
+def _returned(ops: Ops, links: Links) -> Ints:
+    """Return when the call of each operation returned, `NULL` where it is unknown [ns]."""
+    returned = np.full(len(ops), NULL, np.int64)
+    returned[links.linked] = links.end
+    return returned
+
+
+def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> _Waiting:
+    sums: _Waiting = {}
+    by, base = reading.options.by, reading.window.base
+    returned = _returned(ops, links)
+    api, calls = np.zeros((2, len(ops)), np.int64)
+    api[links.linked], calls[links.linked] = _api_times(links), links.first
     following = _following(reading, base[1]) if base else {}
     for lane, _, rows in all_lanes(reading, ops):
-        ran, at = ops.take(rows), submitted.at[rows]
+        ran, at = ops.take(rows), returned[rows]
         key = key_of(by or By.AGENT, reading.rank, lane)
-        idle, bound, unknown = _waiting(ran, at, base, following.get(lane, 0))
-        added = _Sum(
-            operations=len(ran),
-            launched=int((at != NULL).sum()),
-            launches=int(submitted.calls[rows].sum()),
-            steps=0 if key in sums else steps,  # two agents of a rank go through the same steps
-            api=total(submitted.api[rows]),
-            gpu=total(ran.duration),
-            span=ran.span(base),
-            idle=idle,
-            bound=bound,
-            unknown=unknown,
-        )
-        merge(sums, {key: added})
+        counts = len(ran), int((at != NULL).sum()), int(calls[rows].sum())
+        of_rank = 0 if key in sums else steps  # two agents of a rank go through the same steps
+        times = total(api[rows]), total(ran.duration), ran.span(base)
+        waiting = _waiting(ran, at, base, following.get(lane, 0))
+        merge(sums, {key: Sums((*counts, of_rank, *times, *waiting))})
     return sums
 
 
@@ -298,33 +230,33 @@ def _following(reading: RankReading, end: int) -> dict[int, int]:
     later = later.take(np.flatnonzero(later.start >= end))
     firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(reading.options.by)]) if len(rows)]
     first = later.take(np.array(firsts, np.int64))
-    submitted = _Submitted.of(first, link(reading.reader, first))
-    return dict(zip(first.lane(reading.options.by).tolist(), submitted.at.tolist(), strict=True))
+    returned = _returned(first, link(reading.reader, first))
+    return dict(zip(first.lane(reading.options.by).tolist(), returned.tolist(), strict=True))
 
 
-def _waiting(ops: Ops, submitted: Ints, base: Base | None, following: int) -> tuple[int, int, int]:
+def _waiting(ops: Ops, returned: Ints, base: Base | None, following: int) -> tuple[int, int, int]:
     """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns].
 
     Args:
         ops: what it did.
-        submitted: when the call of each returned, `NULL` where unknown.
+        returned: when the call of each returned, `NULL` where unknown.
         base: the window, if there is one.
         following: when the call of what it did after the window returned; 0: it did nothing.
     """
     gaps = ops.within(base).gaps(base)
-    known = np.append(submitted, following)[gaps.after]
+    known = np.append(returned, following)[gaps.after]
     bound = np.minimum(gaps.length, known - gaps.start)
     unknown = gaps.length[known == NULL]
     return int(gaps.length.sum()), int(bound[bound > 0].sum()), int(unknown.sum())
 
 
-def _delay_rows(key: Key, delays: Mapping[str | None, _Delay]) -> Iterator[Row]:
-    for name, delay in most_first(delays, lambda delay: delay.spread.moments.total):
-        m, times = delay.spread.moments, (delay.api, delay.gpu, ratio(delay.api, delay.gpu))
-        middle = (delay.spread.quantile(0.5), delay.spread.quantile(0.95))
-        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, *times)
+def _delay_rows(key: Key, delays: Mapping[str | None, Sums]) -> Iterator[Row]:
+    for name, (spread, api, gpu) in most_first(delays, lambda delay: delay[0].moments.total):
+        m = spread.moments
+        middle = (spread.quantile(0.5), spread.quantile(0.95))
+        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, api, gpu, ratio(api, gpu))
 
 
-def _sum_row(s: _Sum) -> Row:
-    counts = (s.operations, s.launched, s.launches, ratio(s.launches, s.steps))
-    return (*counts, s.api, s.gpu, s.span, s.idle, s.bound, s.unknown, percent(s.bound, s.span))
+def _sum_row(operations: int, launched: int, launches: int, steps: int, *times: int) -> Row:
+    *_, span, _, bound, _ = times
+    return operations, launched, launches, ratio(launches, steps), *times, percent(bound, span)

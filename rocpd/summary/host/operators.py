@@ -6,13 +6,13 @@ inputs and the sequence number by which a backward operator knows its forward on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints, Row
 from rocpd.facts.columns import columns
@@ -20,29 +20,18 @@ from rocpd.facts.groups import grouped
 from rocpd.facts.links import launch_calls
 from rocpd.facts.names import as_text
 from rocpd.facts.nesting import Nesting, nest, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts
+from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts, timed_columns
 from rocpd.facts.operator_flops import flops_of
-from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import total
 from rocpd.facts.statements import statement
 from rocpd.facts.steps import read_ranges
-from rocpd.schema.rules.times import valid_times
-from rocpd.summary.grouping import Total, merge, merge_groups, most_first, percent, ratio, rows_of
+from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import Reading, Tables
-from rocpd.summary.result import Field, TableDefinition, by_name
+from rocpd.summary.result import Field, by_name, table_of
 
-PHASES = TableDefinition(
-    "operator-phases",
-    "Operators by forward pass, backward pass and optimizer.",
-    (
-        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched in none, or by no recorded call"),
-        Field("operators", "", "operators that lie in no other", True),
-        Field("cpu_ns", "ns", "their time"),
-        Field("gpu_ns", "ns", "GPU work launched in the phase"),
-        Field("launches", "", "kernels, copies and the like of it"),
-        Field("percent", "%", "share of the time of all GPU work", is_share=True),
-    ),
-)
+_OPERATOR = Field("operator", "", "operator of PyTorch")
+_SIZES = Field("sizes", "", "of its inputs, NULL where not recorded")
 
 _TIMES = (
     Field("calls", "", "calls"),
@@ -56,53 +45,56 @@ _TIMES = (
 _PERCENT = Field("percent", "%", "gpu_self_ns by the time of all GPU work in operators", is_share=True)
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "autograd",
         "Kernels by the operators in which they were launched; the operator with most GPU time first.",
-        (
-            Field("operator", "", "operator of PyTorch"),
-            Field("sizes", "", "of its inputs, NULL where not recorded"),
-            Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
-            Field("launches", "", "times that it ran"),
-            Field("gpu_ns", "ns", "their time, launched by the operator or by operators inside"),
-            Field("self_launches", "", "of these, launched by no operator inside", True),
-            Field("gpu_self_ns", "ns", "their time"),
-            Field("mean_ns", "ns", "gpu_ns by launches", True),
-            Field("percent", "%", "gpu_self_ns by the time of all GPU work in operators", is_share=True),
-        ),
+        _OPERATOR,
+        _SIZES,
+        Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
+        Field("launches", "", "times that it ran"),
+        Field("gpu_ns", "ns", "their time, launched by the operator or by operators inside"),
+        Field("self_launches", "", "of these, launched by no operator inside", True),
+        Field("gpu_self_ns", "ns", "their time"),
+        Field("mean_ns", "ns", "gpu_ns by launches", True),
+        _PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "autograd-pairs",
         "Forward operators and their backward ones, by sequence number; those with most GPU time first.",
-        (
-            Field("forward", "", "the last operator with the number that is not backward"),
-            Field("backward", "", "the first backward operator with it"),
-            Field("pairs", "", "numbers that they share"),
-            Field("forward_gpu_ns", "ns", "GPU work launched in the forward operators"),
-            Field("backward_gpu_ns", "ns", "GPU work launched in the backward operators"),
-            Field("ratio", "", "backward by forward"),
-        ),
+        Field("forward", "", "the last operator with the number that is not backward"),
+        Field("backward", "", "the first backward operator with it"),
+        Field("pairs", "", "numbers that they share"),
+        Field("forward_gpu_ns", "ns", "GPU work launched in the forward operators"),
+        Field("backward_gpu_ns", "ns", "GPU work launched in the backward operators"),
+        Field("ratio", "", "backward by forward"),
     ),
-    TableDefinition(
+    table_of(
         "operators",
         "Operators by name; those with most GPU time of their own first.",
-        (Field("operator", "", "operator of PyTorch"), *_TIMES, _PERCENT),
+        _OPERATOR,
+        *_TIMES,
+        _PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "operator-shapes",
         "Operators by name and sizes of their inputs; those with most GPU time of their own first.",
-        (
-            Field("operator", "", "operator of PyTorch"),
-            Field("sizes", "", "of its inputs, NULL where not recorded"),
-            *_TIMES,
-            _PERCENT,
-            Field(
-                "flops", "", "floating-point operations of all calls, from the sizes; NULL where these don't say", True
-            ),
-            Field("tflop_per_s", "TFLOP/s", "flops by gpu_ns"),
-        ),
+        _OPERATOR,
+        _SIZES,
+        *_TIMES,
+        _PERCENT,
+        Field("flops", "", "floating-point operations of all calls, from the sizes; NULL where these don't say", True),
+        Field("tflop_per_s", "TFLOP/s", "flops by gpu_ns"),
     ),
-    PHASES,
+    table_of(
+        "operator-phases",
+        "Operators by forward pass, backward pass and optimizer.",
+        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched in none, or by no recorded call"),
+        Field("operators", "", "operators that lie in no other", True),
+        Field("cpu_ns", "ns", "their time"),
+        Field("gpu_ns", "ns", "GPU work launched in the phase"),
+        Field("launches", "", "kernels, copies and the like of it"),
+        Field("percent", "%", "share of the time of all GPU work", is_share=True),
+    ),
 )
 
 _COLUMNS = ("name", "start", "end", "thread", "event")
@@ -133,20 +125,13 @@ class TorchOperators:
     event: Ints
     nesting: Nesting
 
-    def around(self, row: int) -> Iterator[int]:
-        """Yield an operator and those around it, from the inside out; nothing for -1."""
-        return self.nesting.path(row)
-
 
 def read_operators(reading: RankReading) -> TorchOperators:
     """Read the operators of a rank; those with invalid times are left out."""
-    reader = reading.reader.whole()
-    name, start, end, thread, event = columns(reader, "rocpd_region", statement("operators"), _COLUMNS)
-    valid = np.flatnonzero(valid_times(start, end))
-    name, start, end, thread, event = (column[valid] for column in (name, start, end, thread, event))
+    name, start, end, thread, event = timed_columns(reading.whole(), "rocpd_region", "operators", _COLUMNS)
     facts = _facts(reading) if len(event) else {}
     events = event.tolist()
-    texts = string_texts(reader, name)
+    texts = string_texts(reading.reader.whole(), name)
     return TorchOperators(
         [texts.get(number) for number in name.tolist()],
         [facts.get((number, "Input Dims")) for number in events],
@@ -174,36 +159,9 @@ def launched_by(reading: RankReading, operators: TorchOperators, ops: Ops) -> In
     return operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))
 
 
-_Launched: TypeAlias = "tuple[str | None, str | None, str | None]"  # operator, sizes, kernel
-_Pair: TypeAlias = "tuple[str | None, str | None]"
-
-
-@frozen
-class _Work(Total):
-    """Operations of a kernel: how often, and their time [ns], in all and by the operator itself."""
-
-    launches: int = 0
-    time: int = 0
-    own_launches: int = 0
-    own_time: int = 0
-
-
-@frozen
-class _Pairs(Total):
-    """Pairs of a forward and a backward operator, and the GPU time of each side [ns]."""
-
-    count: int = 0
-    forward: int = 0
-    backward: int = 0
-
-
-@frozen
-class _Counts(Total):
-    """Operations, how many of them no operator launched, and operators."""
-
-    operations: int = 0
-    outside: int = 0
-    operators: int = 0
+_Texts: TypeAlias = "tuple[str | None, ...]"
+_Launched: TypeAlias = dict[_Texts, Sums]
+_RECORDED = "traces of PyTorch have them, and RPD's with autograd facts"
 
 
 def autograd(reading: Reading) -> Tables:
@@ -212,48 +170,46 @@ def autograd(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operators were recorded.
     """
-    work: dict[Key, dict[_Launched, _Work]] = {}
-    pairs: dict[Key, dict[_Pair, _Pairs]] = {}
-    counts = _Counts()
     yield (answers := reading.each(_of_rank))
-    for rank, (work_of_rank, pairs_of_rank, counts_of_rank) in answers:
-        key = key_of(reading.by, rank)
-        merge_groups(work, {key: work_of_rank})
-        merge_groups(pairs, {key: pairs_of_rank})
-        counts += counts_of_rank
-    if not counts.operators:
-        raise RocpdError("no operators in the selection", "traces of PyTorch have them, and RPD's with autograd facts")
-    if counts.outside:
-        outside = f"{counts.outside} of {counts.operations} operations"
-        reading.session.note(f"autograd: {outside} were launched in no operator")
+    work, pairs, counts = all_added(answers, 3)
+    operations, outside, operators = (counts.get(what, 0) for what in ("operations", "outside", "operators"))
+    if not operators:
+        raise nothing("operators", _RECORDED)
+    if outside:
+        reading.session.note(f"autograd: {outside} of {operations} operations were launched in no operator")
     yield reading.summary(TABLES["autograd"], rows_of(work, _kernel_rows))
     yield reading.summary(TABLES["autograd-pairs"], rows_of(pairs, _pair_rows))
 
 
-def _of_rank(reading: RankReading) -> tuple[dict[_Launched, _Work], dict[_Pair, _Pairs], _Counts]:
+def _of_rank(reading: RankReading) -> tuple[dict[Key, _Launched], dict[Key, _Launched], dict[str, int]]:
+    """Return what one rank has.
+
+    Returns:
+        by operator, sizes and kernel: launches, their time [ns], and both of the operator itself; pairs; how many
+        operations there are, how many of them no operator launched, and how many operators.
+    """
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     operators = read_operators(reading)
     inner = launched_by(reading, operators, ops)
-    work: dict[_Launched, _Work] = {}
+    work: _Launched = {}
     below: dict[int, int] = {}
     for (row, kernel), rows in grouped([inner, ops.name]):
         time = total(ops.duration[rows])
-        named: set[_Launched] = set()
-        for depth, around in enumerate(operators.around(row)):
+        named: set[_Texts] = set()
+        for depth, around in enumerate(operators.nesting.path(row)):
             below[around] = below.get(around, 0) + time
-            launched = operators.names[around], operators.sizes[around], names.texts[kernel]
-            if depth == 0:
-                merge(work, {launched: _Work(0, 0, len(rows), time)})
-            if launched not in named:
-                named.add(launched)
-                merge(work, {launched: _Work(len(rows), time)})
-    counts = _Counts(len(ops), int((inner < 0).sum()), len(operators.names))
-    return work, _pairs(operators, below), counts
+            launched: _Texts = operators.names[around], operators.sizes[around], names.texts[kernel]
+            ran = (0, 0) if launched in named else (len(rows), time)
+            own = (0, 0) if depth else (len(rows), time)
+            merge(work, {launched: Sums((*ran, *own))})
+            named.add(launched)
+    counts = {"operations": len(ops), "outside": int((inner < 0).sum()), "operators": len(operators.names)}
+    return {reading.key(): work}, {reading.key(): _pairs(operators, below)}, counts
 
 
-def _pairs(operators: TorchOperators, below: dict[int, int]) -> dict[_Pair, _Pairs]:
-    """Return pairs by the names of both.
+def _pairs(operators: TorchOperators, below: dict[int, int]) -> dict[_Texts, Sums]:
+    """Return pairs by the names of both: how many, and the GPU time of each side [ns].
 
     An operator carries the number that the next differentiable one will take: of forward operators with one number that
     one is the last, and of operators that lie in each other the outermost stands for all.
@@ -266,12 +222,12 @@ def _pairs(operators: TorchOperators, below: dict[int, int]) -> dict[_Pair, _Pai
             before = side.setdefault(number, row)
             if side is sides[False] and operators.start[row] >= operators.end[before]:
                 side[number] = row
-    pairs: dict[_Pair, _Pairs] = {}
+    pairs: _Launched = {}
     for number, backward in sides[True].items():
         forward = sides[False].get(number)
         if forward is not None:
-            names = operators.names[forward], operators.names[backward]
-            merge(pairs, {names: _Pairs(1, below.get(forward, 0), below.get(backward, 0))})
+            names: _Texts = operators.names[forward], operators.names[backward]
+            merge(pairs, {names: Sums((1, below.get(forward, 0), below.get(backward, 0)))})
     return pairs
 
 
@@ -286,44 +242,34 @@ def is_backward(operator: str | None) -> bool:
     return operator is not None and ("Backward" in operator or operator.startswith(("autograd::", "torch::autograd::")))
 
 
-def _kernel_rows(key: Key, work: Mapping[_Launched, _Work]) -> Iterator[Row]:
-    whole = sum(kernel.own_time for kernel in work.values())
-    of_operator: dict[str | None, int] = {}
-    for (operator, _, _), kernel in work.items():
-        of_operator[operator] = of_operator.get(operator, 0) + kernel.time
-    in_order = sorted(
-        work.items(),
-        key=lambda item: (-of_operator[item[0][0]], item[0][0] or "", -item[1].time, *(text or "" for text in item[0])),
-    )
-    for (operator, sizes, name), kernel in in_order:
-        times = (kernel.launches, kernel.time, kernel.own_launches, kernel.own_time)
-        shares = (kernel.time / kernel.launches, percent(kernel.own_time, whole))
-        yield (*key, operator, sizes, name, *times, *shares)
+def _kernel_rows(key: Key, work: Mapping[_Texts, Sums]) -> Iterator[Row]:
+    whole = sum(own_time for *_, own_time in work.values())
+    of_operator: Counter[str | None] = Counter()
+    for (operator, *_), (_, time, *_) in work.items():
+        of_operator[operator] += time
+
+    def order(item: tuple[_Texts, Sums]) -> Row:
+        texts = [text or "" for text in item[0]]
+        return -of_operator[item[0][0]], texts[0], -item[1][1], *texts
+
+    for texts, (launches, time, own_launches, own_time) in sorted(work.items(), key=order):
+        shares = (time / launches, percent(own_time, whole))
+        yield (*key, *texts, launches, time, own_launches, own_time, *shares)
 
 
-def _pair_rows(key: Key, pairs: Mapping[_Pair, _Pairs]) -> Iterator[Row]:
-    for names, pair in most_first(pairs, lambda pair: pair.forward + pair.backward):
-        yield (*key, *names, pair.count, pair.forward, pair.backward, ratio(pair.backward, pair.forward))
+def _pair_rows(key: Key, pairs: Mapping[_Texts, Sums]) -> Iterator[Row]:
+    for names, (count, forward, backward) in most_first(pairs, lambda pair: pair[1] + pair[2]):
+        yield (*key, *names, count, forward, backward, ratio(backward, forward))
 
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 _OPTIMIZER = "Optimizer."
 
 
-@frozen
-class PhaseTime(Total):
-    """Operators of a phase, their time, and that of what they launched [ns]."""
-
-    operators: int = 0
-    cpu: int = 0
-    gpu: int = 0
-    launches: int = 0
-
-
-def times_of_phases(
+def _times_of_phases(
     reading: RankReading, operators: TorchOperators, counting: Flags, ops: Ops, launched_at: tuple[Ints, Ints]
-) -> dict[str | None, PhaseTime]:
-    """Return the phases of a rank.
+) -> dict[str | None, Sums]:
+    """Return the phases of a rank: operators, their time, that of what they launched [ns], and how much that is.
 
     Args:
         reading: reads the rank.
@@ -334,25 +280,23 @@ def times_of_phases(
     """
     optimizers = nest([each for each in read_ranges(reading.reader.whole()).every if each.text.startswith(_OPTIMIZER)])
     phases: list[str | None] = [*_phases(operators, optimizers)]
-    times: dict[str | None, PhaseTime] = {}
+    times: dict[str | None, Sums] = {}
     for row in np.flatnonzero(counting).tolist():
         if row not in operators.nesting.parents:
-            merge(times, {phases[row]: PhaseTime(1, int(operators.end[row] - operators.start[row]))})
+            merge(times, {phases[row]: Sums((1, int(operators.end[row] - operators.start[row]), 0, 0))})
     places = [operators.nesting.innermost(*launched_at), optimizers.innermost(*launched_at)]
     for (operator, optimizer), rows in grouped(places):
         phase = phases[operator] if operator >= 0 else OPTIMIZER if optimizer >= 0 else None
-        merge(times, {phase: PhaseTime(gpu=total(ops.duration[rows]), launches=len(rows))})
+        merge(times, {phase: Sums((0, 0, total(ops.duration[rows]), len(rows)))})
     return times
 
 
-def phase_rows(key: Key, times: Mapping[str | None, PhaseTime]) -> list[Row]:
-    """Return the rows of the table, in the order of a step."""
-    whole = sum(each.gpu for each in times.values())
-    some = [(phase, times[phase]) for phase in (FORWARD, BACKWARD, OPTIMIZER, None) if phase in times]
-    return [
-        (*key, phase, each.operators, each.cpu, each.gpu, each.launches, percent(each.gpu, whole))
-        for phase, each in some
-    ]
+def _phase_rows(key: Key, times: Mapping[str | None, Sums]) -> Iterator[Row]:
+    """Yield the phases in the order of a step."""
+    whole = sum(gpu for _, _, gpu, _ in times.values())
+    for phase in (FORWARD, BACKWARD, OPTIMIZER, None):
+        if phase in times:
+            yield (*key, phase, *times[phase], percent(times[phase][2], whole))
 
 
 def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
@@ -360,7 +304,7 @@ def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
     in_optimizer = optimizers.innermost(operators.thread, operators.start) >= 0
     phases = []
     for row, is_optimizer in enumerate(in_optimizer.tolist()):
-        *_, outermost = operators.around(row)
+        *_, outermost = operators.nesting.path(row)
         name = operators.names[outermost] or ""
         if is_optimizer or name.startswith(_OPTIMIZER):
             phases.append(OPTIMIZER)
@@ -369,21 +313,8 @@ def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
     return phases
 
 
-_Kind: TypeAlias = "tuple[str | None, str | None]"  # operator, sizes
-
-
-@frozen
-class _Sum(Total):
-    """Calls and times [ns] of an operator; `known` calls have operations."""
-
-    calls: int = 0
-    cpu: int = 0
-    own_cpu: int = 0
-    gpu: int = 0
-    own_gpu: int = 0
-    launches: int = 0
-    flops: int = 0
-    known: int = 0
+_Kind: TypeAlias = "tuple[str, str | None, str | None]"
+"""Table, operator, and sizes where the table has these."""
 
 
 def operators(reading: Reading) -> Tables:
@@ -392,51 +323,44 @@ def operators(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operators were recorded.
     """
-    names: dict[Key, dict[_Kind, _Sum]] = {}
-    shapes: dict[Key, dict[_Kind, _Sum]] = {}
-    phases: dict[Key, dict[str | None, PhaseTime]] = {}
     yield (answers := reading.each(_operators_of_rank))
-    for rank, (names_of_rank, shapes_of_rank, phases_of_rank) in answers:
-        key = key_of(reading.by, rank)
-        merge_groups(names, {key: names_of_rank})
-        merge_groups(shapes, {key: shapes_of_rank})
-        merge_groups(phases, {key: phases_of_rank})
-    if not any(names.values()):
-        raise RocpdError("no operators in the selection", "traces of PyTorch have them, and RPD's with autograd facts")
-    for table, sums in (("operators", names), ("operator-shapes", shapes)):
+    sums, phases = all_added(answers, 2)
+    if not any(sums.values()):
+        raise nothing("operators", _RECORDED)
+    for table in ("operators", "operator-shapes"):
         yield reading.summary(TABLES[table], rows_of(sums, partial(_operator_rows, table=table)))
-    yield reading.summary(PHASES, rows_of(phases, phase_rows))
+    yield reading.summary(TABLES["operator-phases"], rows_of(phases, _phase_rows))
 
 
-def _operators_of_rank(
-    reading: RankReading,
-) -> tuple[dict[_Kind, _Sum], dict[_Kind, _Sum], dict[str | None, PhaseTime]]:
+def _operators_of_rank(reading: RankReading) -> tuple[dict[Key, dict[_Kind, Sums]], dict[Key, dict[str | None, Sums]]]:
+    """Return the operators of one rank by kind, and by phase.
+
+    Of a kind: calls, their time, that without operators inside, GPU time in all and launched by no operator inside
+    [ns], launches, floating-point operations, and calls of which these are known.
+    """
     operators = read_operators(reading)
-    names: dict[_Kind, _Sum] = {}
-    shapes: dict[_Kind, _Sum] = {}
     counting = _counting(reading, operators)
-    _add_calls(operators, counting, names, shapes)
+    sums: dict[_Kind, Sums] = {}
+    _add_calls(operators, counting, sums)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launched_at = launch_calls(reading.reader, ops.stack)
-    launched_in = operators.nesting.innermost(*launched_at)
-    for (inner,), rows in grouped([launched_in]):
+    for (inner,), rows in grouped([operators.nesting.innermost(*launched_at)]):
         time = total(ops.duration[rows])
-        seen: set[tuple[int, _Kind]] = set()
-        for depth, row in enumerate(operators.around(inner)):
+        seen: set[_Kind] = set()
+        for depth, row in enumerate(operators.nesting.path(inner)):
             own_time = time if depth == 0 else 0
-            for number, (sums, kind) in enumerate(
-                ((names, (operators.names[row], None)), (shapes, _shape(operators, row)))
-            ):
-                is_outer = (number, kind) in seen
-                seen.add((number, kind))
-                more = _Sum(gpu=0 if is_outer else time, own_gpu=own_time, launches=0 if is_outer else len(rows))
-                merge(sums, {kind: more})
-    phases = times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
-    return names, shapes, phases
+            for kind in _kinds(operators, row):
+                gpu, launches = (0, 0) if kind in seen else (time, len(rows))
+                seen.add(kind)
+                merge(sums, {kind: Sums((0, 0, 0, gpu, own_time, launches, 0, 0))})
+    phases = _times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
+    return {reading.key(): sums}, {reading.key(): phases}
 
 
-def _shape(operators: TorchOperators, row: int) -> _Kind:
-    return operators.names[row], operators.sizes[row]
+def _kinds(operators: TorchOperators, row: int) -> tuple[_Kind, _Kind]:
+    """Return what an operator counts as."""
+    name = operators.names[row]
+    return ("operators", name, None), ("operator-shapes", name, operators.sizes[row])
 
 
 def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
@@ -448,20 +372,17 @@ def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
     return np.isin(operators.event, event)
 
 
-def _add_calls(operators: TorchOperators, counting: Flags, names: dict[_Kind, _Sum], shapes: dict[_Kind, _Sum]) -> None:
-    """Add calls and their time on the CPU; of operators in others of their name the outermost has the time."""
+def _add_calls(operators: TorchOperators, counting: Flags, sums: dict[_Kind, Sums]) -> None:
+    """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
     duration = (operators.end - operators.start).tolist()
     self_times = _self_times(operators)
     for row in np.flatnonzero(counting).tolist():
-        name, sizes = _shape(operators, row)
-        around = list(operators.around(row))[1:]
-        flops = flops_of(name, sizes, operators.values[row])
-        for sums, kind, is_inner in (
-            (names, (name, None), any(operators.names[outer] == name for outer in around)),
-            (shapes, (name, sizes), any(_shape(operators, outer) == (name, sizes) for outer in around)),
-        ):
-            cpu = 0 if is_inner else duration[row]
-            merge(sums, {kind: _Sum(1, cpu, self_times[row], flops=flops or 0, known=int(flops is not None))})
+        _, *around = operators.nesting.path(row)
+        outer = {kind for each in around for kind in _kinds(operators, each)}
+        flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])
+        for kind in _kinds(operators, row):
+            cpu = 0 if kind in outer else duration[row]
+            merge(sums, {kind: Sums((1, cpu, self_times[row], 0, 0, 0, flops or 0, int(flops is not None)))})
 
 
 def _self_times(operators: TorchOperators) -> list[int]:
@@ -475,17 +396,16 @@ def _self_times(operators: TorchOperators) -> list[int]:
     return times
 
 
-def _operator_rows(key: Key, sums: Mapping[_Kind, _Sum], table: str) -> Iterator[Row]:
-    whole = sum(each.own_gpu for each in sums.values())
-    in_order = sorted(
-        sums.items(), key=lambda item: (-item[1].own_gpu, -item[1].gpu, -item[1].cpu, *(t or "" for t in item[0]))
-    )
-    for (name, sizes), each in in_order:
-        times = (each.calls, each.cpu, each.own_cpu, each.gpu, each.own_gpu, each.launches)
-        share = percent(each.own_gpu, whole)
+def _operator_rows(key: Key, sums: Mapping[_Kind, Sums], table: str) -> Iterator[Row]:
+    of_table = [(texts, each) for (of, *texts), each in sums.items() if of == table]
+    whole = sum(each[4] for _, each in of_table)
+    of_table.sort(key=lambda item: (-item[1][4], -item[1][3], -item[1][1], *(text or "" for text in item[0])))
+    for (name, sizes), (*times, flops, known) in of_table:
+        calls, _, _, gpu, own_gpu, _ = times
+        share = percent(own_gpu, whole)
         if table == "operators":
             yield (*key, name, *times, share)
         else:
-            flops = each.flops if each.known and each.known == each.calls else None
-            rate = flops / each.gpu / 1000 if flops and each.gpu else None
+            flops = flops if known and known == calls else None
+            rate = flops / gpu / 1000 if flops and gpu else None
             yield (*key, name, sizes, *times, share, flops, rate)

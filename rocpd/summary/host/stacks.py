@@ -18,26 +18,24 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
 from rocpd.facts.columns import Select, batches, columns
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
 from rocpd.facts.groups import grouped
 from rocpd.facts.links import launch_calls
 from rocpd.facts.nesting import Nesting, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts
+from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts, timed_columns
 from rocpd.facts.options import LAUNCHES
 from rocpd.facts.places import key_of_place, places_at
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import total
 from rocpd.facts.statements import statement
-from rocpd.facts.timeline import Union, covered
+from rocpd.facts.timeline import covered
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.rules.times import valid_start, valid_times
-from rocpd.summary.grouping import Total, add, merge, order_of, percent
+from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent
 from rocpd.summary.reading import Reading, Tables
-from rocpd.summary.result import Field, TableDefinition, by_name
+from rocpd.summary.result import Field, by_name, table_of
 
 _TIMES = (
     Field("count", "", "calls or samples that have it in their stack; of traced functions their calls", True),
@@ -55,21 +53,22 @@ _FUNCTION_FIELD = Field("function", "", "function")
 _FILE = Field("file", "", "its file, NULL where not recorded")
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "stacks",
         "Functions of call stacks; those with most time of their own first.",
-        (_KIND, _FUNCTION_FIELD, _FILE, *_TIMES),
+        _KIND,
+        _FUNCTION_FIELD,
+        _FILE,
+        *_TIMES,
     ),
-    TableDefinition(
+    table_of(
         "stack-lines",
         "Lines of functions in call stacks; those with most time of their own first.",
-        (
-            _KIND,
-            _FUNCTION_FIELD,
-            _FILE,
-            Field("line", "", "of samples and calls the one it is at, else its first"),
-            *_TIMES,
-        ),
+        _KIND,
+        _FUNCTION_FIELD,
+        _FILE,
+        Field("line", "", "of samples and calls the one it is at, else its first"),
+        *_TIMES,
     ),
 )
 
@@ -79,32 +78,27 @@ CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
 Path: TypeAlias = tuple[str, ...]
 """Texts of frames, the outermost first."""
 
+_Times: TypeAlias = dict[tuple[Key, str, Path], Sums]
+
 _RANGE = ("start", "end", "thread", "event")
 _FUNCTION = ("start", "end", "thread", "name")
 _SAMPLE = ("at", "thread", "event")
 
 
-@frozen
-class StackTime(Total):
-    """Time of stacks that are equal.
-
-    Args:
-        count: calls or samples.
-        time: what they stand for [ns].
-        idle: of that, between the first and the last operation of the rank, while none runs [ns].
-        gpu: operations launched in them [ns].
-    """
-
-    count: int = 0
-    time: int = 0
-    idle: int = 0
-    gpu: int = 0
+TIME, GPU = 1, 3
+"""Which of the sums of a stack are its time, and that of the operations launched in it [ns]."""
 
 
 class RankStacks(NamedTuple):
-    """Call stacks of a rank: time by division, kind and path; whether the rank has GPU operations."""
+    """Call stacks of a rank, and whether it has GPU operations.
 
-    times: dict[tuple[Key, str, Path], StackTime]
+    Args:
+        times: division, kind and path -> calls or samples, what time they stand for, how much of it lies between the
+            first and the last operation of the rank while none runs, and time of operations launched in them [ns].
+        has_operations: whether the rank has some.
+    """
+
+    times: _Times
     has_operations: bool
 
 
@@ -118,35 +112,18 @@ class _Ranges(NamedTuple):
     path_of: Callable[[int], Path]
 
 
-@frozen
-class _Idle:
-    """When no operation of a rank runs, between its first and last one.
-
-    Args:
-        busy: when one does.
-        start, end: of the first and the last one [ns].
-    """
-
-    busy: Union
-    start: int
-    end: int
-
-    @classmethod
-    def between(cls, ops: Ops) -> _Idle:
-        """Return when none of some operations runs."""
-        return cls(ops.union(), *((int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)))
-
-    def until(self, times: Ints) -> Ints:
-        """Return how much of it lies before each time [ns]."""
-        before: Ints = np.clip(times, self.start, self.end) - self.start - covered(self.busy, times)
-        return before
+def _idle_until(ops: Ops) -> Callable[[Ints], Ints]:
+    """Return what says how long none of some operations runs, from the first one until some times or the last one."""
+    busy = ops.union()
+    start, end = (int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)
+    return lambda times: np.clip(times, start, end) - start - covered(busy, times)
 
 
 def read_stacks_of(reading: RankReading) -> RankStacks:
     """Read the call stacks of a rank."""
     every = read_ops(reading.unwindowed(), OperationNames())
-    idle = _Idle.between(every)
-    times: dict[tuple[Key, str, Path], StackTime] = {}
+    idle = _idle_until(every)
+    times: _Times = {}
     framed, events = _framed_calls(reading)
     for ranges in (framed, _functions(reading)):
         if len(ranges.start):
@@ -166,10 +143,7 @@ def _framed_calls(reading: RankReading) -> tuple[_Ranges, Ints]:
 
 
 def _functions(reading: RankReading) -> _Ranges:
-    start, end, thread, name = columns(reading.reader, "rocpd_region", statement("stack_functions"), _FUNCTION)
-    valid = np.flatnonzero(valid_times(start, end))
-    reading.left_out["functions"] += len(start) - len(valid)
-    start, end, thread, name = start[valid], end[valid], thread[valid], name[valid]
+    start, end, thread, name = timed_columns(reading, "rocpd_region", "stack_functions", _FUNCTION, "functions")
     texts, nesting = string_texts(reading.reader, name), nest_times(start, end, thread)
 
     @functools.cache
@@ -195,9 +169,7 @@ def _with_stacks(
     return [np.concatenate(column) for column in zip(*read, strict=True)], paths
 
 
-def _add_ranges(
-    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, ranges: _Ranges, idle: _Idle
-) -> None:
+def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Callable[[Ints], Ints]) -> None:
     """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
     rows = np.arange(len(ranges.start))
     nothing = np.zeros(len(rows), np.int64)
@@ -207,7 +179,7 @@ def _add_ranges(
         start, end = since[open_], since[open_ + 1]
         threads = np.full(len(open_), thread)
         nothing = np.zeros(len(open_), np.int64)
-        idle_time = idle.until(end) - idle.until(start)
+        idle_time = idle(end) - idle(start)
         _add(times, reading, ranges, inside[open_], (threads, start), (nothing, end - start, idle_time, nothing))
     ops = read_ops(reading, OperationNames(), stacks=True)
     threads, at = launch_calls(reading.reader, ops.stack)
@@ -219,14 +191,14 @@ def _add_ranges(
 
 
 def _add(
-    times: dict[tuple[Key, str, Path], StackTime],
+    times: _Times,
     reading: RankReading,
     ranges: _Ranges,
     rows: Ints,
     where: tuple[Ints, Ints],
     values: tuple[Ints, Ints, Ints, Ints],
 ) -> None:
-    """Add values, those of `StackTime`, of ranges by the division of thread and time."""
+    """Add values, as many as a stack has sums, of ranges by the division of thread and time."""
     exact = np.int64 if all(total(column) < 1 << 63 for column in values) else object
     keys, codes = _divisions(reading, *where)
     pairs, pair_of = np.unique(codes * len(ranges.start) + rows, return_inverse=True)
@@ -235,12 +207,10 @@ def _add(
         np.add.at(of_pairs, pair_of, column)
     for pair, *of_pair in zip(pairs.tolist(), *sums.tolist(), strict=True):
         code, row = divmod(pair, len(ranges.start))
-        merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): StackTime(*of_pair)})
+        merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): Sums(of_pair)})
 
 
-def _add_samples(
-    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, events: Ints, idle: _Idle
-) -> None:
+def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
     """Add samples, apart from those that are calls too."""
     (at, thread, event), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
     valid = valid_start(at)
@@ -250,10 +220,10 @@ def _add_samples(
         return
     interval = _intervals(reading)
     keys, codes = _divisions(reading, thread[rows], at[rows])
-    is_idle = (idle.until(at[rows] + 1) > idle.until(at[rows])).tolist()
+    is_idle = (idle(at[rows] + 1) > idle(at[rows])).tolist()
     for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
         length = interval[int(thread[row])]
-        merge(times, {(keys[code], SAMPLES, paths[row]): StackTime(1, length, length if idles else 0)})
+        merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, length, length if idles else 0, 0))})
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:
@@ -276,21 +246,8 @@ def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key]
     return [key_of_place(place) for place in places], codes
 
 
-Stacks: TypeAlias = dict[tuple[Key, str], dict[Path, StackTime]]
+Stacks: TypeAlias = dict[tuple[Key, str], dict[Path, Sums]]
 """Division and kind -> time by path."""
-
-
-@frozen
-class _FrameTime(Total):
-    """Time of a function or line [ns]."""
-
-    count: int = 0
-    total: int = 0
-    own: int = 0
-    idle: int = 0
-    own_idle: int = 0
-    gpu: int = 0
-    own_gpu: int = 0
 
 
 def stacks(reading: Reading) -> Tables:
@@ -301,7 +258,7 @@ def stacks(reading: Reading) -> Tables:
     """
     yield (answers := reading.each(read_stacks_of))
     times, has_operations = all_stacks(answers)
-    for table, place_of in (("stacks", _function), ("stack-lines", _line)):
+    for table, place_of in (("stacks", lambda frame: frame[:2]), ("stack-lines", tuple)):
         rows: list[Row] = []
         for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
             rows += _rows((*key, kind), _by_frame(kind, times[key, kind], place_of), kind, has_operations)
@@ -321,41 +278,33 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
         for (key, kind, path), time in rank.times.items():
             add(times, (key, kind), path, time)
     if not times:
-        raise RocpdError(
-            "no call stacks in the selection",
+        raise nothing(
+            "call stacks",
             "`rocpd record --python-stacks 100` records those of Python, PyTorch does with `with_stack=True`, RPD with "
             "RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 
 
-def _function(frame: StackFrame) -> Row:
-    return frame.function, frame.file
+def _by_frame(kind: str, times: Mapping[Path, Sums], place_of: Callable[[StackFrame], Row]) -> dict[Row, Sums]:
+    """Return function or line -> count, and the times of its stacks, each in all and with it innermost [ns].
 
-
-def _line(frame: StackFrame) -> Row:
-    return frame
-
-
-def _by_frame(
-    kind: str, times: Mapping[Path, StackTime], place_of: Callable[[StackFrame], Row]
-) -> dict[Row, _FrameTime]:
-    """Return function or line -> its time; `place_of` says which of them a frame is."""
-    sums: dict[Row, _FrameTime] = {}
-    for path, time in times.items():
+    `place_of` says which of them a frame is.
+    """
+    sums: dict[Row, Sums] = {}
+    for path, (calls, time, idle, gpu) in times.items():
         places = [place_of(frame_of(text)) for text in path]
         innermost = places[-1]
         for place in dict.fromkeys(places):
-            count = time.count if place == innermost or kind != FUNCTIONS else 0
-            merge(sums, {place: _FrameTime(count, time.time, 0, time.idle, 0, time.gpu)})
-        merge(sums, {innermost: _FrameTime(own=time.time, own_idle=time.idle, own_gpu=time.gpu)})
+            count = calls if place == innermost or kind != FUNCTIONS else 0
+            merge(sums, {place: Sums((count, time, 0, idle, 0, gpu, 0))})
+        merge(sums, {innermost: Sums((0, 0, time, 0, idle, 0, gpu))})
     return sums
 
 
-def _rows(front: Row, sums: Mapping[Row, _FrameTime], kind: str, has_operations: bool) -> Iterator[Row]:
-    whole = sum(each.own for each in sums.values())
-    in_order = sorted(sums.items(), key=lambda item: (-item[1].own, -item[1].total, order_of(item[0])))
-    for place, each in in_order:
-        idle = (each.idle, each.own_idle) if has_operations else (None, None)
-        gpu = (each.gpu, each.own_gpu) if has_operations and kind != SAMPLES else (None, None)
-        yield (*front, *place, each.count, each.total, each.own, percent(each.own, whole), *idle, *gpu)
+def _rows(front: Row, sums: Mapping[Row, Sums], kind: str, has_operations: bool) -> Iterator[Row]:
+    whole = sum(own for _, _, own, *_ in sums.values())
+    for place, each in sorted(sums.items(), key=lambda item: (-item[1][2], -item[1][1], order_of(item[0]))):
+        idle = each[3:5] if has_operations else (None, None)
+        gpu = each[5:] if has_operations and kind != SAMPLES else (None, None)
+        yield (*front, *place, *each[:3], percent(each[2], whole), *idle, *gpu)

@@ -15,28 +15,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import columns
 from rocpd.facts.groups import grouped
-from rocpd.facts.operations import kernel_texts
+from rocpd.facts.operations import kernel_texts, timed_columns
 from rocpd.facts.options import By
 from rocpd.facts.pc_sampling import active_lanes
 from rocpd.facts.rank import Key, RankReading, key_of
 from rocpd.facts.statements import statement
 from rocpd.schema.rules.tables import PC_SAMPLES
-from rocpd.schema.rules.times import valid_times
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, add, added, in_order, merge, most_first, order_of
-from rocpd.summary.host.flame import FlameProfile, folded_lines, speedscope_json
-from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
-from rocpd.summary.result import Field, TableDefinition, by_name
+from rocpd.summary.grouping import Total, add, all_added, in_order, merge, most_first, nothing, order_of
+from rocpd.summary.host.flame import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of
+from rocpd.summary.reading import RankAnswers, Reading, Tables
+from rocpd.summary.result import Field, by_name, table_of
 
 FEWEST = 30
 """Samples of a kernel below which nothing is said of shares in it."""
@@ -57,57 +54,57 @@ _WHY = (
 )
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "hot-spots",
         "Kernels whose program counters were sampled, each with its hottest line and instruction.",
-        (
-            _KERNEL,
-            Field("samples", "", "samples in the kernel", True),
-            Field("kernel_time_ns", "ns", "time of its dispatches; NULL where they are not known"),
-            *_WHY,
-            _SOURCE,
-            Field("source_percent", "%", "share of the kernel's samples at that line", is_share=True),
-            Field("instruction", "", "assembly, else the offset in the code object; NULL where neither is known"),
-            Field("instruction_percent", "%", "share of the kernel's samples at that instruction", is_share=True),
-        ),
+        _KERNEL,
+        Field("samples", "", "samples in the kernel", True),
+        Field("kernel_time_ns", "ns", "time of its dispatches; NULL where they are not known"),
+        *_WHY,
+        _SOURCE,
+        Field("source_percent", "%", "share of the kernel's samples at that line", is_share=True),
+        Field("instruction", "", "assembly, else the offset in the code object; NULL where neither is known"),
+        Field("instruction_percent", "%", "share of the kernel's samples at that instruction", is_share=True),
     ),
-    TableDefinition(
+    table_of(
         "pc-lines",
         "Source lines of kernels by samples of the program counter.",
-        (_KERNEL, _SOURCE, _SAMPLES, _PERCENT, _MARGIN, _TIME, *_WHY),
+        _KERNEL,
+        _SOURCE,
+        _SAMPLES,
+        _PERCENT,
+        _MARGIN,
+        _TIME,
+        *_WHY,
     ),
-    TableDefinition(
+    table_of(
         "pc-samples",
         "Instructions of kernels by samples of the program counter.",
-        (
-            _KERNEL,
-            _SOURCE,
-            Field("offset", "", "place of the instruction in its code object; NULL where only its text is known", True),
-            _INSTRUCTION,
-            _SAMPLES,
-            _PERCENT,
-            _MARGIN,
-            _TIME,
-            *_WHY,
-        ),
+        _KERNEL,
+        _SOURCE,
+        Field("offset", "", "place of the instruction in its code object; NULL where only its text is known", True),
+        _INSTRUCTION,
+        _SAMPLES,
+        _PERCENT,
+        _MARGIN,
+        _TIME,
+        *_WHY,
     ),
-    TableDefinition(
+    table_of(
         "stall-reasons",
         "Why waves of a kernel wait, by samples that say so.",
-        (
-            _KERNEL,
-            Field("stall_reason", "", "what the wave waits for, as rocprofiler-sdk calls it"),
-            Field("instruction_type", "", "kind of instruction that was issued instead, NO_INST for none"),
-            Field("samples", "", "samples in which waves wait for it"),
-            _PERCENT,
-            _MARGIN,
-            _TIME,
-        ),
+        _KERNEL,
+        Field("stall_reason", "", "what the wave waits for, as rocprofiler-sdk calls it"),
+        Field("instruction_type", "", "kind of instruction that was issued instead, NO_INST for none"),
+        Field("samples", "", "samples in which waves wait for it"),
+        _PERCENT,
+        _MARGIN,
+        _TIME,
     ),
 )
 
 _RUN = ("kernel", "agent", "dispatch", "start", "end")
-_SAMPLED = "no program counters are sampled in the selection"
+_SAMPLED = "program counters are sampled"
 _HOW = "`rocprofv3 --pc-sampling-beta-enabled --pc-sampling-method stochastic --output-format json` records them"
 
 
@@ -158,15 +155,10 @@ class SpotSamples(Total):
 
 @frozen
 class KernelSpots:
-    """Samples of a kernel by spot, and the time of its dispatches [ns]; two of them add up."""
+    """Samples of a kernel by spot, and the time of its dispatches [ns]."""
 
-    spots: Mapping[Spot, SpotSamples] = field(default_factory=dict)
-    time: int = 0
-
-    def __add__(self, other: KernelSpots) -> KernelSpots:
-        spots = dict(self.spots)
-        merge(spots, other.spots)
-        return KernelSpots(spots, self.time + other.time)
+    spots: dict[Spot, SpotSamples]
+    time: int
 
     @cached_property
     def total(self) -> SpotSamples:
@@ -177,67 +169,67 @@ class KernelSpots:
 SampledKernels: TypeAlias = dict[Key, dict["str | None", KernelSpots]]
 """Division -> name of the kernel -> its samples."""
 
+_OfRank: TypeAlias = "tuple[dict[Key, dict[tuple[str | None, Spot], SpotSamples]], dict[Key, dict[str | None, int]]]"
+"""By division, samples of kernels and their spots, and the time of all dispatches of kernels [ns]."""
 
-def asked(reading: Reading) -> RankAnswers[SampledKernels]:
+
+def asked(reading: Reading) -> RankAnswers[_OfRank]:
     """Return what ranks have of samples.
 
     Raises:
         RocpdError: none were taken.
     """
     if not any(base in rank.tables for rank in reading.session.ranks for base in PC_SAMPLES):
-        raise RocpdError(_SAMPLED, _HOW)
+        raise nothing(_SAMPLED, _HOW)
     return reading.each(_of_rank)
 
 
-def sampled_kernels(answers: RankAnswers[SampledKernels]) -> SampledKernels:
+def sampled_kernels(answers: RankAnswers[_OfRank]) -> SampledKernels:
     """Return the samples of all ranks, of each kernel that has some.
 
     Raises:
         RocpdError: none were taken.
     """
-    sampled = {
-        key: {name: kernel for name, kernel in kernels.items() if kernel.spots}
-        for key, kernels in added(answers).items()
-    }
-    sampled = {key: kernels for key, kernels in sampled.items() if kernels}
-    if not sampled:
-        raise RocpdError(_SAMPLED, _HOW)
+    samples, times = all_added(answers, 2)
+    if not samples:
+        raise nothing(_SAMPLED, _HOW)
+    sampled: SampledKernels = {}
+    for key, spots in samples.items():
+        kernels = sampled.setdefault(key, {})
+        for (name, spot), of_spot in spots.items():
+            if name not in kernels:
+                kernels[name] = KernelSpots({}, times.get(key, {}).get(name, 0))
+            kernels[name].spots[spot] = of_spot
     return sampled
 
 
-def _of_rank(reading: RankReading) -> SampledKernels:
+def _of_rank(reading: RankReading) -> _OfRank:
     rows = reading.reader.rows(statement("pc_samples"), (int(reading.options.by is By.DISPATCH),))
     if not rows:
-        return {}
-    runs = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_runs"), _RUN)
+        return {}, {}
+    runs = timed_columns(reading, "rocpd_kernel_dispatch", "kernel_runs", _RUN, "kernels")
     ids = np.array([kernel for kernel, *_ in rows if isinstance(kernel, int)], np.int64)
     names = kernel_texts(reading.reader, reading.options.kernel_names, np.concatenate([ids, runs[0]]))
-    spots: dict[tuple[Key, str | None], dict[Spot, SpotSamples]] = {}
+    spots: dict[Key, dict[tuple[str | None, Spot], SpotSamples]] = {}
     for kernel, agent, number, source, instruction, offset, issued, kind, reason, mask, count in rows:
         waits = Counter({(kind, reason): count}) if issued == 0 else Counter()
         lanes = active_lanes(mask) * count if isinstance(mask, int) else 0
         samples = SpotSamples(
             count, count * (issued is not None), count * bool(issued), lanes, count * isinstance(mask, int), waits
         )
-        of_kernel = spots.setdefault((_division(reading, agent, number), names.get(kernel)), {})
-        merge(of_kernel, {Spot(source, instruction, offset): samples})
-    divisions = _times(reading, runs, names)
-    for (key, name), of_kernel in spots.items():
-        add(divisions, key, name, KernelSpots(of_kernel))
-    return divisions
+        spot = names.get(kernel), Spot(source, instruction, offset)
+        add(spots, _division(reading, agent, number), spot, samples)
+    return spots, _times(reading, runs, names)
 
 
-def _times(reading: RankReading, runs: list[Ints], names: Mapping[int, str | None]) -> SampledKernels:
+def _times(reading: RankReading, runs: list[Ints], names: Mapping[int, str | None]) -> dict[Key, dict[str | None, int]]:
     """Return the time of the dispatches of each kernel."""
-    valid = np.flatnonzero(valid_times(runs[3], runs[4]))
-    kernel, agent, dispatch, start, end = (column[valid] for column in runs)
-    reading.left_out["kernels"] += len(runs[0]) - len(valid)
+    kernel, agent, dispatch, start, end = runs
     lanes = {By.AGENT: agent, By.DISPATCH: dispatch}.get(reading.options.by or By.RANK, np.zeros(len(kernel), np.int64))
-    divisions: SampledKernels = {}
+    times: dict[Key, dict[str | None, int]] = {}
     for (number, lane), rows in grouped([kernel, lanes]):
-        time = KernelSpots(time=int((end[rows] - start[rows]).sum()))
-        add(divisions, _division(reading, lane, lane), names.get(number), time)
-    return divisions
+        add(times, _division(reading, lane, lane), names.get(number), int((end[rows] - start[rows]).sum()))
+    return times
 
 
 def _division(reading: RankReading, agent: object, dispatch: object) -> Key:
@@ -362,31 +354,24 @@ def _findings(kernels: Mapping[str | None, KernelSpots]) -> Iterator[Finding]:
     yield Finding(text, "kernel.hot-spot", Verdict.NOTE, Confidence.LIKELY, evidence=evidence)
 
 
-def folded(reading: Reading) -> Iterator[str]:
-    """Yield one line per instruction of a kernel and reason to wait: frames, then samples.
+def _profiles(reading: Reading) -> Iterator[FlameProfile]:
+    """Yield the samples of each division by kernel, instruction and reason to wait.
 
     Raises:
         RocpdError: no program counters were sampled.
     """
-    for profile in _profiles(reading):
-        yield from folded_lines(profile)
-
-
-def speedscope(reading: Reading) -> Iterator[str]:
-    """Yield the same as speedscope's JSON; errors as for `folded`."""
-    yield from speedscope_json("rocpd pc-samples", _profiles(reading))
-
-
-def _profiles(reading: Reading) -> Iterator[FlameProfile]:
     divisions = sampled_kernels(asked(reading))
-    for key in sorted(divisions, key=order_of):
-        labels = [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
+    for key, kernels in in_order(divisions):
         stacks = [
             ([name or "unknown kernel", *path], samples)
-            for name, kernel in by_samples(divisions[key])
+            for name, kernel in by_samples(kernels)
             for path, samples in _paths(kernel)
         ]
-        yield FlameProfile(labels, "samples", stacks)
+        yield FlameProfile(labels_of(reading, key), SAMPLES, stacks)
+
+
+folded = partial(folded_of, _profiles)
+speedscope = partial(speedscope_of, _profiles, "rocpd pc-samples")
 
 
 def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:

@@ -22,29 +22,27 @@ from rocpd.facts.spread import Spread
 from rocpd.federate.open.identify import Rank
 from rocpd.summary.kernels.variability import typical_of
 from rocpd.summary.reading import AGENT, RANK, Reading
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "op-trace",
         "Every kernel and copy, by rank and agent (--by stream: by rank and stream) in the order of their starts.",
-        (
-            RANK,
-            AGENT,
-            Field("stream", "", "HIP stream id", True),
-            Field("number", "", "position on its agent (or stream), from 1"),
-            Field("gap_ns", "ns", "from the latest end of all before it, 0 while one still runs, NULL for the first"),
-            Field("start_ns", "ns", "start, from the start of the time line"),
-            Field("duration_ns", "ns", "end - start"),
-            Field("kind", "", "kernel or copy", True),
-            Field("name", "", "kernel, or direction of the copy", is_kernel=True),
-            Field("z_score", "", "distance from the mean of its name on the rank, in deviations", True),
-            Field("median_score", "", "from the median, by 1.4826 times the median of such distances", True),
-        ),
+        RANK,
+        AGENT,
+        Field("stream", "", "HIP stream id", True),
+        Field("number", "", "position on its agent (or stream), from 1"),
+        Field("gap_ns", "ns", "from the latest end of all before it, 0 while one still runs, NULL for the first"),
+        Field("start_ns", "ns", "start, from the start of the time line"),
+        Field("duration_ns", "ns", "end - start"),
+        Field("kind", "", "kernel or copy", True),
+        Field("name", "", "kernel, or direction of the copy", is_kernel=True),
+        Field("z_score", "", "distance from the mean of its name on the rank, in deviations", True),
+        Field("median_score", "", "from the median, by 1.4826 times the median of such distances", True),
     ),
 )
 

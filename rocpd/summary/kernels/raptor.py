@@ -7,25 +7,19 @@ instance by call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Row
-from rocpd.facts.groups import grouped
-from rocpd.facts.operations import OperationNames, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.rank import RankReading
+from rocpd.base.types import Row
 from rocpd.facts.spread import Spread
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
-from rocpd.summary.grouping import Total, merge, most_first
-from rocpd.summary.kernels.variability import Instances
+from rocpd.summary.grouping import Sums, merge, most_first
+from rocpd.summary.kernels.variability import Instances, all_contexts, asked
 from rocpd.summary.reading import Reading
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 GAPS_US = (10, 20, 50, 100, 1_000, 10_000, 100_000)
 """Edges of the classes of gaps [us]."""
@@ -50,51 +44,35 @@ _TIMES = (
 )
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "raptor-categories",
         "Time by what kernels do, and idle time.",
-        (
-            Field("Category", "", "category; _GPU_Idle is idle time"),
-            Field("UniqKernels", "", "rows of raptor-top"),
-            Field("TotalCalls", "", "operations, or gaps"),
-            Field("TotalDur_ms", "", "their time"),
-            Field("VarSum_ms", "", "of this above the shortest of each row"),
-            Field("AvgDur_us", "", "mean"),
-            Field("Pct", "", "time by that of all rows"),
-        ),
+        Field("Category", "", "category; _GPU_Idle is idle time"),
+        Field("UniqKernels", "", "rows of raptor-top"),
+        Field("TotalCalls", "", "operations, or gaps"),
+        Field("TotalDur_ms", "", "their time"),
+        Field("VarSum_ms", "", "of this above the shortest of each row"),
+        Field("AvgDur_us", "", "mean"),
+        Field("Pct", "", "time by that of all rows"),
         is_exact=True,
     ),
-    TableDefinition(
+    table_of(
         "raptor-top",
         "Operations after the same others, and gaps by length; those with most time first.",
-        (
-            Field("Kernel", "", "operation, or class of gaps; then those before it, the nearest first", is_kernel=True),
-            *_TIMES,
-        ),
+        Field("Kernel", "", "operation, or class of gaps; then those before it, the nearest first", is_kernel=True),
+        *_TIMES,
     ),
-    TableDefinition(
+    table_of(
         "raptor-variability",
         "Time above the shortest of each row of raptor-top.",
-        (
-            Field("Variability", "", "by_comm: of communication; by_non_comm: of all else"),
-            Field("Var_us", "", "time above the shortest"),
-            Field("VarPct", "", "by the time of all rows"),
-        ),
+        Field("Variability", "", "by_comm: of communication; by_non_comm: of all else"),
+        Field("Var_us", "", "time above the shortest"),
+        Field("VarPct", "", "by the time of all rows"),
         is_exact=True,
     ),
 )
 
 _Context: TypeAlias = "tuple[str, ...]"
-
-
-@frozen
-class _Category(Total):
-    """Rows of a category, their operations, and times [ns]."""
-
-    kinds: int
-    calls: int
-    time: int
-    excess: int
 
 
 def raptor(reading: Reading) -> Iterator[Summary]:
@@ -104,53 +82,39 @@ def raptor(reading: Reading) -> Iterator[Summary]:
         RocpdError: there are no operations.
     """
     categories = load(reading.options.categories)
+    names, divisions = all_contexts(asked(reading))
     sums: dict[_Context, Instances] = {}
-    gaps: dict[int, Instances] = {}
-    for rank, (of_rank, gaps_of_rank) in reading.each(partial(_of_rank, sequence=reading.options.sequence)):
-        shift = reading.shift(rank.number)
-        merge(sums, {context: each.shifted(shift) for context, each in of_rank.items()})
-        merge(gaps, gaps_of_rank)
-    if not sums:
-        raise RocpdError("no kernels or copies in the selection")
+    for contexts in divisions.values():
+        for (_, *codes), each in contexts.items():
+            merge(sums, {tuple("" if code < 0 else _text(names.texts[code]) for code in codes): each})
     named = {context: (of_context, categories.of(context[0])) for context, of_context in sums.items()}
-    every: dict[_Context, tuple[Instances, str]] = {**named}
-    every |= {(_gap_text(gap_class),): (of_class, IDLE) for gap_class, of_class in gaps.items()}
+    every = named | {(text,): (gaps, IDLE) for text, gaps in _gaps(Spread.sum(each.gaps for each in sums.values()))}
     whole = sum(of_row.spread.moments.total for of_row, _ in every.values()) or 1
     yield Summary.whole(TABLES["raptor-categories"], _category_rows(every, whole))
-    names = tuple(
+    before = tuple(
         Field(f"Kernel+{n}", "", "operation before", is_kernel=True) for n in range(1, reading.options.sequence + 1)
     )
     kernel, *times = TABLES["raptor-top"].fields
     rows = [
-        _row(context, *every[context], whole, len(names))
+        _row(context, *every[context], whole, len(before))
         for context in sorted(every, key=lambda c: (-every[c][0].spread.moments.total, c))
     ]
-    yield Summary(TABLES["raptor-top"], (kernel, *names, *times), rows)
+    yield Summary(TABLES["raptor-top"], (kernel, *before, *times), rows)
     yield Summary.whole(TABLES["raptor-variability"], _variability_rows(named, categories, whole))
 
 
-def _of_rank(reading: RankReading, sequence: int) -> tuple[dict[_Context, Instances], dict[int, Instances]]:
-    """Return the operations of one rank by context, and its gaps by class; times by the clock of the rank."""
-    names = OperationNames()
-    sums: dict[_Context, Instances] = {}
-    gaps: dict[int, Instances] = {}
-    for _, ops in read_ops(reading, names).lanes(By.AGENT):
-        before = ops.gaps_before()
-        earlier = [np.concatenate([np.full(min(n, len(ops)), -1), ops.name[:-n]]) for n in range(1, sequence + 1)]
-        for codes, rows in grouped([ops.name, *earlier]):
-            texts = tuple("" if code < 0 else _text(names, code) for code in codes)
-            start, gap = ops.start[rows], before[rows]
-            spreads = Spread.of(ops.duration[rows]), Spread.of(gap[gap != NULL])
-            merge(sums, {texts: Instances(*spreads, int(start.min()), int(start.max()))})
-        idle = before[before > 0]
-        for (gap_class,), rows in grouped([np.searchsorted(np.array(GAPS_US) * 1000, idle, side="left")]):
-            merge(gaps, {gap_class: Instances(Spread.of(idle[rows]), Spread(), 0, 0)})
-    return sums, gaps
+def _text(name: str | None) -> str:
+    return _COPIES.get(name or "", name or "")
 
 
-def _text(names: OperationNames, code: int) -> str:
-    text = names.texts[code] or ""
-    return _COPIES.get(text, text)
+def _gaps(gaps: Spread) -> Iterator[tuple[str, Instances]]:
+    """Yield the classes of gaps that occur, but for those of no length."""
+    lengths, counts = gaps.distribution()
+    cuts = np.searchsorted(lengths, [0, *(1000 * edge for edge in GAPS_US)], side="right").tolist()
+    for gap_class, (low, high) in enumerate(pairwise([*cuts, len(lengths)])):
+        if high > low:
+            of_class = Spread.of(np.repeat(lengths[low:high], counts[low:high]))
+            yield _gap_text(gap_class), Instances(of_class, Spread(), 0, 0)
 
 
 def _gap_text(gap_class: int) -> str:
@@ -178,23 +142,14 @@ def _row(context: _Context, each: Instances, category: str, whole: int, before: 
     return *context, *[None] * (before + 1 - len(context)), *starts, gap, *lengths, *shares, category
 
 
-def _category_rows(every: Mapping[_Context, tuple[Instances, str]], whole: int) -> Sequence[Row]:
-    rows: dict[str, _Category] = {}
+def _category_rows(every: Mapping[_Context, tuple[Instances, str]], whole: int) -> Iterator[Row]:
+    rows: dict[str, Sums] = {}
     for each, category in every.values():
         m, excess = each.spread.moments, 0 if category == IDLE else each.excess
-        merge(rows, {category: _Category(1, m.calls, m.total, excess)})
-    return [
-        (
-            name,
-            c.kinds,
-            c.calls,
-            round(c.time / 1e6, 1),
-            round(c.excess / 1e6, 1),
-            round(c.time / c.calls / 1e3, 1),
-            round(c.time * 100 / whole, 1),
-        )
-        for name, c in most_first(rows, lambda c: c.time)
-    ]
+        merge(rows, {category: Sums((1, m.calls, m.total, excess))})
+    for name, (kinds, calls, time, excess) in most_first(rows, lambda sums: sums[2]):
+        times = (round(time / 1e6, 1), round(excess / 1e6, 1), round(time / calls / 1e3, 1))
+        yield (name, kinds, calls, *times, round(time * 100 / whole, 1))
 
 
 def _variability_rows(

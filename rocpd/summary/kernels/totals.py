@@ -10,20 +10,29 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, batches, columns, read_before
+from rocpd.facts.columns import Select, batches, read_before
 from rocpd.facts.groups import group_rows, grouped
 from rocpd.facts.names import Names, as_text
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
-from rocpd.facts.operations import COPY, KERNEL, OperationNames, kernel_forms, read_ops, string_texts
+from rocpd.facts.operations import (
+    COPY,
+    GRID,
+    GROUP,
+    KERNEL,
+    OperationNames,
+    kernel_forms,
+    read_ops,
+    string_texts,
+    timed_columns,
+)
 from rocpd.facts.options import LANES, LAUNCHES, By
-from rocpd.facts.places import read_origins
+from rocpd.facts.places import Origins, read_origins
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
 from rocpd.facts.statements import statement
@@ -32,24 +41,22 @@ from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.markers import is_marker
 from rocpd.schema.rules.times import VALID_TIMES, valid_times
 from rocpd.summary.grouping import (
+    Largest,
     Sum,
-    Total,
+    Sums,
     add,
     added,
+    all_added,
     in_order,
     merge,
-    merge_groups,
     most_first,
+    nothing,
     order_of,
     percent,
     rows_of,
 )
 from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, Reading, Tables, statistics
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-
-if TYPE_CHECKING:
-    from rocpd.facts.places import Origins
-
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name, table_of
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
@@ -57,7 +64,7 @@ _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
 
 def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> TableDefinition:
     percent = replace(PERCENT, minor=bool(last))  # bytes are wanted more
-    return TableDefinition(name, doc, (*first, *STATISTICS, percent, *last))
+    return table_of(name, doc, *first, *STATISTICS, percent, *last)
 
 
 _KERNELS = _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True))
@@ -91,61 +98,51 @@ TABLES = by_name(
         "Events by domain; CPU and GPU time side by side.",
         Field("domain", "", "domain", has_colour=True),
     ),
-    TableDefinition(
+    table_of(
         "categories",
         "Kernels by what they do, as a file of regular expressions says.",
-        (
-            Field("category", "", "category", has_colour=True),
-            Field("kernels", "", "different kernels"),
-            *STATISTICS,
-            PERCENT,
-        ),
+        Field("category", "", "category", has_colour=True),
+        Field("kernels", "", "different kernels"),
+        *STATISTICS,
+        PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "unmatched",
         "Kernels that no expression matches.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("calls", "", "dispatches"),
-            Field("total_ns", "ns", "sum of durations"),
-            Field("percent", "%", "share of the time of all kernels", is_share=True),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("calls", "", "dispatches"),
+        Field("total_ns", "ns", "sum of durations"),
+        Field("percent", "%", "share of the time of all kernels", is_share=True),
     ),
-    TableDefinition(
+    table_of(
         "marker-kernels",
         "Kernels by the path of marker ranges around their launch, and by agent; those with most time first.",
-        (
-            *DIVISIONS[By.MARKER],
-            RANK,
-            AGENT,
-            Field("name", "", "kernel", is_kernel=True),
-            *(replace(field, minor=field.minor or field.name == "median_ns") for field in STATISTICS),
-            Field("percent", "%", "share of the time of kernels of the marker on the agent", True, is_share=True),
-        ),
+        *DIVISIONS[By.MARKER],
+        RANK,
+        AGENT,
+        Field("name", "", "kernel", is_kernel=True),
+        *(replace(field, minor=field.minor or field.name == "median_ns") for field in STATISTICS),
+        Field("percent", "%", "share of the time of kernels of the marker on the agent", True, is_share=True),
     ),
-    TableDefinition(
+    table_of(
         "kernel-shapes",
         "Kernels by what they are launched with, and how much of a GPU that can fill; most time first.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("grid", "", "work-items in x, y and z"),
-            Field("workgroup", "", "work-items per work-group in x, y and z"),
-            Field("calls", "", "dispatches"),
-            Field("total_ns", "ns", "sum of durations"),
-            Field("percent", "%", "share of the time of all kernels", True, is_share=True),
-            Field("groups", "", "work-groups of the grid; NULL where it is not recorded", True),
-            Field("compute_units", "", "of the agent", True),
-            Field("vector_registers", "", "of a work-item, architectural and accumulation ones", True),
-            Field("lds_bytes", "bytes", "LDS of a work-group", True),
-            Field(
-                "scratch_bytes", "bytes", "scratch of a work-item: above 0 registers spill, or arrays lie there", True
-            ),
-            Field("waves_per_simd", "", "waves that fit on a SIMD unit; NULL where the architecture is not known"),
-            Field("limited_by", "", "what limits them: waves, registers or LDS", True),
-            Field("median_ns", "ns", "median duration", True),
-            Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls", True),
-            Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("grid", "", "work-items in x, y and z"),
+        Field("workgroup", "", "work-items per work-group in x, y and z"),
+        Field("calls", "", "dispatches"),
+        Field("total_ns", "ns", "sum of durations"),
+        Field("percent", "%", "share of the time of all kernels", True, is_share=True),
+        Field("groups", "", "work-groups of the grid; NULL where it is not recorded", True),
+        Field("compute_units", "", "of the agent", True),
+        Field("vector_registers", "", "of a work-item, architectural and accumulation ones", True),
+        Field("lds_bytes", "bytes", "LDS of a work-group", True),
+        Field("scratch_bytes", "bytes", "scratch of a work-item: above 0 registers spill, or arrays lie there", True),
+        Field("waves_per_simd", "", "waves that fit on a SIMD unit; NULL where the architecture is not known"),
+        Field("limited_by", "", "what limits them: waves, registers or LDS", True),
+        Field("median_ns", "ns", "median duration", True),
+        Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls", True),
+        Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
     ),
 )
 
@@ -244,8 +241,9 @@ def totals_by_label(
         kind: one of `ALL_KINDS`.
         add_up: returns the sum of each group of some events.
     """
-    origins = _origins(reading)
-    lane = reading.options.by if reading.options.by in (*LANES, *LAUNCHES) else None
+    by = reading.options.by
+    origins = read_origins(reading, by) if by in LAUNCHES else None
+    lane = by if by in (*LANES, *LAUNCHES) else None
     names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
     totals: dict[Label, Sum] = {}
     for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
@@ -265,15 +263,6 @@ def _sums_by_key(
         events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
         merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
     return names, sums
-
-
-def _origins(reading: RankReading) -> Origins | None:
-    """Return where operations were launched, if that divides."""
-    if reading.options.by not in LAUNCHES:
-        return None
-    from rocpd.facts.places import read_origins
-
-    return read_origins(reading, reading.options.by)
 
 
 def _batches(
@@ -331,48 +320,7 @@ def _labels(
     return labels
 
 
-@frozen
-class _Sum(Total):
-    spread: Spread
-    size: int
-
-
-_Sums = dict[Key, dict[Key, _Sum]]  # division -> what is counted by -> sum
-
-
-def kernels(reading: Reading) -> Tables:
-    """Time by kernel."""
-    return _by(reading, "kernels", ("kernels",), ("name",), "kernels")
-
-
-def copies(reading: Reading) -> Tables:
-    """Time, bytes and bandwidth by direction."""
-    return _by(reading, "copies", ("memory_copies",), ("name",), "memory copies")
-
-
-def allocations(reading: Reading) -> Tables:
-    """Time and bytes by operation and level."""
-    return _by(reading, "allocations", ("memory_allocations",), ("name", "detail"), "allocations")
-
-
-def scratch(reading: Reading) -> Tables:
-    """Time and bytes of scratch memory by operation."""
-    return _by(reading, "scratch", ("scratch_memory",), ("name",), "scratch memory")
-
-
-def api(reading: Reading) -> Tables:
-    """Time by API domain and function; operators and functions of the program itself are left out."""
-    return _by(reading, "api", ("regions",), ("domain", "name"), "API calls", OF_PROGRAMS)
-
-
-def markers(reading: Reading) -> Tables:
-    """Time by message."""
-    return _by(reading, "markers", ("markers",), ("name",), "markers")
-
-
-def domains(reading: Reading) -> Tables:
-    """Time by domain: moments of all events are merged, never averages."""
-    return _by(reading, "domains", ALL_KINDS, ("domain",), "events")
+_Sums = dict[Key, dict[Row, Sums]]  # division -> what is counted by -> durations and bytes
 
 
 def _by(
@@ -383,40 +331,54 @@ def _by(
     Raises:
         RocpdError: there are none.
     """
-    sums: _Sums = {}
-    counts: dict[str, _Counts] = {}
     yield (answers := reading.each(partial(_of_rank, kinds=kinds, head=head, without=without)))
-    for _, (sums_of_rank, counts_of_rank) in answers:
-        merge_groups(sums, sums_of_rank)
-        merge(counts, counts_of_rank)
+    sums, counts = all_added(answers, 2)
     if not sums:
-        raise RocpdError(f"no {what} in the selection")
-    for kind, count in counts.items():
-        reading.note_invalid(kind, count.calls - count.timed, count.calls)
+        raise nothing(what)
+    for kind, (calls, timed) in counts.items():
+        reading.note_invalid(kind, calls - timed, calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     ordered = [(key, most_first(heads, _time)) for key, heads in in_order(sums)]
     table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
-    table.counts = counts_of(of_head.spread for _, heads in ordered for _, of_head in heads)
+    table.counts = counts_of(spread for _, heads in ordered for _, (spread, _) in heads)
     yield table
 
 
-@frozen
-class _Counts(Total):
-    calls: int
-    timed: int
+kernels = partial(_by, name="kernels", kinds=("kernels",), head=("name",), what="kernels")
+"""Time by kernel."""
+
+copies = partial(_by, name="copies", kinds=("memory_copies",), head=("name",), what="memory copies")
+"""Time, bytes and bandwidth by direction."""
+
+allocations = partial(
+    _by, name="allocations", kinds=("memory_allocations",), head=("name", "detail"), what="allocations"
+)
+"""Time and bytes by operation and level."""
+
+scratch = partial(_by, name="scratch", kinds=("scratch_memory",), head=("name",), what="scratch memory")
+"""Time and bytes of scratch memory by operation."""
+
+api = partial(_by, name="api", kinds=("regions",), head=("domain", "name"), what="API calls", without=OF_PROGRAMS)
+"""Time by API domain and function; operators and functions of the program itself are left out."""
+
+markers = partial(_by, name="markers", kinds=("markers",), head=("name",), what="markers")
+"""Time by message."""
+
+domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",), what="events")
+"""Time by domain: moments of all events are merged, never averages."""
 
 
 def _of_rank(
-    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
-) -> tuple[_Sums, dict[str, _Counts]]:
-    """Add the events of one rank up; count them by kind."""
-    parts: dict[Key, dict[Key, list[_Sum]]] = {}
+    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
+) -> tuple[_Sums, dict[str, Sums]]:
+    """Add the events of one rank up; count all of a kind, and those that have a duration."""
+    parts: dict[Key, dict[Row, list[Sums]]] = {}
     counts = {}
     for kind in kinds:
         labels = totals_by_label(reading, kind, _sums)
         totals = {label: of_label for label, of_label in labels.items() if label.domain not in without}
-        spreads = [of_label.spread for of_label in totals.values()]
-        counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
+        spreads = [spread for spread, _ in totals.values()]
+        counts[kind] = Sums((sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads)))
         for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
             parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
@@ -424,46 +386,44 @@ def _of_rank(
     return sums, counts
 
 
-def _added(parts: Sequence[_Sum]) -> _Sum:
+def _added(parts: Sequence[Sums]) -> Sums:
     """Add up what many labels have: a domain may hold a hundred thousand names."""
     if len(parts) == 1:
         return parts[0]
-    return _Sum(Spread.sum(part.spread for part in parts), sum(part.size for part in parts))
+    spreads, sizes = zip(*parts, strict=True)
+    return Sums((Spread.sum(spreads), sum(sizes)))
 
 
-def _sums(events: EventsByGroup) -> list[_Sum]:
+def _sums(events: EventsByGroup) -> list[Sums]:
     spreads = spreads_by_group(events.durations, events.first)
-    if events.sizes is None:
-        return [_Sum(spread, 0) for spread in spreads]
-    counted = np.where((events.durations >= 0) & (events.sizes > 0), events.sizes, 0)
-    if total(counted) >= 1 << 63:
-        sizes = [total(part) for part in np.split(counted, events.first[1:])]
-    else:
-        sizes = np.add.reduceat(counted, events.first).tolist()
-    return [_Sum(*pair) for pair in zip(spreads, sizes, strict=True)]
+    sizes = [0] * len(spreads)
+    if events.sizes is not None:
+        counted = np.where((events.durations >= 0) & (events.sizes > 0), events.sizes, 0)
+        if total(counted) >= 1 << 63:
+            sizes = [total(part) for part in np.split(counted, events.first[1:])]
+        else:
+            sizes = np.add.reduceat(counted, events.first).tolist()
+    return [Sums(pair) for pair in zip(spreads, sizes, strict=True)]
 
 
-def _time(of_head: _Sum) -> int:
-    return of_head.spread.moments.total
+def _time(of_head: Sums) -> int:
+    spread: Spread = of_head[0]
+    return spread.moments.total
 
 
-def _rows(division: Key, sums: Sequence[tuple[Key, _Sum]], extra: int) -> Iterator[Row]:
+def _rows(division: Key, sums: Sequence[tuple[Row, Sums]], extra: int = 0) -> Iterator[Row]:
     """Yield the rows of a division, with `extra` columns at the end: bytes, then bandwidth."""
     all_time = sum(_time(of_head) for _, of_head in sums)
     for head, of_head in sums:
-        time, size = _time(of_head), of_head.size
+        spread, size = of_head
+        time = _time(of_head)
         bytes_and_rate = (size, gib_per_s(size, time))[:extra]
-        yield (*division, *head, *statistics(of_head.spread), percent(time, all_time), *bytes_and_rate)
+        yield (*division, *head, *statistics(spread), percent(time, all_time), *bytes_and_rate)
 
 
 def gib_per_s(size: int, time: int) -> float | None:
     """Return the bandwidth of so many bytes in so many ns [GiB/s]; None where they take no time."""
     return size / time * 1e9 / 2**30 if time else None
-
-
-class _Name(NamedTuple):
-    shown: str | None
-    full: str | None
 
 
 def categories(reading: Reading) -> Tables:
@@ -474,56 +434,32 @@ def categories(reading: Reading) -> Tables:
         UsageError: the file of categories cannot be used.
     """
     known = load(reading.options.categories)
-    yield (answers := reading.each(_names_of_rank))
-    if not (names := added(answers)):
-        raise RocpdError("no kernels in the selection")
-    if not any(is_communication(known.of(name.full)) for spreads in names.values() for name in spreads):
+    yield (answers := reading.each(partial(_of_rank, kinds=("kernels",), head=("name", "full"))))
+    divisions = added(((rank, sums) for rank, (sums, _) in answers), "kernels")
+    if not any(is_communication(known.of(full)) for kernels in divisions.values() for _, full in kernels):
         reading.session.note("no communication kernels found")
     rows: list[Row] = []
     shown: list[Spread] = []
     missing: list[Row] = []
-    for key, spreads in in_order(names):
-        groups: dict[str, dict[_Name, Spread]] = {}
-        for name, spread in spreads.items():
-            groups.setdefault(known.of(name.full), {})[name] = spread
-        total = sum(spread.moments.total for spread in spreads.values())
-        sums = {category: sum(of_names.values(), Spread()) for category, of_names in groups.items()}
-        merged = most_first(sums, _spread_time)
-        shown += [spread for _, spread in merged]
-        kernels = {category: len({name.full for name in of_names}) for category, of_names in groups.items()}
-        rows += [
-            (*key, category, kernels[category], *statistics(spread), percent(_spread_time(spread), total))
-            for category, spread in merged
-        ]
-        missing += _unmatched(key, groups.get(known.other, {}), total)
+    for key, kernels in in_order(divisions):
+        groups: dict[str, dict[Row, Sums]] = {}
+        for (name, full), of_name in kernels.items():
+            groups.setdefault(known.of(full), {})[name, full] = of_name
+        whole = sum(map(_time, kernels.values()))
+        sums = {category: _added(list(of_names.values())) for category, of_names in groups.items()}
+        for category, of_category in most_first(sums, _time):
+            shown.append(of_category[0])
+            count = len({full for _, full in groups[category]})
+            rows.append((*key, category, count, *statistics(of_category[0]), percent(_time(of_category), whole)))
+        unknown: dict[str | None, Sums] = {}
+        for (name, _), of_name in groups.get(known.other, {}).items():
+            merge(unknown, {name: of_name})
+        times = [(name, of_name[0].calls, _time(of_name)) for name, of_name in most_first(unknown, _time)]
+        missing += [(*key, name, calls, time, percent(time, whole)) for name, calls, time in times]
     table = reading.summary(TABLES["categories"], rows)
     table.counts = counts_of(shown)
     yield table
     yield reading.summary(TABLES["unmatched"], missing)
-
-
-def _names_of_rank(reading: RankReading) -> dict[Key, dict[_Name, Spread]]:
-    """Return the durations of the kernels of one rank, by division and name."""
-    divisions: dict[Key, dict[_Name, Spread]] = {}
-    for label, spread in totals_by_label(reading, "kernels", _spreads).items():
-        add(divisions, label.division, _Name(label.name, label.full), spread)
-    return divisions
-
-
-def _spreads(events: EventsByGroup) -> list[Spread]:
-    return spreads_by_group(events.durations, events.first)
-
-
-def _spread_time(spread: Spread) -> int:
-    return spread.moments.total
-
-
-def _unmatched(key: Key, kernels: dict[_Name, Spread], total: int) -> list[Row]:
-    spreads: dict[str | None, Spread] = {}
-    for name, spread in kernels.items():
-        merge(spreads, {name.shown: spread})
-    moments = [(name, spread.moments) for name, spread in most_first(spreads, _spread_time)]
-    return [(*key, name, m.calls, m.total, percent(m.total, total)) for name, m in moments]
 
 
 def marker_kernels(reading: Reading) -> Tables:
@@ -533,29 +469,23 @@ def marker_kernels(reading: Reading) -> Tables:
         RocpdError: there are no kernels.
     """
     yield (answers := reading.each(_marker_kernels_of_rank))
-    if not (places := added(answers)):
-        raise RocpdError("no kernels in the selection")
-    table = TABLES["marker-kernels"]
-    yield Summary.whole(table, rows_of(places, _marker_rows))
+    places = added(answers, "kernels")
+    yield Summary.whole(
+        TABLES["marker-kernels"], rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time)))
+    )
 
 
-def _marker_kernels_of_rank(reading: RankReading) -> dict[Key, dict[str | None, Spread]]:
+def _marker_kernels_of_rank(reading: RankReading) -> _Sums:
     """Return the durations of the kernels of a rank by marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
     origins = read_origins(reading, By.MARKER)
-    places: dict[Key, dict[str | None, Spread]] = {}
+    places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):
         key = (*origins.key(code), reading.rank.number, None if agent == NULL else agent)
-        add(places, key, names.texts[name], Spread.of(ops.duration[rows]))
+        add(places, key, (names.texts[name],), Sums((Spread.of(ops.duration[rows]), 0)))
     return places
-
-
-def _marker_rows(key: Key, spreads: dict[str | None, Spread]) -> Iterator[Row]:
-    whole = sum(map(_spread_time, spreads.values()))
-    for name, spread in most_first(spreads, _spread_time):
-        yield (*key, name, *statistics(spread), percent(_spread_time(spread), whole))
 
 
 class _Shape(NamedTuple):
@@ -572,38 +502,14 @@ class _Shape(NamedTuple):
     limit: str | None
 
 
-@frozen
-class _Runs:
-    """Runs of a kernel: their durations, and that of the first one on a GPU; two of them add up."""
-
-    spread: Spread
-    first_ns: int
-
-    def __add__(self, other: _Runs) -> _Runs:
-        return _Runs(self.spread + other.spread, max(self.first_ns, other.first_ns))
-
-
-_Shapes = dict[_Shape, _Runs]
+_Shapes = dict[_Shape, Sums]  # durations of the runs, and that of the first one on a GPU, the longest of all
 
 _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
 
 _AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
 WHERE type = 'GPU'"""
 
-_NUMBERS = (
-    "name",
-    "agent",
-    "grid_size_x",
-    "grid_size_y",
-    "grid_size_z",
-    "workgroup_size_x",
-    "workgroup_size_y",
-    "workgroup_size_z",
-    "lds",
-    "scratch",
-    "start",
-    "end",
-)
+_NUMBERS = ("name", "agent", *GRID, *GROUP, "lds", "scratch", "start", "end")
 
 
 def kernel_shapes(reading: Reading) -> Tables:
@@ -613,17 +519,12 @@ def kernel_shapes(reading: Reading) -> Tables:
         RocpdError: there are no kernels.
     """
     yield (answers := reading.each(_shapes_of_rank))
-    if not (shapes := added(answers)):
-        raise RocpdError("no kernels in the selection")
-    yield reading.summary(TABLES["kernel-shapes"], rows_of(shapes, _shape_rows))
+    yield reading.summary(TABLES["kernel-shapes"], rows_of(added(answers, "kernels"), _shape_rows))
 
 
 def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
-    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _NUMBERS)
-    valid = np.flatnonzero(valid_times(read[-2], read[-1]))
-    reading.left_out["GPU operations"] += len(read[-1]) - len(valid)
-    *shape, start, end = (column[valid] for column in read)
-    if not len(valid):
+    *shape, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _NUMBERS, "GPU operations")
+    if not len(start):
         return {}
     shown, _ = kernel_forms(reading, shape[0])
     registers = {number: int(count) for number, count in reading.reader.rows(_SYMBOLS)}
@@ -632,8 +533,8 @@ def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
     for (kernel, agent, *sizes), rows in grouped(shape):
         launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
         durations = end[rows] - start[rows]
-        runs = _Runs(Spread.of(durations), int(durations[start[rows].argmin()]))
-        add(shapes, reading.key(agent), launched, runs)
+        first = Largest(durations[start[rows].argmin()])
+        add(shapes, reading.key(agent), launched, Sums((Spread.of(durations), first)))
     return shapes
 
 
@@ -653,22 +554,16 @@ def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | 
     return _Shape(name, (x, y, z), workgroup, registers, lds, scratch, units, *(fits or (None, None)))
 
 
-def _shape_rows(key: Key, shapes: Mapping[_Shape, _Runs]) -> Iterator[Row]:
-    totals = {shape: runs.spread.moments.total for shape, runs in shapes.items()}
-    every = sum(totals.values())
-    for shape in sorted(shapes, key=lambda shape: (-totals[shape], order_of((shape.name, *shape.grid)))):
-        spread, total = shapes[shape].spread, totals[shape]
+def _shape_rows(key: Key, shapes: Mapping[_Shape, Sums]) -> Iterator[Row]:
+    every = sum(map(_time, shapes.values()))
+    for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), order_of((shape.name, *shape.grid)))):
+        (spread, first), time = shapes[shape], _time(shapes[shape])
         middle, low = spread.quantile(0.5), spread.quantile(_LOW)
-        sizes = (
-            _product(shape.grid),
-            _product(shape.workgroup),
-            spread.calls,
-            total,
-            percent(total, every),
-        )
+        sizes = ("x".join(map(str, size)) for size in (shape.grid, shape.workgroup))
         takes = (_groups(shape), shape.compute_units, shape.registers, shape.lds, shape.scratch)
         unstable = None if middle is None or low is None else round((middle - low) * spread.calls)
-        yield (*key, shape.name, *sizes, *takes, shape.waves, shape.limit, middle, unstable, shapes[shape].first_ns)
+        front = (*key, shape.name, *sizes, spread.calls, time, percent(time, every))
+        yield (*front, *takes, shape.waves, shape.limit, middle, unstable, int(first))
 
 
 def _groups(shape: _Shape) -> int | None:
@@ -676,7 +571,3 @@ def _groups(shape: _Shape) -> int | None:
     if not all((*shape.grid, *shape.workgroup)):
         return None
     return math.prod(-(-items // size) for items, size in zip(shape.grid, shape.workgroup, strict=True))
-
-
-def _product(sizes: tuple[int, int, int]) -> str:
-    return "x".join(map(str, sizes))

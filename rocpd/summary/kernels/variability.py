@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints, Row
 from rocpd.facts.groups import grouped
@@ -37,78 +36,70 @@ from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import Spread
 from rocpd.federate.select.timeline import Shift
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
-from rocpd.summary.grouping import add, added, merge, merge_groups, most_first, order_of, percent, rows_of
-from rocpd.summary.reading import STATISTICS, Reading, Tables, statistics
-from rocpd.summary.result import Field, TableDefinition, by_name
+from rocpd.summary.grouping import add, added, merge, most_first, nothing, order_of, percent, rows_of
+from rocpd.summary.reading import STATISTICS, RankAnswers, Reading, Tables, statistics
+from rocpd.summary.result import Field, by_name, table_of
 
 _THEN = " < "  # between operations in a cell
 _PER_DECADE = (1, 2, 5)  # edges of classes of durations
 _DECADES = range(11)  # from 1 ns; the last class has no end
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "variability",
         "Spread of each operation; with --sequence N, of each operation after the same N others.",
-        (
-            Field("name", "", "kernel, or direction of a copy", is_kernel=True),
-            Field(
-                "after",
-                "",
-                "operations before it, the nearest first; NULL with --sequence 0",
-                minor=True,
-                is_kernel=True,
-                joined_by=_THEN,
-            ),
-            *STATISTICS,
-            Field("excess_ns", "ns", "time above the fastest instance"),
-            Field("excess_percent", "%", "excess_ns by the time of all operations"),
-            Field("outliers", "", "instances 3 deviations from the mean or more", True),
-            Field("median_outliers", "", "instances that are far from the median: 3.5 by the median distance", True),
-            Field("first_ns", "ns", "start of the first, from the start of the time line", True),
-            Field("last_ns", "ns", "start of the last", True),
-            Field("gap_ns", "ns", "sum of the gaps before them", True),
-            Field("min_gap_ns", "ns", "shortest gap before one", True),
-            Field("mean_gap_ns", "ns", "mean gap; the first operation of an agent has none", True),
-            Field("std_gap_ns", "ns", "sample deviation of the gaps", True),
-            Field("max_gap_ns", "ns", "longest gap", True),
+        Field("name", "", "kernel, or direction of a copy", is_kernel=True),
+        Field(
+            "after",
+            "",
+            "operations before it, the nearest first; NULL with --sequence 0",
+            minor=True,
+            is_kernel=True,
+            joined_by=_THEN,
         ),
+        *STATISTICS,
+        Field("excess_ns", "ns", "time above the fastest instance"),
+        Field("excess_percent", "%", "excess_ns by the time of all operations"),
+        Field("outliers", "", "instances 3 deviations from the mean or more", True),
+        Field("median_outliers", "", "instances that are far from the median: 3.5 by the median distance", True),
+        Field("first_ns", "ns", "start of the first, from the start of the time line", True),
+        Field("last_ns", "ns", "start of the last", True),
+        Field("gap_ns", "ns", "sum of the gaps before them", True),
+        Field("min_gap_ns", "ns", "shortest gap before one", True),
+        Field("mean_gap_ns", "ns", "mean gap; the first operation of an agent has none", True),
+        Field("std_gap_ns", "ns", "sample deviation of the gaps", True),
+        Field("max_gap_ns", "ns", "longest gap", True),
     ),
-    TableDefinition(
+    table_of(
         "variability-total",
         "Time above the fastest instance as a share of the whole.",
-        (
-            Field("what", "", "communication, other kernels, copies"),
-            Field("total_ns", "ns", "sum of durations"),
-            Field("excess_ns", "ns", "time above the fastest instance of each"),
-            Field("excess_percent", "%", "excess_ns by the time of all operations"),
-        ),
+        Field("what", "", "communication, other kernels, copies"),
+        Field("total_ns", "ns", "sum of durations"),
+        Field("excess_ns", "ns", "time above the fastest instance of each"),
+        Field("excess_percent", "%", "excess_ns by the time of all operations"),
     ),
-    TableDefinition(
+    table_of(
         "durations",
         "How long operations take: how many of each are how long, in classes of 1, 2, 5, 10 …",
-        (
-            Field("name", "", "kernel, or direction of a copy", is_kernel=True),
-            Field("from_ns", "ns", "shortest duration of the class"),
-            Field("until_ns", "ns", "shortest one of the next class; NULL: none"),
-            Field("calls", "", "operations"),
-            Field("total_ns", "ns", "their time"),
-            Field("percent", "%", "calls by those of the name", is_share=True),
-        ),
+        Field("name", "", "kernel, or direction of a copy", is_kernel=True),
+        Field("from_ns", "ns", "shortest duration of the class"),
+        Field("until_ns", "ns", "shortest one of the next class; NULL: none"),
+        Field("calls", "", "operations"),
+        Field("total_ns", "ns", "their time"),
+        Field("percent", "%", "calls by those of the name", is_share=True),
     ),
-    TableDefinition(
+    table_of(
         "instances",
         "How the n-th run of a kernel differs between GPUs; those that differ most first.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("agents", "", "GPUs of all ranks that ran it"),
-            Field("instances", "", "runs that two of them have, or more"),
-            Field("range_ns", "ns", "longest - shortest, added up over the instances"),
-            Field("over_mean_ns", "ns", "longest - mean, added up: what is lost where all wait for the slowest"),
-            Field("mean_range_ns", "ns", "range_ns by instances", True),
-            Field("max_range_ns", "ns", "the largest one"),
-            Field("instance", "", "which it is, from 1", True),
-            Field("percent", "%", "over_mean_ns by the time of the slowest, added up"),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("agents", "", "GPUs of all ranks that ran it"),
+        Field("instances", "", "runs that two of them have, or more"),
+        Field("range_ns", "ns", "longest - shortest, added up over the instances"),
+        Field("over_mean_ns", "ns", "longest - mean, added up: what is lost where all wait for the slowest"),
+        Field("mean_range_ns", "ns", "range_ns by instances", True),
+        Field("max_range_ns", "ns", "the largest one"),
+        Field("instance", "", "which it is, from 1", True),
+        Field("percent", "%", "over_mean_ns by the time of the slowest, added up"),
     ),
 )
 
@@ -171,7 +162,7 @@ def _median(values: Floats, counts: Ints) -> float:
     return float(values[middle].mean())
 
 
-_Context = tuple[int, ...]  # kind, name, names before it from the nearest on; -1 where an agent has none
+_Context = tuple[int, ...]
 _COMMUNICATION = 2  # of kinds beside KERNEL and COPY
 _KINDS = {_COMMUNICATION: "communication", KERNEL: "other kernels", COPY: "copies"}
 
@@ -206,7 +197,8 @@ class Instances:
         return m.total - m.calls * (m.shortest or 0)
 
 
-_Contexts = dict[Key, dict[_Context, Instances]]
+Contexts = dict[Key, dict[_Context, Instances]]
+"""Division -> kind, name and names before it, from the nearest on, -1 where an agent has none -> operations."""
 
 
 def variability(reading: Reading) -> Tables:
@@ -215,20 +207,8 @@ def variability(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no operations.
     """
-    names = Names()
-    divisions: _Contexts = {}
-    work = partial(_of_rank, categories=load(reading.options.categories))
-    yield (answers := reading.each(work))
-    for rank, (texts, divisions_of_rank) in answers:
-        codes = [*names.adopt(texts), -1]  # -1 stays what it is
-        shift = reading.shift(rank.number)
-        for key, contexts in divisions_of_rank.items():
-            translated = {
-                (kind, *(codes[code] for code in some)): each.shifted(shift) for (kind, *some), each in contexts.items()
-            }
-            merge_groups(divisions, {key: translated})
-    if not divisions:
-        raise RocpdError("no kernels or copies in the selection")
+    yield (answers := asked(reading))
+    names, divisions = all_contexts(answers)
     table = TABLES["variability"]
     if reading.options.sequence:  # then rows differ by it alone
         table = replace(table, fields=tuple(replace(f, minor=f.minor and f.name != "after") for f in table.fields))
@@ -237,10 +217,34 @@ def variability(reading: Reading) -> Tables:
     yield reading.summary(TABLES["durations"], rows_of(divisions, partial(_duration_rows, names=names)))
 
 
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], _Contexts]:
+def asked(reading: Reading) -> RankAnswers[tuple[list[str | None], Contexts]]:
+    """Return what ranks have of operations in contexts."""
+    return reading.each(partial(_of_rank, categories=load(reading.options.categories)))
+
+
+def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tuple[Names, Contexts]:
+    """Return the names of the operations of all ranks, and these by division and context, on one time line.
+
+    Raises:
+        RocpdError: there are no operations.
+    """
+    names = Names()
+    divisions: Contexts = {}
+    for rank, (texts, divisions_of_rank) in answers:
+        codes = [*names.adopt(texts), -1]  # -1 stays what it is
+        shift = answers.reading.shift(rank.number)
+        for key, contexts in divisions_of_rank.items():
+            for (kind, *some), each in contexts.items():
+                add(divisions, key, (kind, *(codes[code] for code in some)), each.shifted(shift))
+    if not divisions:
+        raise nothing("kernels or copies")
+    return names, divisions
+
+
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
     """Return the names of one rank, and its operations by division and context; starts as recorded."""
     operations, names = OperationNames(), Names()
-    divisions: _Contexts = {}
+    divisions: Contexts = {}
     all_ops = read_ops(reading, operations)
     talks = np.array([is_communication(categories.of(text)) for text in operations.full], bool)
     shown = np.array(names.adopt(operations.texts), np.int64)
@@ -350,9 +354,10 @@ def instances(reading: Reading) -> Tables:
         RocpdError: there are no kernels, or no two GPUs ran the same one.
     """
     yield (answers := reading.each(_runs_of_rank))
-    rows = list(rows_of(added(answers), _run_rows))
+    missing = "kernel ran on two GPUs"
+    rows = list(rows_of(added(answers, missing), _run_rows))
     if not rows:
-        raise RocpdError("no kernel ran on two GPUs in the selection")
+        raise nothing(missing)
     yield reading.summary(TABLES["instances"], rows)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
-from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Point, Series, Timeline
+from rocpd.chart.model import WORK, Bars, Chart, Lines, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREY, RED, Colour, colour_of
@@ -202,7 +203,7 @@ _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
 _CELL = 26.0  # height of a row of a matrix
 _GRID = GREY
-_LEVELS = 8  # of busy, and of the mix, in the picture of a time line
+_LEVELS, _MIXES = 7, 5  # of busy, and steps from one colour to another, in the picture of a time line
 
 
 def draw(chart: Chart) -> Drawing:
@@ -348,7 +349,7 @@ def _timeline(chart: Timeline) -> Drawing:
     left, top = _room(labels), 22.0
     bottom = top + row * len(labels)
     across = Scale(chart.start, chart.end, left, WIDTH - 20)
-    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in ("compute", "communication")), left))
+    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in WORK), left))
     size = chart.slices, len(chart.rows)
     shapes.append(Pixels(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
     every = math.ceil(14 / row)
@@ -361,16 +362,17 @@ def _timeline(chart: Timeline) -> Drawing:
 
 def picture(chart: Timeline) -> bytes:
     """Return a time line as PNG, one pixel a slice and row: the more work the less transparent, idle alone entirely."""
-    compute, communication = colour_of("compute"), colour_of("communication")
-    palette: list[Rgba] = []
-    for level in range(_LEVELS):
-        for mix in range(_LEVELS):
-            share = mix / (_LEVELS - 1)
-            red, green, blue = (round(a + (b - a) * share) for a, b in zip(compute, communication, strict=True))
-            palette.append((red, green, blue, round(255 * level / (_LEVELS - 1))))
-    fold = (MOST + 1) // _LEVELS
-    rows = [
-        bytes(-(-busy * (_LEVELS - 1) // MOST) * _LEVELS + mix // fold for busy, mix in zip(*pair, strict=True))
-        for pair in zip(chart.busy, chart.mixed, strict=True)
-    ]
-    return png(chart.slices, rows, palette)
+    import numpy as np
+
+    colours = [colour_of(name) for name in WORK]
+    palette: list[Rgba] = [(0, 0, 0, 0)]
+    for level, first, second in itertools.product(range(_LEVELS), range(_MIXES + 1), range(_MIXES + 1)):
+        parts = first, max(0, second - first), _MIXES - max(first, second)
+        mixed = (round(sum(map(mul, parts, of_colours)) / _MIXES) for of_colours in zip(*colours, strict=True))
+        palette.append((*mixed, round(255 * (level + 1) / _LEVELS)))
+    shares = np.array(chart.shares, np.float64).reshape(len(chart.rows), len(WORK), chart.slices)
+    busy = shares.sum(1)
+    levels = np.clip(np.ceil(busy * _LEVELS), 1, _LEVELS) - 1
+    first, second, _ = np.rint(_MIXES * shares.cumsum(1) / np.where(busy > 0, busy, 1)[:, None]).swapaxes(0, 1)
+    pixels = np.where(busy > 0, 1 + (levels * (_MIXES + 1) + first) * (_MIXES + 1) + second, 0)
+    return png(chart.slices, [row.tobytes() for row in pixels.astype(np.uint8)], palette)

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 from rocpd.chart.draw import draw
-from rocpd.chart.model import Timeline
+from rocpd.chart.model import WORK, Timeline
 from rocpd.chart.svg import spark_svg, svg
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
@@ -187,16 +187,14 @@ def _data(report: Report) -> Iterator[str]:
     for figure in report.figures():
         chart = figure.chart
         if isinstance(chart, Timeline):
-            rows = {
-                name: [_digits(row) for row in values]
-                for name, values in (("busy", chart.busy), ("mixed", chart.mixed))
-            }
-            data = json.dumps(
-                {"start": chart.start, "slice": chart.slice, "rows": chart.rows, **rows}, ensure_ascii=False
-            )
+            shares = [["".join(map(_digit, part)) for part in row] for row in chart.shares]
+            known = {"start": chart.start, "slice": chart.slice, "rows": chart.rows, "work": WORK, "shares": shares}
+            data = json.dumps(known, ensure_ascii=False)
             safe = "".join(_UNSAFE.get(character, character) for character in data)
             yield f'<script type="application/json" id="{_text(figure.name)}-data">{safe}</script>\n'
 
 
-def _digits(shares: bytes) -> str:
-    return "".join(_DIGITS[share] for share in shares)
+def _digit(share: float) -> str:
+    """Write a share from 0 to 1; anything at all is more than nothing."""
+    most = len(_DIGITS) - 1
+    return _DIGITS[min(most, max(1, round(share * most)))] if share > 0 else _DIGITS[0]

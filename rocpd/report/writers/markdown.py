@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.chart.model import MOST, Timeline
+from rocpd.chart.model import Timeline
 from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.table import markdown
@@ -72,8 +73,6 @@ def _table(table: Table, out: TextIO) -> None:
 def _timeline(chart: Timeline) -> Iterator[str]:
     """Yield how busy each row is over time, a line each."""
     width = max(map(len, chart.rows), default=0)
-    fold = max(1, -(-chart.slices // _WIDTH))
-    for name, busy in list(zip(chart.rows, chart.busy, strict=True))[:_MOST_RANKS]:
-        parts = (busy[at : at + fold] for at in range(0, len(busy), fold))
-        shades = "".join(shade(sum(part) / len(part) / MOST) for part in parts)
-        yield f"{name:{width}} {shades.rstrip()}\n"
+    _, rows = chart.folded(_WIDTH)
+    for name, busy in islice(zip(chart.rows, rows, strict=True), _MOST_RANKS):
+        yield f"{name:{width}} {''.join(map(shade, busy)).rstrip()}\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 import xlsxwriter
 
-from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Timeline
+from rocpd.chart.model import Bars, Chart, Lines, Matrix, Timeline
 from rocpd.report.model import Counts, Figure, Findings, Folded, Name, Report, Table, Text
 from rocpd.report.writers.cells import word
 from rocpd.table.blocks import spark
@@ -248,9 +248,6 @@ def _rows_of(chart: Chart) -> Iterator[Sequence[object]]:
         yield [f"{chart.axes[0]} \\ {chart.axes[1]} [{chart.unit}]", *chart.columns]
         yield from ([name, *values] for name, values in zip(chart.rows, chart.values, strict=True))
     elif isinstance(chart, Timeline):
-        fold = max(1, -(-chart.slices // _SLICES))
-        starts = range(0, chart.slices, fold)
-        yield ["busy [%] at [ns]", *(chart.start + at * chart.slice for at in starts)]
-        for name, busy in zip(chart.rows, chart.busy, strict=True):
-            parts = [busy[at : at + fold] for at in starts]
-            yield [name, *(round(sum(part) * 100 / len(part) / MOST) for part in parts)]
+        starts, rows = chart.folded(_SLICES)
+        yield ["busy [%] at [ns]", *starts]
+        yield from ([name, *(round(busy * 100) for busy in row)] for name, row in zip(chart.rows, rows, strict=True))

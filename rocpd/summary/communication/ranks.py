@@ -21,14 +21,23 @@ from rocpd.base.types import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.ids import distinct
-from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within, split
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.options import GROUPS, LANES, LAUNCHES, By
-from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE
+from rocpd.facts.parts import (
+    COMMUNICATION,
+    COMPUTE,
+    COPIES,
+    HIDES_COMMUNICATION,
+    HIDES_COPIES,
+    IDLE,
+    busy_pieces,
+)
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import Key, RankReading, key_of
 from rocpd.facts.spread import total
-from rocpd.facts.timeline import covered, unite
+from rocpd.facts.timeline import covered
 from rocpd.facts.units import Times
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
@@ -134,6 +143,8 @@ TABLES = by_name(
             Field("busy_percent", "%", "time with any operation"),
             Field("compute_percent", "%", "time with compute"),
             Field("communication_percent", "%", "time with communication"),
+            Field("exposed_communication_percent", "%", "time with communication and without compute", True),
+            Field("exposed_copies_percent", "%", "time with copies and nothing else", True),
         ),
         chart="rocpd.summary.plots:heat",
         picture=Picture("rocpd.summary.pictures:heat", is_all=True),
@@ -203,8 +214,9 @@ class _Question:
 
 
 class _Rank(NamedTuple):
-    """The answer of one rank: loads and shares of slices by division, communication, steps, what slow ones have."""
+    """The answer of one rank: number of operations, loads and shares of slices by division, communication, steps."""
 
+    operations: int
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
     communication: RankCommunication
@@ -228,22 +240,24 @@ def ranks(reading: Reading) -> Tables:
         is_step(reading.options.step_marker),
         slices,
         reading.times(),
-        frozenset(filter(reading.wants, ("steps", "phases"))),
+        frozenset(filter(reading.wants, ("steps", "phases", "heat"))),
     )
     steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     working_ranks: Counter[Key] = Counter()
+    operations = 0
     communication: dict[int, RankCommunication] = {}
     yield (answers := reading.each(partial(_of_rank, question=question)))
     for rank, answer in answers:
         merge(loads, answer.loads)
+        operations += answer.operations
         merge(heat, answer.heat)
         working_ranks.update(answer.heat.keys())
         communication[rank.number] = answer.communication
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
         steps.add_growths(rank, answer.growths)
-    if not heat and not steps.phases:
+    if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = collectives.communication(reading, by, communication)
     working = _working(reading, by, loads)
@@ -273,16 +287,16 @@ def _of_rank(reading: RankReading, question: _Question) -> _Rank:
     loads = _loads(reading, ops, kinds, question)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     heat = {
-        key_of(by, reading.rank, lane): _heat(on_lane, split(on_lane, categories, names), slices, reading.rank.number)
+        key_of(by, reading.rank, lane): _heat(on_lane, kinds_of(on_lane, categories, names), slices, reading.rank)
         for lane, on_lane in lanes
-        if len(on_lane)
+        if len(on_lane) and "heat" in wanted
     }
     communication = communication_of(reading, ops, names, categories, question.step)
     gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
     grown: dict[tuple[str, int], Growth] = {}
     if "steps" in wanted:
         grown = growths(reading, ops, names, kinds, communication.steps.whole)
-    return _Rank(loads, heat, communication, gpu, grown)
+    return _Rank(len(ops), loads, heat, communication, gpu, grown)
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
@@ -306,13 +320,14 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
     return loads
 
 
-def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
-    """Return the percentages of each slice in which something is busy, computes and communicates."""
-    edges = slices.shifts[rank].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
-    compute, communication, copy = (ops.union(rows_by_kind[kind]) for kind in ("compute", "communication", "copy"))
-    busy = unite(unite(compute, communication), copy)
-    inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
-    return np.array(inside).T
+def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:
+    """Return the percentages of each slice that the columns of the table have; exposed time adds up with compute."""
+    edges = slices.shifts[rank.number].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
+    pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
+    whose = (part == COMPUTE, part == COMMUNICATION, part == COPIES, hides & HIDES_COMMUNICATION > 0)
+    times = [np.diff(covered((pieces.start[which], pieces.end[which]), edges)) for which in whose]
+    compute, exposed, copies, hidden = times
+    return np.array([compute + exposed + copies, compute, exposed + hidden, exposed, copies]).T * 100 / slices.width
 
 
 def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Key, _Load]:

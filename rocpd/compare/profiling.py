@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -42,6 +42,7 @@ from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.documents import json_object
+from rocpd.facts.ids import find_rows
 from rocpd.facts.names import as_text
 from rocpd.facts.options import Options
 from rocpd.facts.rank import RankReading
@@ -149,38 +150,38 @@ _OF_KIND = {"compute": COMPUTE, "communication": TRANSFER, COPY_KIND: COPIES}
 
 @frozen
 class _Member:
-    """A rank of a run, of the units that all ranks have; times are scaled, see `CountedRanks.scale`.
+    """A rank of a run, of the units that count; times but medians and values are scaled, see `RunProfile.scale`.
 
     Args:
         number, host: which it is.
-        measure: what it did.
-        rows: which of its units are meant.
-        calls, time, exposed, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
+        launches: kernels and copies.
+        calls, time, exposed, medians, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
         idle: `[unit, cause]`.
         length: time of each unit.
+        values: of what decides, in each unit; the time of launches where that is none of units.
     """
 
     number: int
     host: str | None
-    measure: RankMeasure
-    rows: Ints
+    launches: Sequence[KernelLaunch]
     calls: Ints
     time: Ints
     exposed: Ints
+    medians: Floats
     waiting: Ints
     unmatched: Ints
     idle: Ints
     length: Ints
+    values: Ints
 
-    def of_units(self, chosen: Flags | Ints | slice) -> _Member:
+    def of_units(self, chosen: Sequence[int]) -> _Member:
         """Return the same with some units only."""
-        names = ("rows", "calls", "time", "exposed", "waiting", "unmatched", "idle", "length")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
 
     def parts(self) -> dict[str, Ints]:
         """Return the time of each unit by part."""
-        parts = dict.fromkeys((COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES), np.zeros(len(self.rows), np.int64))
-        for number, launch in enumerate(self.measure.launches):
+        parts = dict.fromkeys((COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES), np.zeros(len(self.length), np.int64))
+        for number, launch in enumerate(self.launches):
             for part, time in self.of_launch(number, launch).items():
                 parts[part] = parts[part] + time
         return parts | {f"{IDLE}{cause}": self.idle[:, number] for number, cause in enumerate(CAUSES)}
@@ -192,154 +193,7 @@ class _Member:
         return own if launch.kind != "communication" else {**own, WAITING: waiting, UNMATCHED: unmatched}
 
 
-@frozen
-class CountedRanks:
-    """The ranks of a run, and which of them count in each unit.
-
-    Args:
-        members: ranks.
-        counts: whether a rank counts in a unit, as many in each: `[rank, unit]`.
-        scale: by how much sums of those that count are to be divided, for one agent of one of them.
-    """
-
-    members: Sequence[_Member]
-    counts: Flags
-    scale: int
-
-    @property
-    def times(self) -> Floats:
-        """How long each unit takes [ns]."""
-        return self._mean([member.length for member in self.members])
-
-    @property
-    def own_times(self) -> Floats:
-        """The same without waiting for other ranks, and without communication that may be waiting [ns]."""
-        return self._mean([member.length - (member.waiting + member.unmatched).sum(1) for member in self.members])
-
-    def _mean(self, values: Sequence[Ints]) -> Floats:
-        mean: Floats = (np.array(values) * self.counts).sum(0) / self.scale
-        return mean
-
-    def of_units(self, chosen: Flags | Ints | slice) -> CountedRanks:
-        """Return the same with some units only."""
-        return CountedRanks([member.of_units(chosen) for member in self.members], self.counts[:, chosen], self.scale)
-
-    def highest(self, values: Callable[[RankMeasure], Ints]) -> Floats:
-        """Return the largest value of a rank in each unit, of those that ever count."""
-        members = [member for member, counts in zip(self.members, self.counts, strict=True) if counts.any()]
-        highest: Floats = np.max([values(member.measure)[member.rows] for member in members], axis=0)
-        return highest.astype(np.float64)
-
-    def uses(self) -> Iterator[LaunchUse]:
-        """Yield what launches took on the ranks that count."""
-        calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
-        parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
-        for row, member in enumerate(self.members):
-            units = np.flatnonzero(self.counts[row])
-            for number, launch in enumerate(member.measure.launches if len(units) else ()):
-                called = int(member.calls[units, number].sum())
-                calls[launch] += called
-                times[launch] += int(member.time[units, number].sum())
-                for part, of_part in member.of_launch(number, launch).items():
-                    parts[launch][part] += int(of_part[units].sum())
-                if called:
-                    medians[launch] += float(np.nanmedian(member.measure.medians[member.rows[units], number])) * called
-        for launch, called in calls.items():
-            if called or any(parts[launch].values()):
-                median = medians[launch] / called if called else None
-                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median)
-
-    def idle(self) -> dict[str, int]:
-        """Return the idle time of the ranks that count, by part."""
-        pairs = zip(self.members, self.counts, strict=True)
-        sums = np.sum([member.idle[counts].sum(0) for member, counts in pairs], axis=0).tolist()
-        return {f"{IDLE}{cause}": time for cause, time in zip(CAUSES, sums, strict=True) if time}
-
-    def ranks(self) -> Iterator[RankUse]:
-        """Yield what each rank did on average, those too that do not count."""
-        each = self.scale // int(self.counts[:, 0].sum())
-        for row, member in enumerate(self.members):
-            parts = {part: float(time.mean()) / each for part, time in member.parts().items()}
-            own = float(member.length.mean()) / each - parts[WAITING] - parts[UNMATCHED]
-            shown = {part: time for part, time in parts.items() if time}
-            yield RankUse(member.number, member.host, own, shown, int(self.counts[row].sum()))
-
-
-def counted_ranks(
-    ranks: Sequence[MeasuredRank], numbers: Sequence[int], waits: Waits, *, is_window: bool
-) -> CountedRanks:
-    """Find the critical ranks of a run.
-
-    Args:
-        ranks: with what they did.
-        numbers: the units that count, which all ranks have.
-        waits: of their channels.
-        is_window: idle time is no part of a unit.
-    """
-    scale = math.lcm(*(each.measure.agents for each in ranks))
-    members = [_member(place, each, numbers, waits, scale) for place, each in enumerate(ranks)]
-    if is_window:
-        members = [replace(member, length=member.exposed.sum(1), idle=0 * member.idle) for member in members]
-    lengths = np.array([member.length for member in members])
-    waiting = np.array([member.waiting.sum(1) for member in members])
-    is_long = lengths >= _CLOSE * lengths.max(0)
-    critical = np.where(is_long, waiting, np.iinfo(np.int64).max).argmin(0)
-    return CountedRanks(members, np.arange(len(members))[:, None] == critical, scale)
-
-
-def of_ranks(counted: CountedRanks, chosen: Container[int]) -> CountedRanks:
-    """Return the same where the chosen ranks count, in all units.
-
-    Raises:
-        UsageError: none of them is there.
-    """
-    flags = np.array([member.number in chosen for member in counted.members])
-    if not flags.any():
-        known = ", ".join(str(member.number) for member in counted.members)
-        raise UsageError("no such rank with GPU work, or no other", f"ranks with GPU work: {known}")
-    counts = np.broadcast_to(flags[:, None], counted.counts.shape)
-    each = counted.scale // int(counted.counts[:, 0].sum())
-    return CountedRanks(counted.members, counts, each * int(flags.sum()))
-
-
-def _member(place: int, each: MeasuredRank, numbers: Sequence[int], waits: Waits, scale: int) -> _Member:
-    measure = each.measure
-    row = {number: at for at, number in enumerate(measure.units.numbers.tolist())}
-    rows = np.array([row[number] for number in numbers])
-    times = scale // measure.agents
-    waiting, unmatched = _waiting(measure, waits)
-    length = np.diff(measure.units.edges) * measure.agents
-    columns = (measure.calls, measure.time, measure.exposed, waiting, unmatched, measure.idle, length)
-    number = place if each.rank.run else each.rank.number
-    return _Member(number, each.rank.hostname, measure, rows, *(column[rows] * times for column in columns))
-
-
-def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
-    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
-    waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
-    known = measure.exposed_communication
-    for number in range(-1, len(measure.channels)):
-        rows = np.flatnonzero(known.channel == number)
-        at = known.unit[rows], known.launch[rows]
-        start, end = known.start[rows], known.end[rows]
-        channel = measure.channels[number] if number >= 0 else None
-        if channel is None or id(channel) not in waits:
-            np.add.at(unmatched, at, end - start)
-            continue
-        position = known.position[rows]
-        until = channel.start[position] + waits[id(channel)][position]
-        np.add.at(waiting, at, np.clip(until, start, end) - start)
-    return waiting, unmatched
-
-
-_FEWEST = 8  # collectives to make units of
-
-
-class _Matched(NamedTuple):
-    """The communication of a run: how long kernels of channels wait, and channels that meet."""
-
-    waits: Waits
-    groups: Sequence[Group]
+_OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idle", "length", "values")
 
 
 @frozen
@@ -347,76 +201,144 @@ class MeasuredRun:
     """A run of which everything is read.
 
     Args:
-        name: what people call it.
-        unit: what a unit is.
-        numbers: of the units that count, without warm-up.
-        warm_up: how many units before them are warm-up.
-        counted: what its ranks did in these.
+        about: its profile, but for what its units consist of.
+        members: its ranks.
+        counts: whether a rank counts in a unit, as many in each: `[rank, unit]`.
+        metric: what decides.
         memory: most memory that a rank held, if asked for [bytes].
-        facts: what it was.
-        guids: of its ranks.
     """
 
-    name: str
-    unit: str
-    numbers: tuple[int, ...]
-    warm_up: int
-    counted: CountedRanks
+    about: RunProfile
+    members: Sequence[_Member]
+    counts: Flags
+    metric: DiffMetric
     memory: float | None
-    facts: RunFacts
-    guids: tuple[str, ...]
 
-    def profile(self, metric: DiffMetric) -> RunProfile:
+    def profile(self) -> RunProfile:
         """Return what there is to compare of its critical ranks."""
-        return self._profile(self.counted, self.numbers, metric, self.counted.times)
+        return self._profile([member.length for member in self.members])
 
     def of_ranks(self, chosen: Container[int]) -> RunProfile:
-        """Return what there is to compare of some ranks: their time without waiting.
+        """Return what there is to compare of some ranks, in all units: their time without waiting for other ranks.
 
         Raises:
             UsageError: there is no such rank.
         """
-        counted = of_ranks(self.counted, chosen)
-        return self._profile(counted, self.numbers, DiffMetric(), counted.own_times)
+        flags = np.array([member.number in chosen for member in self.members])
+        if not flags.any():
+            known = ", ".join(str(member.number) for member in self.members)
+            raise UsageError("no such rank with GPU work, or no other", f"ranks with GPU work: {known}")
+        counts = np.broadcast_to(flags[:, None], self.counts.shape)
+        about = replace(self.about, scale=self.about.scale * int(flags.sum()))
+        own = [member.length - (member.waiting + member.unmatched).sum(1) for member in self.members]
+        return replace(self, about=about, counts=counts)._profile(own)
 
-    def of_units(self, chosen: Container[int], metric: DiffMetric) -> RunProfile:
+    def of_units(self, chosen: Container[int]) -> RunProfile:
         """Return what there is to compare of some units.
 
         Raises:
             UsageError: there is no such unit.
         """
-        rows = [row for row, number in enumerate(self.numbers) if number in chosen]
-        if self.unit == WINDOW:
+        unit, numbers = self.about.unit, self.about.numbers
+        rows = [row for row, number in enumerate(numbers) if number in chosen]
+        if unit == WINDOW:
             raise UsageError("no steps are marked", "--step-marker REGEX says which markers are steps")
         if not rows:
-            known = f"{PLURALS[self.unit]} are {self.numbers[0]} to {self.numbers[-1]}"
-            raise UsageError(f"no such {self.unit} in all ranks, or no other", known)
-        counted = self.counted.of_units(np.array(rows))
-        return self._profile(counted, tuple(self.numbers[row] for row in rows), metric, counted.times)
+            known = f"{PLURALS[unit]} are {numbers[0]} to {numbers[-1]}"
+            raise UsageError(f"no such {unit} in all ranks, or no other", known)
+        about = replace(self.about, numbers=tuple(numbers[row] for row in rows))
+        members = [member.of_units(rows) for member in self.members]
+        return replace(self, about=about, members=members, counts=self.counts[:, rows]).profile()
 
-    def _profile(
-        self, counted: CountedRanks, numbers: tuple[int, ...], metric: DiffMetric, times: Floats
-    ) -> RunProfile:
-        samples = {STEP: tuple(times.tolist())}
-        if metric.is_per_unit:
-            samples[metric.name] = tuple(counted.highest(metric.values).tolist())
+    def _profile(self, lengths: Sequence[Ints]) -> RunProfile:
+        """Return the profile; `lengths`: time of each unit of each rank."""
+        samples = {STEP: tuple(((np.array(lengths) * self.counts).sum(0) / self.about.scale).tolist())}
+        if self.metric.is_per_unit:
+            ever = [member.values for member, counts in zip(self.members, self.counts, strict=True) if counts.any()]
+            samples[self.metric.name] = tuple(map(float, np.max(ever, axis=0)))
         if self.memory is not None:
             samples[MEMORY] = (self.memory,)
-        uses, ranks = tuple(counted.uses()), tuple(counted.ranks())
-        return RunProfile(
-            self.name,
-            self.unit,
-            numbers,
-            self.warm_up,
-            samples,
-            counted.scale,
-            uses,
-            counted.idle(),
-            ranks,
-            self.facts,
-            guids=self.guids,
-        )
+        uses, ranks = tuple(self._uses()), tuple(self._ranks())
+        return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks)
 
+    def _uses(self) -> Iterator[LaunchUse]:
+        """Yield what launches took on the ranks that count."""
+        calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
+        parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
+        for member, counts in zip(self.members, self.counts, strict=True):
+            units = np.flatnonzero(counts)
+            for number, launch in enumerate(member.launches if len(units) else ()):
+                called = int(member.calls[units, number].sum())
+                calls[launch] += called
+                times[launch] += int(member.time[units, number].sum())
+                for part, of_part in member.of_launch(number, launch).items():
+                    parts[launch][part] += int(of_part[units].sum())
+                if called:
+                    medians[launch] += float(np.nanmedian(member.medians[units, number])) * called
+        for launch, called in calls.items():
+            if called or any(parts[launch].values()):
+                median = medians[launch] / called if called else None
+                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median)
+
+    def _idle(self) -> dict[str, int]:
+        """Return the idle time of the ranks that count, by part."""
+        pairs = zip(self.members, self.counts, strict=True)
+        sums = np.sum([member.idle[counts].sum(0) for member, counts in pairs], axis=0).tolist()
+        return {f"{IDLE}{cause}": time for cause, time in zip(CAUSES, sums, strict=True) if time}
+
+    def _ranks(self) -> Iterator[RankUse]:
+        """Yield what each rank did on average, those too that do not count."""
+        each = self.about.scale // int(self.counts[:, 0].sum())
+        for member, counts in zip(self.members, self.counts, strict=True):
+            parts = {part: float(time.mean()) / each for part, time in member.parts().items()}
+            own = float(member.length.mean()) / each - parts[WAITING] - parts[UNMATCHED]
+            shown = {part: time for part, time in parts.items() if time}
+            yield RankUse(member.number, member.host, own, shown, int(counts.sum()))
+
+
+def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:
+    measure = each.measure
+    row = {number: at for at, number in enumerate(measure.units.numbers.tolist())}
+    rows = np.array([row[number] for number in about.numbers], np.int64)
+    length, idle = np.diff(measure.units.edges) * measure.agents, measure.idle
+    if about.unit == WINDOW:  # idle time is no part of it
+        length, idle = measure.exposed.sum(1), 0 * idle
+    times = about.scale // measure.agents
+    calls, time, exposed, *waiting = (
+        column[rows] * times for column in (measure.calls, measure.time, measure.exposed, *_waiting(measure, waits))
+    )
+    return _Member(
+        place if each.rank.run else each.rank.number,
+        each.rank.hostname,
+        measure.launches,
+        calls,
+        time,
+        exposed,
+        measure.medians[rows],
+        *waiting,
+        idle[rows] * times,
+        length[rows] * times,
+        metric.values(measure)[rows],
+    )
+
+
+def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
+    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
+    unit, launch, row, start, end = measure.exposed_communication
+    until, is_matched = end.copy(), np.zeros(len(row), bool)
+    for channel in measure.channels:
+        if id(channel) in waits:
+            rows, is_its = find_rows(channel.counted.row, row)
+            number = channel.numbers[rows[is_its]]
+            until[is_its] = channel.start[number] + waits[id(channel)][number]
+            is_matched |= is_its
+    waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
+    np.add.at(waiting, (unit, launch), np.where(is_matched, np.clip(until, start, end) - start, 0))
+    np.add.at(unmatched, (unit, launch), np.where(is_matched, 0, end - start))
+    return waiting, unmatched
+
+
+_FEWEST = 8  # collectives to make units of
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -425,17 +347,22 @@ def measured_runs(
     session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
 ) -> list[MeasuredRun]:
     """Read each run of a job; `progress` is called with (ranks read, ranks in all). As `runs_of`."""
-    asked = Options(step_marker=options.step_marker, categories=options.categories)
+    every = options.everything
+    asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
     return runs_of(asked_of(Reading(session, asked, progress), options, metric), name, options, metric)
 
 
 def asked_of(reading: Reading, options: DiffOptions, metric: DiffMetric) -> RankAnswers[_Measured]:
     """Return what a comparison asks of each rank."""
-    return reading.each(partial(_of_rank, how=_how(options, metric)))
+    return _asked(reading, options, metric, None)
 
 
-def _how(options: DiffOptions, metric: DiffMetric) -> Measuring:
-    return Measuring(load(options.categories), is_step(options.step_marker), metric.marker)
+def _asked(
+    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None
+) -> RankAnswers[_Measured]:
+    step = is_step(options.step_marker)
+    how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
+    return reading.each(partial(_of_rank, how=how))
 
 
 def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, metric: DiffMetric) -> list[MeasuredRun]:
@@ -451,7 +378,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         RocpdError: no run has operations.
     """
     reading = answers.reading
-    measured = dict(_measured(answers))
+    measured = _measured(answers)
     if not measured:
         where = " in the window" if reading.session.window else ""
         raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
@@ -459,27 +386,25 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
     made = []
     for run in runs:
         ranks = [each for each in measured.values() if each.rank.run == run]
-        matched = _match(reading.session, ranks)
-        unit, given = _units(ranks, matched.groups)
+        waits, groups = _match(reading.session, ranks)
+        unit, given = _units(ranks, groups)
         if given:
-            how = replace(_how(options, metric), given=given)
-            again = dict(_measured(reading.each(partial(_of_rank, how=how))))
+            again = _measured(_asked(reading, options, metric, given))
             ranks = [again[each.rank.number] for each in ranks]
-            matched = _match(reading.session, ranks)
-        called = name if len(runs) == 1 else f"{name} (run {run})"
-        peak = _peak(reading, ranks) if metric.kind == MEMORY else None
+            waits, _ = _match(reading.session, ranks)
         warm = frozenset[int]()
         if unit == STEPS and not options.everything and not reading.session.window:
             of_job = steps_of_ranks(reading.session, options.step_marker)
             warm = warm_steps([of_job[each.rank.number] for each in ranks])
-        made.append(_run(called, unit, ranks, matched.waits, warm, peak))
+        about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
+        members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
+        peak = _peak(reading, ranks) if metric.kind == MEMORY else None
+        made.append(MeasuredRun(about, members, _critical(members), metric, peak))
     return made
 
 
-def _measured(answers: RankAnswers[_Measured]) -> Iterator[tuple[int, MeasuredRank]]:
-    for rank, answer in answers:
-        if answer:
-            yield rank.number, MeasuredRank(rank, *answer)
+def _measured(answers: RankAnswers[_Measured]) -> dict[int, MeasuredRank]:
+    return {rank.number: MeasuredRank(rank, *answer) for rank, answer in answers if answer}
 
 
 def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
@@ -492,8 +417,8 @@ def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
     return (measured, read_facts(replace(reading, reader=reader))) if measured else None
 
 
-def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
-    """Match the communication of a run; what belongs to nothing has no waits."""
+def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, Sequence[Group]]:
+    """Match the communication of a run; return how long kernels wait, and channels that meet."""
     channels = [channel for each in ranks for channel in each.measure.channels]
     clocks = Clocks.of(session, channels)
     groups, pairs, _ = clocks.match(channels)
@@ -502,7 +427,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
     for group in every:
         of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
         waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
-    return _Matched(waits, every)
+    return waits, every
 
 
 def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:
@@ -532,19 +457,24 @@ def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
     return edges if is_enough else {}
 
 
-def _run(
-    name: str, unit: str, ranks: Sequence[MeasuredRank], waits: Waits, warm: frozenset[int], peak: float | None
-) -> MeasuredRun:
-    """Return one run, without the units that are warm-up."""
+def _about(name: str, unit: str, ranks: Sequence[MeasuredRank], warm: frozenset[int]) -> RunProfile:
+    """Return the profile of a run without the units that are warm-up, but for what its units consist of."""
     common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
-    numbers = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
-    counted = counted_ranks(ranks, numbers, waits, is_window=unit == WINDOW)
-    warm_up = sum(number in warm for number in numbers)
-    counted = counted.of_units(np.array([number not in warm for number in numbers]))
+    every = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
+    numbers = tuple(number for number in every if number not in warm)
+    scale = math.lcm(*(each.measure.agents for each in ranks))
     facts = combined([(each.rank, each.facts) for each in ranks])
     guids = tuple(sorted({each.rank.plain_guid for each in ranks}))
-    steady = tuple(number for number in numbers if number not in warm)
-    return MeasuredRun(name, unit, steady, warm_up, counted, peak, facts, guids)
+    return RunProfile(name, unit, numbers, len(every) - len(numbers), {}, scale, (), {}, (), facts, guids=guids)
+
+
+def _critical(members: Sequence[_Member]) -> Flags:
+    """Return whether a rank is the critical one of a unit: of those that take longest the one that waits least."""
+    lengths = np.array([member.length for member in members])
+    waiting = np.array([member.waiting.sum(1) for member in members])
+    critical = np.where(lengths >= _CLOSE * lengths.max(0), waiting, np.iinfo(np.int64).max).argmin(0)
+    is_critical: Flags = np.arange(len(members))[:, None] == critical
+    return is_critical
 
 
 def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:

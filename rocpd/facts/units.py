@@ -97,7 +97,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
 
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
     """Return rank -> its steps; read once for a job."""
-    return _of_ranks(session, ("steps", step_marker), partial(_steps, pattern=is_step(step_marker)))
+    return _of_ranks(session, ("steps", step_marker), partial(steps_of_rank, pattern=is_step(step_marker)))
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
@@ -188,7 +188,8 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
 
 
-def _steps(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+def steps_of_rank(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+    """Return the steps of a rank."""
     markers = read_markers(reader)
     _, threads, starts, ends = markers.numbers
     is_named = functools.cache(lambda text: bool(text) and pattern.search(text) is not None)

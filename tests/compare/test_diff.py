@@ -23,7 +23,7 @@ def profile_of(*files: Path, metric: DiffMetric = STEP) -> RunProfile:
     """Read one run."""
     with rocpd.connect(list(files)) as session:
         (run,) = measured_runs(session, files[0].parent.name, DiffOptions(), metric)
-    return run.profile(metric)
+    return run.profile()
 
 
 @pytest.fixture(scope="module")

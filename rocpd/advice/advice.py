@@ -256,23 +256,21 @@ def document(advice: Advice) -> dict[str, Any]:
     }
 
 
+_IN_DOCUMENT = (
+    *("rule", "text", "confidence", "gain_percent", "rank", "agent", "step", "start_ns", "end_ns", "evidence"),
+    *("shown_by", "action", "reference"),
+)
+
+
 def _finding_fields(finding: Finding) -> dict[str, Any]:
     start, end = finding.window or (None, None)
-    return {
-        "rule": finding.rule,
-        "text": finding.text,
+    known = {
         "confidence": finding.confidence.value,
-        "gain_percent": finding.gain_percent,
-        "rank": finding.rank,
-        "agent": finding.agent,
-        "step": finding.step,
         "start_ns": start,
         "end_ns": end,
         "evidence": dict(finding.evidence),
-        "shown_by": finding.shown_by,
-        "action": finding.action,
-        "reference": finding.reference,
     }
+    return {name: known[name] if name in known else getattr(finding, name) for name in _IN_DOCUMENT}
 
 
 @frozen

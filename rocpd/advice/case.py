@@ -171,6 +171,38 @@ class Case:
             if share >= self.limits["least_percent"]:
                 yield row, share, self.of_compute(share)
 
+    def finding(
+        self,
+        text: str,
+        gain_percent: float | None,
+        evidence: Mapping[str, object],
+        confidence: Confidence = Confidence.LIKELY,
+        row: Row | None = None,
+        lasts: str = "",
+    ) -> Finding:
+        """Return what is found of the critical rank, with a usual step to look at, or of what a row is about.
+
+        The judge adds what the rule says of all its findings.
+
+        Args:
+            text, gain_percent, evidence, confidence: as `Finding`.
+            row: it has a rank, and maybe an agent.
+            lasts: column that says how long what starts at its `at_ns` lasts; empty: it says no time.
+        """
+        step, window = self.example() if row is None else (None, window_of(row, lasts) if lasts else None)
+        place = row or {"rank": self.job.critical}
+        return Finding(
+            text,
+            "",
+            confidence=confidence,
+            rank=place["rank"],
+            agent=place.get("agent"),
+            step=step,
+            window=window,
+            evidence=evidence,
+            gain_percent=gain_percent,
+        )
+
     def sure(self, confidence: Confidence) -> Confidence:
         """Return how sure a finding about time is: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT

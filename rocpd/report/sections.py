@@ -72,7 +72,7 @@ def _advice(material: Material) -> Advice:
     for question in advised():
         tables |= material.tables(question.analysis, question.by)
     rules = known_rules()
-    categories = load(material.reading.options.categories)
+    categories = load(material.options.categories)
     return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)
 
 

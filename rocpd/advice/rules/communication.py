@@ -39,16 +39,12 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
     if not case.rows("communication"):
         raise CannotLookError(recording.COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
-        rank = case.job.critical if finding.rank is None else finding.rank
-        example = case.example()
         yield replace(
             finding,
-            rank=rank,
-            window=example.window,
+            rank=case.job.critical if finding.rank is None else finding.rank,
+            window=case.example().window,
             gain_percent=_waited_longer(case, finding),
-            shown_by="rocpd summary stragglers waits JOB",
             action=_straggler_action(finding),
-            reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
         )
 
 
@@ -97,6 +93,8 @@ COMM_STRAGGLER = Rule(
     look=_comm_straggler,
     needs=(Need("ranks", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
     explains=_comm_straggler_explains,
+    shown_by="rocpd summary stragglers waits JOB",
+    reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
 
@@ -110,26 +108,13 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_percent"]:
         return
     waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
-    example = case.example()
     are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
     of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
     text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
-    yield Finding(
-        text,
-        COMM_EXPOSED.id,
-        confidence=Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT,
-        rank=rank,
-        step=example.step,
-        window=example.window,
-        evidence={"exposed_percent": share, "waiting_percent": waiting},
-        shown_by="rocpd summary budget overlap communication JOB --by rank",
-        gain_percent=share,
-        action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
-        "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
-        "reduce in bf16, accumulate gradients.",
-        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
-    )
+    confidence = Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT
+    found = case.finding(text, share, {"exposed_percent": share, "waiting_percent": waiting}, confidence)
+    yield replace(found, rank=rank)
 
 
 def _waiting_in_turn(case: Case) -> float:
@@ -156,6 +141,11 @@ COMM_EXPOSED = Rule(
         Need("trace", recording.KERNELS),
     ),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
+    shown_by="rocpd summary budget overlap communication JOB --by rank",
+    action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
+    "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
+    "reduce in bf16, accumulate gradients.",
+    reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
 )
 
 
@@ -170,24 +160,14 @@ def _comm_same_stream(case: Case) -> Iterator[Finding]:
         same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])
         if same < case.limits["same_stream_percent"] or hidden >= case.limits["most_hidden_percent"]:
             continue
-        example = case.example()
-        yield Finding(
+        found = case.finding(
             f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
             f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
-            COMM_SAME_STREAM.id,
-            confidence=case.sure(Confidence.CERTAIN),
-            rank=row["rank"],
-            agent=row.get("agent"),
-            step=example.step,
-            window=example.window,
-            evidence={"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
-            shown_by="rocpd summary overlap JOB --by agent",
-            gain_percent=exposed,
-            action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
-            "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and "
-            "FSDP do so.",
-            reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
+            exposed,
+            {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
+            case.sure(Confidence.CERTAIN),
         )
+        yield replace(found, agent=row.get("agent"))
 
 
 COMM_SAME_STREAM = Rule(
@@ -202,6 +182,10 @@ COMM_SAME_STREAM = Rule(
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
     ),
     explains=lambda cause, other: other.rule == "comm.exposed",
+    shown_by="rocpd summary overlap JOB --by agent",
+    action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
+    "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and FSDP do so.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
 )
 
 
@@ -241,18 +225,8 @@ def _comm_slow_finding(case: Case, group: str, slow: Sequence[Row], count: int, 
         f"{len(slow)} of {count} large collectives of ranks {group} are slow: {worst['bus_gb_per_s']:.0f} GB/s on "
         f"the bus where the best of the same size ({readable(worst['bytes'], 'bytes')}) have more than twice that"
     )
-    return Finding(
-        text,
-        COMM_SLOW.id,
-        confidence=Confidence.LIKELY,
-        evidence={"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost},
-        shown_by="rocpd summary collectives JOB",
-        gain_percent=case.job.share(lost),
-        action="Look at what else uses the links at these times: other jobs on the switches, checkpoints, copies "
-        "between hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests "
-        "(`all_reduce_perf -b 8 -e 1G -f 2`) measures the links alone.",
-        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
-    )
+    evidence = {"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost}
+    return case.finding(text, case.job.share(lost), evidence, row={"rank": None})
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
@@ -276,4 +250,9 @@ COMM_SLOW = Rule(
         Threshold("least_collectives", 5.0, "collectives of one size and group with which it looks"),
     ),
     explains=_comm_slow_explains,
+    shown_by="rocpd summary collectives JOB",
+    action="Look at what else uses the links at these times: other jobs on the switches, checkpoints, copies between "
+    "hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests (`all_reduce_perf -b 8 "
+    "-e 1G -f 2`) measures the links alone.",
+    reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
 )

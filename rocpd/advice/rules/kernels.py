@@ -18,7 +18,12 @@ def _kernel_grid(case: Case) -> Iterator[Finding]:
         raise CannotLookError("grids of kernels, or the compute units of the GPU, are not recorded")
     for row, share, of_step in case.hot(kernels):
         if empty := _empty(row, case):
-            yield _kernel_grid_finding(row, share, empty, of_step)
+            text = (
+                f"{short(row['name'])} has {row['groups']} work-groups for {row['compute_units']} compute units: "
+                f"{empty * 100:.0f} % of the GPU has nothing to do while it runs, {share:.0f} % of the compute time"
+            )
+            shown = ("name", "grid", "workgroup", "groups", "compute_units", "total_ns")
+            yield case.finding(text, of_step * empty, {name: row[name] for name in shown}, row=row)
 
 
 def _empty(row: Row, case: Case) -> float:
@@ -43,27 +48,6 @@ def _fits_once(row: Row) -> bool:
     return int(row["waves_per_simd"]) * 4 < 2 * math.ceil(items / 64)
 
 
-def _kernel_grid_finding(row: Row, share: float, empty: float, of_step: float) -> Finding:
-    name = short(row["name"])
-    text = (
-        f"{name} has {row['groups']} work-groups for {row['compute_units']} compute units: {empty * 100:.0f} % of "
-        f"the GPU has nothing to do while it runs, {share:.0f} % of the compute time"
-    )
-    return Finding(
-        text,
-        KERNEL_GRID.id,
-        confidence=Confidence.LIKELY,
-        rank=row["rank"],
-        evidence={name: row[name] for name in ("name", "grid", "workgroup", "groups", "compute_units", "total_ns")},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        gain_percent=of_step * empty,
-        action="Give it more work-groups: smaller tiles, split-K or stream-K for GEMM (hipBLASLt tuning with "
-        "hipblaslt-bench or PyTorch TunableOp, PYTORCH_TUNABLEOP_ENABLED=1), larger batches; or run independent "
-        "kernels beside it in another stream.",
-        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
-    )
-
-
 KERNEL_GRID = Rule(
     id="kernel.grid",
     asks="do the hot kernels fill the GPU?",
@@ -77,6 +61,11 @@ KERNEL_GRID = Rule(
         Threshold("few_rounds", 4.0, "work-groups by compute units"),
         Threshold("last_round_percent", 50.0, "how full the last round is"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="Give it more work-groups: smaller tiles, split-K or stream-K for GEMM (hipBLASLt tuning with "
+    "hipblaslt-bench or PyTorch TunableOp, PYTORCH_TUNABLEOP_ENABLED=1), larger batches; or run independent kernels "
+    "beside it in another stream.",
+    reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
 )
 
 
@@ -89,7 +78,7 @@ def _kernel_occupancy(case: Case) -> Iterator[Finding]:
         raise CannotLookError("registers of kernels are not recorded, or the GPU is none of gfx90a, gfx94x and gfx950")
     for row, share, of_step in case.hot(kernels):
         if row["waves_per_simd"] and _is_low(case, row):
-            yield _kernel_occupancy_finding(row, share, of_step)
+            yield _few_waves(case, row, share, of_step)
 
 
 def _is_low(case: Case, row: Row) -> bool:
@@ -99,29 +88,15 @@ def _is_low(case: Case, row: Row) -> bool:
     return not is_matrix and int(row["waves_per_simd"]) <= case.limits["most_waves"]
 
 
-def _kernel_occupancy_finding(row: Row, share: float, of_step: float) -> Finding:
-    name = short(row["name"])
+def _few_waves(case: Case, row: Row, share: float, of_step: float) -> Finding:
     waves = "1 wave fits" if row["waves_per_simd"] == 1 else f"{row['waves_per_simd']} waves fit"
     spills = f" and takes {row['scratch_bytes']} bytes of scratch per work-item" if row["scratch_bytes"] else ""
     text = (
-        f"{name}, {share:.0f} % of the compute time, has {row['vector_registers']} vector registers{spills}: {waves} "
-        f"on a SIMD unit, limited by {row['limited_by']}"
+        f"{short(row['name'])}, {share:.0f} % of the compute time, has {row['vector_registers']} vector "
+        f"registers{spills}: {waves} on a SIMD unit, limited by {row['limited_by']}"
     )
     kept = ("name", "vector_registers", "lds_bytes", "scratch_bytes", "waves_per_simd", "limited_by", "total_ns")
-    return Finding(
-        text,
-        KERNEL_OCCUPANCY.id,
-        confidence=Confidence.HINT,
-        rank=row["rank"],
-        evidence={column: row[column] for column in kept},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        gain_percent=of_step,
-        action="Let the kernel take less: __launch_bounds__(threads, blocks per CU), smaller tiles or less "
-        "unrolling, no arrays with indices that change (they lie in scratch). -Rpass-analysis=kernel-resource-usage "
-        "shows registers and spills when compiling; `rocprof-compute profile -n NAME -- APP` whether memory or "
-        "arithmetic limits it.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
-    )
+    return case.finding(text, of_step, {column: row[column] for column in kept}, Confidence.HINT, row)
 
 
 KERNEL_OCCUPANCY = Rule(
@@ -136,6 +111,11 @@ KERNEL_OCCUPANCY = Rule(
         Threshold("least_percent", 5.0, "share of the compute time of the critical rank"),
         Threshold("most_waves", 2.0, "waves that fit on a SIMD unit"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="Let the kernel take less: __launch_bounds__(threads, blocks per CU), smaller tiles or less unrolling, no "
+    "arrays with indices that change (they lie in scratch). -Rpass-analysis=kernel-resource-usage shows registers and "
+    "spills when compiling; `rocprof-compute profile -n NAME -- APP` whether memory or arithmetic limits it.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
 )
 
 
@@ -150,23 +130,12 @@ def _kernel_unstable(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_percent"]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
-    name = short(worst["name"])
-    example = case.example()
-    yield Finding(
+    yield case.finding(
         f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "
-        f"makes {share:.0f} % of the compute time, most in {name}",
-        KERNEL_UNSTABLE.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={"name": worst["name"], "unstable_ns": worst["unstable_ns"], "total_ns": worst["total_ns"]},
-        shown_by="rocpd summary kernel-shapes variability JOB --by rank",
-        gain_percent=case.of_compute(share),
-        action="If the runs do the same work, find what differs between them: what runs beside it on other streams "
-        "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
-        "--perf-determinism` holds it still).",
-        reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+        f"makes {share:.0f} % of the compute time, most in {short(worst['name'])}",
+        case.of_compute(share),
+        {name: worst[name] for name in ("name", "unstable_ns", "total_ns")},
+        Confidence.HINT,
     )
 
 
@@ -181,6 +150,11 @@ KERNEL_UNSTABLE = Rule(
         Threshold("least_percent", 10.0, "share of the compute time of the critical rank"),
         Threshold("least_calls", 20.0, "runs of a kernel with one grid"),
     ),
+    shown_by="rocpd summary kernel-shapes variability JOB --by rank",
+    action="If the runs do the same work, find what differs between them: what runs beside it on other streams "
+    "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
+    "--perf-determinism` holds it still).",
+    reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
 
@@ -195,21 +169,14 @@ def _kernel_first_touch(case: Case) -> Iterator[Finding]:
         return
     worst = max(slow, key=_lost_at_first)
     times = float(worst["first_ns"]) / float(worst["median_ns"])
-    name = short(worst["name"])
-    yield Finding(
+    yield case.finding(
         f"the first runs of {amount(len(slow), 'kernel')} of rank {case.job.critical} take {lost / 1e6:.1f} ms "
-        f"longer than later ones, {100 * lost / every:.0f} % of the compute time of the trace; that of {name} "
-        f"{times:.0f} times as long",
-        KERNEL_FIRST_TOUCH.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        evidence={name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        action="It costs once: leave it out of measurements. Where runs are short, touch memory before the kernel does "
-        "(hipMemPrefetchAsync, hipMemset; managed memory and HSA_XNACK=1 move pages at the first access), load "
-        "code early (HIP_ENABLE_DEFERRED_LOADING=0), and run each kernel once as warm-up.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
-        "unified_memory.html",
+        f"longer than later ones, {100 * lost / every:.0f} % of the compute time of the trace; that of "
+        f"{short(worst['name'])} {times:.0f} times as long",
+        None,
+        {name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")},
+        Confidence.HINT,
+        worst,
     )
 
 
@@ -230,4 +197,10 @@ KERNEL_FIRST_TOUCH = Rule(
         Threshold("least_times", 10.0, "first run by the median"),
         Threshold("least_percent", 2.0, "share of the compute time of the trace"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="It costs once: leave it out of measurements. Where runs are short, touch memory before the kernel does "
+    "(hipMemPrefetchAsync, hipMemset; managed memory and HSA_XNACK=1 move pages at the first access), load code early "
+    "(HIP_ENABLE_DEFERRED_LOADING=0), and run each kernel once as warm-up.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
+    "unified_memory.html",
 )

@@ -61,14 +61,8 @@ def _trace_incomplete(case: Case) -> Iterator[Finding]:
         if finding.verdict is Verdict.PROBLEM:
             check = finding.rule.removeprefix(_PREFIX)
             evidence = {"check": check, **finding.evidence}
-            yield replace(
-                finding,
-                rule=TRACE_INCOMPLETE.id,
-                evidence=evidence,
-                shown_by="rocpd summary trace JOB",
-                action=_trace_action(check, case.job.recorder) or None,
-                reference=case.job.recorder.reference,
-            )
+            action, reference = _trace_action(check, case.job.recorder), case.job.recorder.reference
+            yield replace(finding, evidence=evidence, action=action or None, reference=reference)
 
 
 TRACE_INCOMPLETE = Rule(
@@ -80,6 +74,7 @@ TRACE_INCOMPLETE = Rule(
     needs=(Need("trace", "the inputs hold no events"),),
     # The time of a step in which a clock jumps is none.
     explains=lambda cause, other: other.rule == "step.outlier" and cause.evidence["check"] == "clocks",
+    shown_by="rocpd summary trace JOB",
 )
 
 
@@ -97,17 +92,16 @@ def _profiler_cost(case: Case) -> Iterator[Finding]:
         return
     less = case.job.recorder.how.get(Recordable.LESS, "record fewer kinds of events at a time")
     most = max(slow, key=lambda row: int(row["calls"]))
-    yield Finding(
+    found = case.finding(
         f"{most['name']} takes {most['median_ns'] / 1000:.0f} us on rank {case.job.critical}, without a profiler "
         f"usually {case.limits['usual_us']:g} us or less: what the host does looks slower than it is",
-        PROFILER_COST.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        evidence={str(row["name"]): row["median_ns"] for row in slow},
-        shown_by="rocpd summary api JOB --by rank",
-        action=f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another.",
-        reference=case.job.recorder.reference,
+        None,
+        {str(row["name"]): row["median_ns"] for row in slow},
+        Confidence.HINT,
+        most,
     )
+    action = f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another."
+    yield replace(found, action=action, reference=case.job.recorder.reference)
 
 
 PROFILER_COST = Rule(
@@ -122,4 +116,5 @@ PROFILER_COST = Rule(
         Threshold("times", 2.0, "median by that"),
         Threshold("least_calls", 20.0, "calls with which it looks"),
     ),
+    shown_by="rocpd summary api JOB --by rank",
 )

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.advice.case import Case
-from rocpd.advice.recording import NotRecorded
+from rocpd.advice.case import Case, NotRecorded
 from rocpd.base import entries
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen

@@ -2,7 +2,7 @@
 
 A unit is a step, from its start to the start of the next one; else what edges say; else all the time that counts. Of a
 window those units count that lie in it as a whole. Never looks at two ranks: how much of communication is waiting,
-`profiling` finds out.
+`run_profile` finds out.
 """
 
 from __future__ import annotations

@@ -16,8 +16,17 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Progress
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
-from rocpd.compare.profiling import MeasuredRun, asked_of, measured_runs, runs_of
-from rocpd.compare.run_profile import PLURALS, RunProfile, is_baseline, load_baseline, without_repeated
+from rocpd.compare.run_profile import (
+    PLURALS,
+    MeasuredRun,
+    RunProfile,
+    asked_of,
+    is_baseline,
+    load_baseline,
+    measured_runs,
+    runs_of,
+    without_repeated,
+)
 from rocpd.compare.tables import tables_of
 from rocpd.facts.communication.collectives import listed
 from rocpd.federate.federation import Federation, Notes, OnNote

@@ -14,8 +14,7 @@ from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.types import Progress
 from rocpd.base.version import __version__
-from rocpd.chart.draw import draw
-from rocpd.chart.svg import svg
+from rocpd.chart.draw import draw, svg
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.facts.options import Options

@@ -12,8 +12,7 @@ import pytest
 import rocpd
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
-from rocpd.compare.profiling import measured_runs
-from rocpd.compare.run_profile import RunProfile
+from rocpd.compare.run_profile import RunProfile, measured_runs
 from tests.conftest import Cli
 
 STEP = metric_of("step")

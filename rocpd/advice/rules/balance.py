@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import dropwhile
 from statistics import median
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, short
+from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
 from rocpd.summary.counters.samples import CLOCK
@@ -24,7 +23,7 @@ def _rank_imbalance(case: Case) -> Iterator[Finding]:
     if case.job.runs > 1:
         raise CannotLookError(f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank")
     if len(rows) < 2:
-        raise CannotLookError(recording.RANKS)
+        raise CannotLookError(RANKS)
     most = max(rows, key=lambda row: float(row["compute_by_mean"]))
     times = float(most["compute_by_mean"])
     if times <= case.limits["most_by_mean"]:
@@ -40,7 +39,7 @@ RANK_IMBALANCE = Rule(
     asks="do all ranks have the same work?",
     fires="the rank that computes longest takes more than {most_by_mean} times the mean. Gains the difference",
     look=_rank_imbalance,
-    needs=(Need("ranks", recording.KERNELS),),
+    needs=(Need("ranks", KERNELS),),
     thresholds=(Threshold("most_by_mean", 1.10, "longest compute time of a rank by the mean of all"),),
     explains=lambda cause, other: other.rule == "comm.straggler" and other.rank == cause.rank and has_more_work(other),
     shown_by="rocpd summary imbalance ranks JOB",
@@ -105,7 +104,7 @@ STEP_OUTLIER = Rule(
     fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
     "deviations above it. Gains what such steps take above the median",
     look=_step_outlier,
-    needs=(Need("steps", recording.STEPS),),
+    needs=(Need("steps", STEPS),),
     thresholds=(
         Threshold("times_median", 1.2, "time of a step by the median"),
         Threshold("deviations", 5.0, "time of a step above the median, by the median absolute deviation"),
@@ -129,7 +128,7 @@ def _clock_throttle(case: Case) -> Iterator[Finding]:
         if CLOCK.search(row["name"] or "") and row["samples"] >= case.limits["least_samples"]
     ]
     if not clocks:
-        raise CannotLookError(recording.CLOCKS)
+        raise CannotLookError(CLOCKS)
     slowing = [row for row in clocks if (row["rho_samples"] or 0) >= case.limits["least_pairs"]]
     if len(clocks) < 2 and not slowing:
         raise CannotLookError(
@@ -189,7 +188,7 @@ CLOCK_THROTTLE = Rule(
     "lower: Spearman's correlation under {most_rho} over {least_pairs} samples or more. Gains what the highest clock "
     "would",
     look=_clock_throttle,
-    needs=(Need("samples", recording.CLOCKS),),
+    needs=(Need("samples", CLOCKS),),
     thresholds=(
         Threshold("least_percent", 95.0, "mean clock of a GPU by the median of the others"),
         Threshold("least_samples", 3.0, "samples of the clock of a GPU"),

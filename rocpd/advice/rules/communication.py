@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.parts import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
@@ -37,7 +36,7 @@ _SOMETIMES = (
 
 def _comm_straggler(case: Case) -> Iterator[Finding]:
     if not case.rows("communication"):
-        raise CannotLookError(recording.COMMUNICATION)
+        raise CannotLookError(COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
         yield replace(
             finding,
@@ -91,7 +90,7 @@ COMM_STRAGGLER = Rule(
     fires="a rank or a host comes last, or computes longest, in more steps than chance explains, and that costs more "
     "than 1 % of a step (`rocpd summary stragglers`). Gains what the others wait longer than it does",
     look=_comm_straggler,
-    needs=(Need("ranks", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
+    needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
     shown_by="rocpd summary stragglers waits JOB",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
@@ -100,7 +99,7 @@ COMM_STRAGGLER = Rule(
 
 def _comm_exposed(case: Case) -> Iterator[Finding]:
     if not case.rows("communication"):
-        raise CannotLookError(recording.COMMUNICATION)
+        raise CannotLookError(COMMUNICATION)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))
@@ -136,9 +135,9 @@ COMM_EXPOSED = Rule(
     "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_comm_exposed,
     needs=(
-        Need("budget", recording.KERNELS),
-        Need("communication", recording.COMMUNICATION),
-        Need("trace", recording.KERNELS),
+        Need("budget", KERNELS),
+        Need("communication", COMMUNICATION),
+        Need("trace", KERNELS),
     ),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
     shown_by="rocpd summary budget overlap communication JOB --by rank",
@@ -152,7 +151,7 @@ COMM_EXPOSED = Rule(
 def _comm_same_stream(case: Case) -> Iterator[Finding]:
     rows = [row for row in case.of_critical("overlap") if row["communication_ns"]]
     if not rows:
-        raise CannotLookError(recording.COMMUNICATION)
+        raise CannotLookError(COMMUNICATION)
     if all(row["same_stream_percent"] is None for row in rows):
         raise CannotLookError("streams are not recorded: newer versions of profilers do")
     exposed = case.job.shares[rows[0]["rank"]].get(EXPOSED_COMMUNICATION, 0.0)
@@ -176,7 +175,7 @@ COMM_SAME_STREAM = Rule(
     fires="on the critical rank {same_stream_percent} % of the communication or more is in streams with a tenth of the "
     "compute time or more, and less than {most_hidden_percent} % of it is hidden. Gains all exposed communication",
     look=_comm_same_stream,
-    needs=(Need("overlap", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("overlap", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("same_stream_percent", 90.0, "share of communication in streams that compute"),
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
@@ -193,7 +192,7 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
     rows = [row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]]
     if not rows:
-        raise CannotLookError(recording.SIZES)
+        raise CannotLookError(SIZES)
     large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
     alike: dict[tuple[object, ...], list[Row]] = {}
     for row in large:
@@ -243,7 +242,7 @@ COMM_SLOW = Rule(
     fires="collectives of {least_mib} MiB or more reach less than {of_best_percent} % of the bus bandwidth of the best "
     "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
     look=_comm_slow,
-    needs=(Need("collectives", recording.COLLECTIVES),),
+    needs=(Need("collectives", COLLECTIVES),),
     thresholds=(
         Threshold("of_best_percent", 40.0, "bus bandwidth by that of the best of the same size and group"),
         Threshold("least_mib", 1.0, "size of the result of collectives that are compared [MiB]"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import COPIES, HIP, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.parts import EXPOSED_COPIES
 from rocpd.summary.findings import Confidence, Finding
@@ -23,7 +22,7 @@ _LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: small
 def _copy_blocking(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("copy-calls")
     if rows and all(row["call"] is None for row in rows):
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     waited = [row for row in rows if row["waiting_copies"]]
     waited_ns = sum(int(row["waited_ns"]) for row in waited)
     share = case.job.share(waited_ns)
@@ -78,7 +77,7 @@ COPY_BLOCKING = Rule(
     "size or more, would take less does so, where half are slower than {of_best_percent} % of the fastest of the same "
     "size. Gains that time, of slow copies no more than what nothing hides",
     look=_copy_blocking,
-    needs=(Need("copy-calls", recording.COPIES), Need("copy-sizes", recording.COPIES)),
+    needs=(Need("copy-calls", COPIES), Need("copy-sizes", COPIES)),
     thresholds=(
         Threshold("least_percent", 2.0, "share of the time of the critical rank"),
         Threshold("of_best_percent", 50.0, "median rate by that of the fastest copy of the same direction and size"),
@@ -98,7 +97,7 @@ def _copy_small(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     small = [row for row in case.of_critical("copy-calls") if row["size"] in _SMALL]
     if small and all(row["call"] is None for row in small):
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     per_step = sum(float(row["copies_per_step"] or 0.0) for row in small)
     calls_ns = sum(int(row["api_ns"]) for row in small)
     share = case.job.share(calls_ns)
@@ -119,7 +118,7 @@ COPY_SMALL = Rule(
     fires="the critical rank makes more than {copies_per_step} copies of up to 64 KiB in a step, whose calls take "
     "{least_percent} % of its time or more. Gains that time",
     look=_copy_small,
-    needs=(Need("copy-calls", recording.COPIES),),
+    needs=(Need("copy-calls", COPIES),),
     thresholds=(
         Threshold("copies_per_step", 100.0, "copies of up to 64 KiB in a step of a rank"),
         Threshold("least_percent", 2.0, "share of the time of the critical rank in their calls"),

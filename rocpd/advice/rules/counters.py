@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, short
+from rocpd.advice.case import COUNTERS, KERNELS, CannotLookError, Case, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 
@@ -79,13 +78,13 @@ def _rule(
                 found = case.finding(text, of_step, evidence, Confidence.HINT, {"rank": case.job.critical})
                 yield replace(found, action=limited.action)
 
-    kernels = (Need(table, recording.KERNELS) for table in ("kernel-shapes", "budget"))
+    kernels = (Need(table, KERNELS) for table in ("kernel-shapes", "budget"))
     return Rule(
         id=id,
         asks=asks,
         fires=f"{fires}. Gains less than the whole time of the kernel",
         look=look,
-        needs=(*kernels, Need(read.panel, recording.COUNTERS)),
+        needs=(*kernels, Need(read.panel, COUNTERS)),
         thresholds=(_LEAST_PERCENT, *thresholds),
         shown_by=f"rocpd summary {read.panel} JOB --by rank",
         action=action,
@@ -116,7 +115,7 @@ def _hot_kernels(case: Case, panel: str, names: tuple[str, ...]) -> Iterator[tup
             category = case.categories.of(name).lower()
             yield _HotKernel(name, category, values[name], peaks[name], case.limits), share, of_step
     if not is_known:
-        raise CannotLookError(recording.COUNTERS)
+        raise CannotLookError(COUNTERS)
 
 
 _READ, _WRITE = "L2-Fabric Read BW", "L2-Fabric Write BW"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, short
+from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import HOST
 from rocpd.facts.host_calls import HostCall
@@ -57,7 +56,7 @@ GPU_STARVED = Rule(
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
     "or works for itself. Gains that time",
     look=_gpu_starved,
-    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
     # There would be work to hide communication behind, were it launched.
     explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),
@@ -97,7 +96,7 @@ LAUNCH_SMALL = Rule(
     "{small_us} us, and its GPU idles {least_idle_percent} % of the time or more while its host launches. Gains "
     "that time",
     look=_launch_small,
-    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(
         Threshold("small_us", 10.0, "a kernel with a shorter median is small"),
         Threshold("small_percent", 50.0, "share of small kernels"),
@@ -119,7 +118,7 @@ _WAITING_CALLS = (HostCall.SYNCHRONISE.value, HostCall.COPY.value, HostCall.ALLO
 def _sync_calls(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("idle-calls")
     if not rows:
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     case.needs_known_calls()
     every = [row for row in rows if row["cause"] in _WAITING_CALLS]
     # Where copies are not recorded, a GPU that copies seems idle.
@@ -128,7 +127,7 @@ def _sync_calls(case: Case) -> Iterator[Finding]:
     share, suspected = (case.job.share(sum(int(row["begun_ns"]) for row in some)) for some in (calls, every))
     if share < case.limits["least_idle_percent"]:
         if suspected >= case.limits["least_idle_percent"]:
-            raise CannotLookError(recording.COPIES)
+            raise CannotLookError(COPIES)
         return
     worst = max(calls, key=lambda row: int(row["begun_ns"]))
     where = f", {worst['in_marker_percent']:.0f} % of it in {worst['in_marker']}" if worst["in_marker"] else ""
@@ -149,7 +148,7 @@ SYNC_CALLS = Rule(
     fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
     "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
     look=_sync_calls,
-    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
     # After each wait the host has to launch anew while the GPU idles.
     explains=lambda cause, other: other.rule == "gpu.starved" and 2 * _gain(cause) >= _gain(other),
@@ -165,7 +164,7 @@ def _module_load(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     rows = case.of_critical("idle-calls")
     if not rows:
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     loads = [row for row in rows if row["cause"] == HostCall.MODULE.value]
     if not loads:
         return
@@ -188,7 +187,7 @@ MODULE_LOAD = Rule(
     fires="the GPU of the critical rank idles for calls that load or compile code (hipModuleLoad*, hiprtc*, hipLink*, "
     "__hipRegister*) in steps after warm-up. Gains that time",
     look=_module_load,
-    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     shown_by="rocpd summary idle-calls JOB --by rank",
     action="Load and compile before the first step: run each shape once as warm-up, keep shapes the same (PyTorch: "
     "torch.compile with dynamic=True, padded batches), and keep compiled code between runs (MIOPEN_USER_DB_PATH, "

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, short
+from rocpd.advice.case import KERNELS, CannotLookError, Case, Row, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base.amount import amount
 from rocpd.summary.findings import Confidence, Finding
@@ -55,7 +54,7 @@ KERNEL_GRID = Rule(
     "the GPU compute units; or, where a unit holds one group at a time, fewer than {few_rounds} rounds of groups of "
     "which the last is less than {last_round_percent} % full. Gains the share of the units that is empty",
     look=_kernel_grid,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 5.0, "share of the compute time of the critical rank"),
         Threshold("few_rounds", 4.0, "work-groups by compute units"),
@@ -106,7 +105,7 @@ KERNEL_OCCUPANCY = Rule(
     "matrix kernels aside, fits {most_waves} waves on a SIMD unit or fewer. Gains less than the whole time of the "
     "kernel",
     look=_kernel_occupancy,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 5.0, "share of the compute time of the critical rank"),
         Threshold("most_waves", 2.0, "waves that fit on a SIMD unit"),
@@ -145,7 +144,7 @@ KERNEL_UNSTABLE = Rule(
     fires="on the critical rank the time from the 5th percentile of each kernel and grid ({least_calls} runs or "
     "more) to its median, over all runs, is {least_percent} % of the compute time or more. Gains that time",
     look=_kernel_unstable,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 10.0, "share of the compute time of the critical rank"),
         Threshold("least_calls", 20.0, "runs of a kernel with one grid"),
@@ -191,7 +190,7 @@ KERNEL_FIRST_TOUCH = Rule(
     "{least_times} times the median or longer take {least_percent} % of the compute time of the trace or more. Gains "
     "nothing in a step",
     look=_kernel_first_touch,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_calls", 5.0, "runs of a kernel with one grid"),
         Threshold("least_times", 10.0, "first run by the median"),

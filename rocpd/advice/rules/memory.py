@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import ALLOCATIONS, KERNELS, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED
 from rocpd.summary.findings import Confidence, Finding
@@ -44,7 +43,7 @@ ALLOC_STEADY = Rule(
     fires="a call frees in the same step what it allocates, in more than half of the steps, and takes it from no pool. "
     "Gains the time of these calls, as far as the GPU idles so long",
     look=_alloc_steady,
-    needs=(Need("allocation-sites", recording.ALLOCATIONS), Need("idle", recording.KERNELS)),
+    needs=(Need("allocation-sites", ALLOCATIONS), Need("idle", KERNELS)),
     shown_by=_SITES,
     action="Allocate once before the loop, or from a pool: hipMallocAsync with hipMemPoolAttrReleaseThreshold set, in "
     "PyTorch its caching allocator (PYTORCH_NO_HIP_MEMORY_CACHING unset; PYTORCH_HIP_ALLOC_CONF="
@@ -80,7 +79,7 @@ MEMORY_LEAK = Rule(
     fires="a call leaves memory that nothing frees in nearly every step. Gains no time: it ends the run when memory is "
     "full, after as many steps as are said",
     look=_memory_leak,
-    needs=(Need("allocation-sites", recording.ALLOCATIONS),),
+    needs=(Need("allocation-sites", ALLOCATIONS),),
     shown_by=_SITES,
     action="Look whether what this call makes is freed or reused later. In PyTorch keep no tensors with their graph "
     "(loss.item(), .detach()), and compare torch.cuda.memory_snapshot() of two steps.",
@@ -91,7 +90,7 @@ MEMORY_LEAK = Rule(
 def _memory_peak(case: Case) -> Iterator[Finding]:
     rows = [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
     if not rows:
-        raise CannotLookError(recording.ALLOCATIONS)
+        raise CannotLookError(ALLOCATIONS)
     full = [row for row in rows if row["peak_bytes"] * 100 > row["capacity_bytes"] * case.limits["most_percent"]]
     if not full:
         return
@@ -110,7 +109,7 @@ MEMORY_PEAK = Rule(
     asks="is the memory of a GPU nearly full?",
     fires="more than {most_percent} % of the memory of a GPU is held at its peak. Costs no time until it is full",
     look=_memory_peak,
-    needs=(Need("memory", recording.ALLOCATIONS),),
+    needs=(Need("memory", ALLOCATIONS),),
     thresholds=(Threshold("most_percent", 90.0, "peak by the memory of the GPU"),),
     shown_by="rocpd summary memory memory-curve JOB",
     action="Leave room before the next larger batch or longer sequence fails: recompute activations (PyTorch: "

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import HIP, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.host_calls import launches_kernel
 from rocpd.facts.recorders import Recordable, TraceProfiler
@@ -81,7 +80,7 @@ TRACE_INCOMPLETE = Rule(
 def _profiler_cost(case: Case) -> Iterator[Finding]:
     launches = [row for row in case.of_critical("api") if launches_kernel(row["name"]) and row["median_ns"] is not None]
     if not launches:
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     usual = case.limits["usual_us"] * 1000
     slow = [
         row
@@ -110,7 +109,7 @@ PROFILER_COST = Rule(
     fires="the median of a call that launches one kernel, of {least_calls} or more on the critical rank, is more than "
     "{times} times {usual_us} us. Says no gain: the job without profiler is faster than it looks",
     look=_profiler_cost,
-    needs=(Need("api", recording.HIP),),
+    needs=(Need("api", HIP),),
     thresholds=(
         Threshold("usual_us", 5.0, "what launching a kernel takes at most without a profiler"),
         Threshold("times", 2.0, "median by that"),

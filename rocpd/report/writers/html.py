@@ -13,9 +13,8 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from rocpd.chart.draw import draw
+from rocpd.chart.draw import draw, spark_svg, svg
 from rocpd.chart.model import WORK, Timeline
-from rocpd.chart.svg import spark_svg, svg
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
     COMMANDS,

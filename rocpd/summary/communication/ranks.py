@@ -23,15 +23,7 @@ from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.ids import distinct
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.options import GROUPS, LANES, LAUNCHES, By
-from rocpd.facts.parts import (
-    COMMUNICATION,
-    COMPUTE,
-    COPIES,
-    HIDES_COMMUNICATION,
-    HIDES_COPIES,
-    IDLE,
-    busy_pieces,
-)
+from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import Key, RankReading, key_of
 from rocpd.facts.spread import total
@@ -324,7 +316,7 @@ def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:
     """Return the percentages of each slice that the columns of the table have; exposed time adds up with compute."""
     edges = slices.shifts[rank.number].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
     pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
-    whose = (part == COMPUTE, part == COMMUNICATION, part == COPIES, hides & HIDES_COMMUNICATION > 0)
+    whose = (*(part == kind for kind in range(len(KINDS))), hides & HIDES_COMMUNICATION > 0)
     times = [np.diff(covered((pieces.start[which], pieces.end[which]), edges)) for which in whose]
     compute, exposed, copies, hidden = times
     return np.array([compute + exposed + copies, compute, exposed + hidden, exposed, copies]).T * 100 / slices.width

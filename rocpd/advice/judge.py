@@ -87,6 +87,7 @@ def analysis_function(name: str) -> Function:
     return cast("Function", entries.load(known_analyses()[name].home, name))
 
 
+_FIRST = "trace.incomplete"
 _JOB = "JOB"
 """What rules call the inputs in commands."""
 
@@ -124,7 +125,9 @@ def judge(
         silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
     reported, explained = report_once([_named(finding, name) for finding in problems], rules)
-    return Advice(case.job, tuple(sorted(reported, key=_weight)), explained, tuple(silent), tuple(unable))
+    # What limits the others comes first, then the largest gain, last what costs no time.
+    reported.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
+    return Advice(case.job, tuple(reported), tuple(explained), tuple(silent), tuple(unable))
 
 
 def _name_of(session: Federation) -> str:
@@ -147,12 +150,6 @@ def _named(finding: Finding, name: str) -> Finding:
     for placeholder, word in said.items():
         shown_by, action = (text and text.replace(placeholder, word) for text in (shown_by, action))
     return replace(finding, shown_by=shown_by, action=action)
-
-
-def _weight(finding: Finding) -> tuple[bool, bool, float]:
-    """Order findings: what limits the others first, then the largest gain, last what costs no time."""
-    gain = finding.gain_percent
-    return finding.rule != "trace.incomplete", gain is None, -(gain or 0.0)
 
 
 def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
@@ -205,7 +202,9 @@ def _critical_rank(
     session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
 ) -> int | None:
     """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
-    blamed = _blamed(tables["ranks"].findings if "ranks" in tables else ())
+    findings = tables["ranks"].findings if "ranks" in tables else ()
+    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
+    blamed = next(guilty, None)
     if blamed:
         host = blamed.evidence.get("hostname")
         suspects = [
@@ -215,14 +214,7 @@ def _critical_rank(
     return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
 
 
-def _blamed(findings: tuple[Finding, ...]) -> Finding | None:
-    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
-    return next(guilty, None)
-
-
-def report_once(
-    findings: Sequence[Finding], rules: Mapping[str, Rule]
-) -> tuple[tuple[Finding, ...], tuple[Explained, ...]]:
+def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple[list[Finding], list[Explained]]:
     """Divide findings into those that stand for themselves and those that one of these explains, in their order.
 
     Args:
@@ -242,7 +234,7 @@ def report_once(
             reported.append(finding)
         else:
             explained.append(Explained(finding, findings[chain[-1]]))
-    return tuple(reported), tuple(explained)
+    return reported, explained
 
 
 def _explains(cause: Finding, other: Finding, rules: Mapping[str, Rule]) -> bool:

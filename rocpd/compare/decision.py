@@ -330,9 +330,6 @@ def _why_unclear(medians: Sequence[Sequence[float]], margin: float, run_noise: f
             f"runs of one program may differ by {run_noise:g} %" if run_noise else "what is compared differs too much"
         )
         return reason, runs_needed(0.0, 1.0) if run_noise else None
-    deviation = max(_deviation(np.array(side)) for side in medians if len(side) > 1)
+    several = [np.array(side) for side in medians if len(side) > 1]
+    deviation = max(float(side.std(ddof=1) / side.mean()) for side in several)
     return "runs differ too much for so few of them", max(fewest + 1, runs_needed(deviation, max(margin, 1e-6)))
-
-
-def _deviation(values: Floats) -> float:
-    return float(values.std(ddof=1) / values.mean())

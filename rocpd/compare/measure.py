@@ -123,8 +123,11 @@ def read_launches(
             launch = KernelLaunch(COPY_KIND, text, text, _COPIES, around[0], None, CodeFacts(), around[1])
         else:
             symbol, code = symbols.get(number, ("", CodeFacts()))
-            launched, size = _resources(grid[of_shape]) if of_shape >= 0 else (None, (None, None))
-            code = code._replace(lds=size[0], scratch=size[1])
+            launched: Grid | None = None
+            if of_shape >= 0:
+                x, y, z, a, b, c, lds, scratch = grid[of_shape]
+                launched = (x, y, z, a, b, c) if x > 0 else None
+                code = code._replace(lds=_value(lds), scratch=_value(scratch))
             front = (KINDS[kind], symbol or text, text, categories.of(text), around[0])
             launch = KernelLaunch(*front, launched, code, around[1])
         codes[rows] = known.setdefault(launch, len(known))
@@ -136,16 +139,10 @@ def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
     operators = read_operators(reading)
     if not len(operators.names):
         return ("",), np.zeros(len(ops), np.int64)
-    numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(["", *(text or "" for text in operators.names)]))
-    }
+    texts = dict.fromkeys(["", *(text or "" for text in operators.names)])
+    numbers = {text: number for number, text in enumerate(texts)}
     of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
     return tuple(numbers), of_rows[launched_by(reading, operators, ops)]
-
-
-def _resources(row: Sequence[int]) -> tuple[Grid | None, tuple[int | None, int | None]]:
-    x, y, z, a, b, c, lds, scratch = row
-    return (x, y, z, a, b, c) if x > 0 else None, (_value(lds), _value(scratch))
 
 
 def _value(number: object) -> int | None:

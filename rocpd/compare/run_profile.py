@@ -211,8 +211,7 @@ def on_both_sides(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iter
     """Yield the names of runs that both sides have, with the same times: parts of a run can be compared."""
     for run in base:
         for other in new:
-            is_same = run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]
-            if is_same:
+            if run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]:
                 yield run.name if run.name == other.name else f"{run.name} (on the other side {other.name})"
 
 
@@ -236,11 +235,8 @@ class Baseline:
 
     def text(self) -> str:
         """Return the content of the file."""
-        content = {
-            "rocpd_baseline": VERSION,
-            "accepted": list(self.accepted),
-            "runs": [_plain(run) for run in self.runs],
-        }
+        runs = [dataclasses.asdict(run) for run in self.runs]
+        content = {"rocpd_baseline": VERSION, "accepted": list(self.accepted), "runs": runs}
         return json.dumps(content, separators=(",", ":")) + "\n"
 
 
@@ -269,17 +265,6 @@ def load_baseline(path: Path) -> Baseline:
     except (OSError, ValueError, KeyError, TypeError) as error:
         hint = "`rocpd diff --save-baseline FILE JOB` writes one"
         raise InputError(f"{path}: no baseline can be read: {type(error).__name__}: {error}", hint) from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; dataclasses become lists of their fields, so that names stand there once."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
 
 
 def _run(fields: Mapping[str, Any]) -> RunProfile:

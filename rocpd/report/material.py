@@ -168,12 +168,24 @@ def gather(
     Raises:
         InputError: a file is damaged.
     """
-    asked = list(dict.fromkeys(question for section in sections for question in _needs(section)))
-    analyses = {_key(question): _function(question, base) for question in asked}
-    options_of = {_key(question): _options(session, options, question) for question in asked}
+    concluding = *map(Inquiry, joined_analyses()), *advised()
+    needs = (question for each in sections for question in (*each.needs, *(concluding if each.concludes else ())))
+    asked = list(dict.fromkeys(needs))
+    every = known_analyses()
+    costly = {table for analysis in every.values() for table in analysis.costly} - tables_of_rules(known_rules())
+    wanted = frozenset(tables_of(every)) - costly
+    functions: dict[str, Function] = {}
+    options_of: dict[str, Options] = {}
+    for question in asked:
+        key = f"{question.analysis} by {question.by}"
+        options_of[key] = _options(session, options, question)
+        if base and question == COMPARED:
+            functions[key] = compared_with(base.runs, base.options, base.selection)
+        else:
+            functions[key] = analysis_function(question.analysis)
     answers: dict[Inquiry, dict[str, Summary]] = {}
     missing: dict[Inquiry, str] = {}
-    known = known_tables(session, analyses, options_of, _wanted(), progress)
+    known = known_tables(session, functions, options_of, wanted, progress)
     for question, (_, answer) in zip(asked, known, strict=True):
         if isinstance(answer, str):
             missing[question] = answer
@@ -190,28 +202,6 @@ def advised() -> tuple[Inquiry, ...]:
         Inquiry(name, None if by is analyses[name].divided_by else by)
         for name, by in questions(tables_of_rules(known_rules())).items()
     )
-
-
-def _needs(section: Entry) -> tuple[Inquiry, ...]:
-    concluding = (*map(Inquiry, joined_analyses()), *advised()) if section.concludes else ()
-    return (*section.needs, *concluding)
-
-
-def _wanted() -> frozenset[str]:
-    """Return the tables that are put together: of costly ones those that rules read."""
-    analyses = known_analyses()
-    costly = {table for analysis in analyses.values() for table in analysis.costly}
-    return frozenset(tables_of(analyses)) - (costly - tables_of_rules(known_rules()))
-
-
-def _key(question: Inquiry) -> str:
-    return f"{question.analysis} by {question.by}" if question.by else question.analysis
-
-
-def _function(question: Inquiry, base: ReportBase | None) -> Function:
-    if base and question == COMPARED:
-        return compared_with(base.runs, base.options, base.selection)
-    return analysis_function(question.analysis)
 
 
 def _options(session: Federation, options: Options, question: Inquiry) -> Options:

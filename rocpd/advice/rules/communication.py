@@ -134,11 +134,7 @@ COMM_EXPOSED = Rule(
     fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
     "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_comm_exposed,
-    needs=(
-        Need("budget", KERNELS),
-        Need("communication", COMMUNICATION),
-        Need("trace", KERNELS),
-    ),
+    needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need("trace", KERNELS)),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
     shown_by="rocpd summary budget overlap communication JOB --by rank",
     action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "

@@ -391,27 +391,17 @@ def _heat_table(
     return reading.summary(TABLES["heat"], rows, By.RANK)
 
 
-class _Launched(NamedTuple):
-    """Communication of a rank, and for each channel where each of its kernels that count was launched."""
-
-    communication: RankCommunication
-    keys: list[list[Key]]
-
-
 def collectives_by_launch(reading: Reading, by: By) -> Tables:
     """Return the tables of collectives, stragglers and waits, divided by step or marker; none without collectives."""
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
-    work = partial(_launched_in_rank, by=by, categories=categories, step=step)
-    yield (answers := reading.each(work))
-    launched = {rank.number: answer for rank, answer in answers}
+    yield (answers := reading.each(partial(_launched_in_rank, by=by, categories=categories, step=step)))
+    communication: dict[int, RankCommunication] = {}
+    keys: dict[int, list[Key]] = {}
+    for rank, (of_rank, places) in answers:
+        communication[rank.number] = of_rank
+        keys |= {id(channel): of_channel for channel, of_channel in zip(of_rank.channels, places, strict=True)}
     if reading.session.runs > 1:
         return
-    keys = {
-        id(channel): keys
-        for rank in launched.values()
-        for channel, keys in zip(rank.communication.channels, rank.keys, strict=True)
-    }
-    communication = {number: rank.communication for number, rank in launched.items()}
     matched = MatchedCommunication.of(reading.session, communication, reading.warm_up())
     ranks = {rank.number: rank for rank in reading.session.ranks}
     waiting: dict[Key, Waiting] = {}
@@ -421,21 +411,27 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
             of_key = waiting.setdefault(key, Waiting(By.RANK, ranks, matched.clocks))
             of_key.add(tuple(_with_some(member, chosen) for member in group), startup)
     ordered = [(key, each) for key, each in in_order(waiting) if each.rows]
-    if ordered:
-        yield _divided("collectives", by, [(*key, *row) for key, each in ordered for row in each.collective_rows()])
-        rows: list[Row] = [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()]
-        yield _divided("stragglers", by, rows, DIVISIONS[By.RANK])
-        yield _divided("waits", by, [(*key, *row) for key, each in ordered for row in each.pair_rows()])
+    rows: dict[str, list[Row]] = {
+        "collectives": [(*key, *row) for key, each in ordered for row in each.collective_rows()],
+        "stragglers": [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()],
+        "waits": [(*key, *row) for key, each in ordered for row in each.pair_rows()],
+    }
+    for name, of_table in rows.items() if ordered else ():
+        rank_first = DIVISIONS[By.RANK] if name == "stragglers" else ()
+        yield Summary(TABLES[name], (*DIVISIONS[by], *rank_first, *who(TABLES[name], By.RANK)), of_table)
 
 
-def _launched_in_rank(reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]) -> _Launched:
+def _launched_in_rank(
+    reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]
+) -> tuple[RankCommunication, list[list[Key]]]:
+    """Return the communication of a rank, and for each channel where each of its kernels that count was launched."""
     names = OperationNames()
     communication = communication_of(reading, read_ops(reading, names), names, categories, step)
     if not communication.channels:
-        return _Launched(communication, [])
+        return communication, []
     origins = read_origins(reading, by)
     codes = (origins.of(KERNEL, channel.counted.row).tolist() for channel in communication.channels)
-    return _Launched(communication, [[origins.key(code) for code in of_channel] for of_channel in codes])
+    return communication, [[origins.key(code) for code in of_channel] for of_channel in codes]
 
 
 def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
@@ -453,7 +449,3 @@ def _with_some(member: Channel, chosen: Flags) -> Channel:
     """Return a channel of which only the kernels of some collectives count."""
     kept = np.flatnonzero(chosen[member.numbers])
     return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))
-
-
-def _divided(name: str, by: By, rows: list[Row], front: tuple[Field, ...] = ()) -> Summary:
-    return Summary(TABLES[name], (*DIVISIONS[by], *front, *who(TABLES[name], By.RANK)), rows)

@@ -143,10 +143,7 @@ class Periods:
 
 
 def periods(
-    steps: Mapping[int, RankSteps],
-    works: Mapping[int, RankWork],
-    groups: Sequence[Group],
-    before: Mapping[int, Ints],
+    steps: Mapping[int, RankSteps], works: Mapping[int, RankWork], groups: Sequence[Group], before: Mapping[int, Ints]
 ) -> Periods | None:
     """Return the periods of the ranks that compute: steps by their markers, else pieces between collectives.
 

@@ -73,7 +73,7 @@ PARTS = (COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES, *(f"{IDLE}{cause}" for c
 """What the time of a unit consists of, in the order in which it is shown."""
 
 STEPS, COLLECTIVES, WINDOW = "step", "interval between collectives", "window"
-"""What a unit is: of the window, from the first to the last operation, only the time in which GPUs work counts."""
+"""What a unit is: of the window, all the time that counts, only the time in which GPUs work is compared."""
 
 PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW: "windows"}
 """What several of them are called."""
@@ -107,15 +107,11 @@ class RankUse:
         rank: its number in the run.
         host: its host.
         own: its time without waiting for others, and without communication that may be waiting.
-        parts: its time by part.
-        counted: in how many units it was the critical rank, or counted.
     """
 
     rank: int
     host: str | None
     own: float
-    parts: Mapping[str, float]
-    counted: int
 
 
 @frozen
@@ -273,7 +269,8 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
-    known["ranks"] = tuple(RankUse(**rank) for rank in known["ranks"])
+    # Files of older versions say more of ranks.
+    known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
     facts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()
     }
@@ -407,23 +404,9 @@ class _Member:
     length: Ints
     values: Ints
 
-    def of_units(self, chosen: Sequence[int]) -> _Member:
+    def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
         """Return the same with some units only."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
-
-    def parts(self) -> dict[str, Ints]:
-        """Return the time of each unit by part."""
-        parts = dict.fromkeys((COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES), np.zeros(len(self.length), np.int64))
-        for number, launch in enumerate(self.launches):
-            for part, time in self.of_launch(number, launch).items():
-                parts[part] = parts[part] + time
-        return parts | {f"{IDLE}{cause}": self.idle[:, number] for number, cause in enumerate(CAUSES)}
-
-    def of_launch(self, number: int, launch: KernelLaunch) -> dict[str, Ints]:
-        """Return the time that a launch adds to each unit, by part."""
-        waiting, unmatched = self.waiting[:, number], self.unmatched[:, number]
-        own = {_OF_KIND[launch.kind]: self.exposed[:, number] - waiting - unmatched}
-        return own if launch.kind != "communication" else {**own, WAITING: waiting, UNMATCHED: unmatched}
 
 
 _OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idle", "length", "values")
@@ -499,15 +482,20 @@ class MeasuredRun:
         calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
         parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
         for member, counts in zip(self.members, self.counts, strict=True):
-            units = np.flatnonzero(counts)
-            for number, launch in enumerate(member.launches if len(units) else ()):
-                called = int(member.calls[units, number].sum())
+            some = member.of_units(np.flatnonzero(counts))
+            own = some.exposed - some.waiting - some.unmatched
+            columns = own, some.calls, some.time, some.waiting, some.unmatched
+            sums = zip(*(column.sum(0).tolist() for column in columns), strict=True)
+            for number, (launch, of_launch) in enumerate(zip(some.launches, sums, strict=True) if counts.any() else ()):
+                exposed, called, time, waiting, unmatched = of_launch
                 calls[launch] += called
-                times[launch] += int(member.time[units, number].sum())
-                for part, of_part in member.of_launch(number, launch).items():
-                    parts[launch][part] += int(of_part[units].sum())
+                times[launch] += time
+                parts[launch][_OF_KIND[launch.kind]] += exposed
+                if launch.kind == "communication":
+                    parts[launch][WAITING] += waiting
+                    parts[launch][UNMATCHED] += unmatched
                 if called:
-                    medians[launch] += float(np.nanmedian(member.medians[units, number])) * called
+                    medians[launch] += float(np.nanmedian(some.medians[:, number])) * called
         for launch, called in calls.items():
             if called or any(parts[launch].values()):
                 median = medians[launch] / called if called else None
@@ -522,11 +510,10 @@ class MeasuredRun:
     def _ranks(self) -> Iterator[RankUse]:
         """Yield what each rank did on average, those too that do not count."""
         each = self.about.scale // int(self.counts[:, 0].sum())
-        for member, counts in zip(self.members, self.counts, strict=True):
-            parts = {part: float(time.mean()) / each for part, time in member.parts().items()}
-            own = float(member.length.mean()) / each - parts[WAITING] - parts[UNMATCHED]
-            shown = {part: time for part, time in parts.items() if time}
-            yield RankUse(member.number, member.host, own, shown, int(counts.sum()))
+        for member in self.members:
+            times = member.length, member.waiting.sum(1), member.unmatched.sum(1)
+            own, waiting, unmatched = (float(time.mean()) / each for time in times)
+            yield RankUse(member.number, member.host, own - waiting - unmatched)
 
 
 def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:

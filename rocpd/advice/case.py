@@ -85,6 +85,17 @@ class CannotLookError(Exception):
         return self.reason if isinstance(self.reason, str) else self.reason.text(job.recorder, is_part=job.is_part)
 
 
+def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
+    """Return rows of which a rule needs some.
+
+    Raises:
+        CannotLookError: there are none.
+    """
+    if not rows:
+        raise CannotLookError(lacking)
+    return rows
+
+
 class Example(NamedTuple):
     """A step to look at: text of its marker, start and end on the time line [ns]; None where no steps are marked."""
 

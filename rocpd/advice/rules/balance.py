@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import dropwhile
 from statistics import median
 
-from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short
+from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
 from rocpd.summary.counters.samples import CLOCK
@@ -122,13 +122,8 @@ STEP_OUTLIER = Rule(
 
 
 def _clock_throttle(case: Case) -> Iterator[Finding]:
-    clocks = [
-        row
-        for row in case.rows("samples")
-        if CLOCK.search(row["name"] or "") and row["samples"] >= case.limits["least_samples"]
-    ]
-    if not clocks:
-        raise CannotLookError(CLOCKS)
+    sampled = (row for row in case.rows("samples") if row["samples"] >= case.limits["least_samples"])
+    clocks = some([row for row in sampled if CLOCK.search(row["name"] or "")], CLOCKS)
     slowing = [row for row in clocks if (row["rho_samples"] or 0) >= case.limits["least_pairs"]]
     if len(clocks) < 2 and not slowing:
         raise CannotLookError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.parts import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
@@ -35,8 +35,7 @@ _SOMETIMES = (
 
 
 def _comm_straggler(case: Case) -> Iterator[Finding]:
-    if not case.rows("communication"):
-        raise CannotLookError(COMMUNICATION)
+    some(case.rows("communication"), COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
         yield replace(
             finding,
@@ -98,8 +97,7 @@ COMM_STRAGGLER = Rule(
 
 
 def _comm_exposed(case: Case) -> Iterator[Finding]:
-    if not case.rows("communication"):
-        raise CannotLookError(COMMUNICATION)
+    some(case.rows("communication"), COMMUNICATION)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))
@@ -145,9 +143,7 @@ COMM_EXPOSED = Rule(
 
 
 def _comm_same_stream(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.of_critical("overlap") if row["communication_ns"]]
-    if not rows:
-        raise CannotLookError(COMMUNICATION)
+    rows = some([row for row in case.of_critical("overlap") if row["communication_ns"]], COMMUNICATION)
     if all(row["same_stream_percent"] is None for row in rows):
         raise CannotLookError("streams are not recorded: newer versions of profilers do")
     exposed = case.job.shares[rows[0]["rank"]].get(EXPOSED_COMMUNICATION, 0.0)
@@ -186,21 +182,19 @@ COMM_SAME_STREAM = Rule(
 
 def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
-    rows = [row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]]
-    if not rows:
-        raise CannotLookError(SIZES)
+    rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
     large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
     alike: dict[tuple[object, ...], list[Row]] = {}
     for row in large:
         alike.setdefault((row["name"], row["group"], row["bytes"]), []).append(row)
-    compared = [some for some in alike.values() if len(some) >= limits["least_collectives"]]
+    compared = [each for each in alike.values() if len(each) >= limits["least_collectives"]]
     if not compared:
         raise CannotLookError(
             f"no collective of {limits['least_mib']:g} MiB or more is repeated {limits['least_collectives']:g} times"
         )
-    for group in sorted({str(some[0]["group"]) for some in compared}):
-        of_group = [some for some in compared if some[0]["group"] == group]
-        slow = [_slow(some, limits["of_best_percent"] / 100) for some in of_group]
+    for group in sorted({str(each[0]["group"]) for each in compared}):
+        of_group = [each for each in compared if each[0]["group"] == group]
+        slow = [_slow(each, limits["of_best_percent"] / 100) for each in of_group]
         if any(rows for rows, _ in slow):
             every = [row for rows, _ in slow for row in rows]
             yield _comm_slow_finding(case, group, every, sum(map(len, of_group)), sum(lost for _, lost in slow))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short
+from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import HOST
 from rocpd.facts.host_calls import HostCall
@@ -116,9 +116,7 @@ _WAITING_CALLS = (HostCall.SYNCHRONISE.value, HostCall.COPY.value, HostCall.ALLO
 
 
 def _sync_calls(case: Case) -> Iterator[Finding]:
-    rows = case.of_critical("idle-calls")
-    if not rows:
-        raise CannotLookError(HIP)
+    rows = some(case.of_critical("idle-calls"), HIP)
     case.needs_known_calls()
     every = [row for row in rows if row["cause"] in _WAITING_CALLS]
     # Where copies are not recorded, a GPU that copies seems idle.
@@ -162,9 +160,7 @@ SYNC_CALLS = Rule(
 
 def _module_load(case: Case) -> Iterator[Finding]:
     case.needs_steps()
-    rows = case.of_critical("idle-calls")
-    if not rows:
-        raise CannotLookError(HIP)
+    rows = some(case.of_critical("idle-calls"), HIP)
     loads = [row for row in rows if row["cause"] == HostCall.MODULE.value]
     if not loads:
         return

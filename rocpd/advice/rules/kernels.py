@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rocpd.advice.case import KERNELS, CannotLookError, Case, Row, short
+from rocpd.advice.case import KERNELS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base.amount import amount
 from rocpd.summary.findings import Confidence, Finding
@@ -122,8 +122,7 @@ def _kernel_unstable(case: Case) -> Iterator[Finding]:
     rows = case.computing("kernel-shapes")
     least = case.limits["least_calls"]
     kernels = [row for row in rows if row["groups"] and row["calls"] >= least and row["unstable_ns"] is not None]
-    if not kernels:
-        raise CannotLookError(f"no kernel runs {least:.0f} times with one grid that is recorded")
+    some(kernels, f"no kernel runs {least:.0f} times with one grid that is recorded")
     every = sum(int(row["total_ns"]) for row in rows)
     share = sum(int(row["unstable_ns"]) for row in kernels) * 100 / every if every else 0.0
     if share < case.limits["least_percent"]:
@@ -158,9 +157,9 @@ KERNEL_UNSTABLE = Rule(
 
 
 def _kernel_first_touch(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.computing("kernel-shapes") if row["calls"] >= case.limits["least_calls"]]
-    if not rows:
-        raise CannotLookError(f"no kernel runs {case.limits['least_calls']:.0f} times with one grid")
+    least = case.limits["least_calls"]
+    often = [row for row in case.computing("kernel-shapes") if row["calls"] >= least]
+    rows = some(often, f"no kernel runs {least:.0f} times with one grid")
     slow = [row for row in rows if int(row["first_ns"]) >= case.limits["least_times"] * float(row["median_ns"])]
     every = sum(int(row["total_ns"]) for row in case.computing("kernel-shapes"))
     lost = sum(map(_lost_at_first, slow))

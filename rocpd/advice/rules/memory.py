@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice.case import ALLOCATIONS, KERNELS, CannotLookError, Case
+from rocpd.advice.case import ALLOCATIONS, KERNELS, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED
 from rocpd.summary.findings import Confidence, Finding
@@ -64,13 +64,14 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
 def _steps_to_full(case: Case, finding: Finding) -> float | None:
     """Return how many more steps there is memory for on the fullest GPU; None: what it has is not known."""
     held, ranks, steps = (finding.evidence[name] for name in ("held_bytes", "ranks", "steps"))
-    rooms = [
-        int(row["capacity_bytes"]) - int(row["peak_bytes"])
-        for row in case.rows("memory")
-        if row["level"] == "REAL" and row["capacity_bytes"]
-    ]
+    rooms = [int(row["capacity_bytes"]) - int(row["peak_bytes"]) for row in _gpus(case)]
     is_known = rooms and isinstance(held, int) and isinstance(ranks, int) and isinstance(steps, int) and held > 0
     return max(0, min(rooms)) / (held / ranks / steps) if is_known else None  # type: ignore[operator]
+
+
+def _gpus(case: Case) -> list[Row]:
+    """Return what GPUs hold at most, and can hold, as far as both are known."""
+    return [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
 
 
 MEMORY_LEAK = Rule(
@@ -88,9 +89,7 @@ MEMORY_LEAK = Rule(
 
 
 def _memory_peak(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
-    if not rows:
-        raise CannotLookError(ALLOCATIONS)
+    rows = some(_gpus(case), ALLOCATIONS)
     full = [row for row in rows if row["peak_bytes"] * 100 > row["capacity_bytes"] * case.limits["most_percent"]]
     if not full:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rocpd.advice.case import HIP, CannotLookError, Case
+from rocpd.advice.case import HIP, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.host_calls import launches_kernel
 from rocpd.facts.recorders import Recordable, TraceProfiler
@@ -78,15 +78,10 @@ TRACE_INCOMPLETE = Rule(
 
 
 def _profiler_cost(case: Case) -> Iterator[Finding]:
-    launches = [row for row in case.of_critical("api") if launches_kernel(row["name"]) and row["median_ns"] is not None]
-    if not launches:
-        raise CannotLookError(HIP)
-    usual = case.limits["usual_us"] * 1000
-    slow = [
-        row
-        for row in launches
-        if row["median_ns"] > usual * case.limits["times"] and row["calls"] >= case.limits["least_calls"]
-    ]
+    every = (row for row in case.of_critical("api") if launches_kernel(row["name"]))
+    launches = some([row for row in every if row["median_ns"] is not None], HIP)
+    most_ns = case.limits["usual_us"] * 1000 * case.limits["times"]
+    slow = [row for row in launches if row["median_ns"] > most_ns and row["calls"] >= case.limits["least_calls"]]
     if not slow:
         return
     less = case.job.recorder.how.get(Recordable.LESS, "record fewer kinds of events at a time")

@@ -149,15 +149,14 @@ class Comparing:
         others = run.of_units([number for number in run.about.numbers if number not in new.numbers])
         base = others if against == OTHERS else self._of_units(run, "--against", against)
         margin = max(self.options.margin, 100 * _spread(others.samples[self.metric.name]))
-        options = replace(self.options, margin=margin, run_noise=0.0)
-        said = listed(new.numbers), OTHERS if against == OTHERS else listed(base.numbers)
-        measured = "" if self.metric.name == STEP else f"{self.metric.name}, "
+        base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
+        new, unit = replace(new, name=listed(new.numbers)), run.about.unit
         subject = Subject(
-            f"{measured}{run.about.unit} {said[0]} against {said[1]}",
-            f"{base.units} and {new.units} {PLURALS[run.about.unit]}",
-            _common(run.about.unit, base.numbers, new.numbers),
+            f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
+            f"{base.units} and {new.units} {PLURALS[unit]}",
+            _common(unit, base.numbers, new.numbers),
         )
-        return compare([replace(base, name=said[1])], [replace(new, name=said[0])], options, self.metric, subject)
+        return compare([base], [new], replace(self.options, margin=margin, run_noise=0.0), self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
@@ -168,18 +167,16 @@ class Comparing:
         run = self._only(inputs)
         known, what = [member.number for member in run.members], "rank with GPU work"
         chosen = self._there(run, "--rank", rank, known, what)
-        new = run.of_ranks(chosen)
+        new = replace(run.of_ranks(chosen), name=listed(chosen))
         others = [number for number in known if number not in chosen]
-        base = others if against == OTHERS else self._there(run, "--against", against, known, what)
-        options = replace(self.options, run_noise=0.0)
-        said = listed(chosen), OTHERS if against == OTHERS else listed(base)
+        against_them = others if against == OTHERS else self._there(run, "--against", against, known, what)
+        base = replace(run.of_ranks(against_them), name=OTHERS if against == OTHERS else listed(against_them))
         subject = Subject(
-            f"rank {said[0]} against {said[1]}, time without waiting",
+            f"rank {new.name} against {base.name}, time without waiting",
             f"{new.units} {PLURALS[run.about.unit]}",
-            _common("rank", base, chosen),
+            _common("rank", against_them, chosen),
         )
-        sides = replace(run.of_ranks(base), name=said[1]), replace(new, name=said[0])
-        return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
+        return compare([base], [new], replace(self.options, run_noise=0.0), DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
         if any(map(is_baseline, inputs)):

@@ -185,13 +185,8 @@ class _Block(NamedTuple):
 
     def take(self, which: Ints | Flags) -> _Block:
         """Return some of the collectives."""
-        return _Block(
-            self.numbers[which],
-            self.arrivals.take(which),
-            self.who[:, which],
-            self.shares[:, which],
-            self.counted[:, which],
-        )
+        who, shares, counted = self.who[:, which], self.shares[:, which], self.counted[:, which]
+        return _Block(self.numbers[which], self.arrivals.take(which), who, shares, counted)
 
 
 @dataclass
@@ -605,7 +600,7 @@ def _tables(
         yield late.pictured_by
     transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
     if channels:
-        rows = _class_rows(channels, waiting, transfers)
+        rows = _class_rows(channels, waiting, matched.pairs, transfers)
         yield Summary.whole(TABLES["communication"], rows, findings=findings)
     if transfers:
         ordered = sorted(_by_pair(transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
@@ -636,50 +631,45 @@ def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tupl
     return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
 
 
-class _Transfers(NamedTuple):
-    """The transfers of two ranks: their row, kernels that count, and the time of these [ns]."""
-
-    row: tuple[Any, ...]
-    kernels: int
-    time: int
-
-
-def _transfers(partners: Partners, clocks: Clocks) -> _Transfers:
+def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
+    """Return the row of the transfers of two ranks."""
     sender, receiver, is_directed = partners
     numbers = np.union1d(sender.numbers, receiver.numbers)
     when = arrivals((sender, receiver), clocks, numbers)
     mean = float(when.times.min(0).mean()) if len(numbers) else None
     waits = when.waits.sum(1).tolist()
-    time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
-    row = (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
-    return _Transfers(row, _count((sender, receiver)), time)
+    return (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
 
 
-def _by_pair(transfers: Sequence[_Transfers]) -> Iterator[Row]:
+def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: several channels may do the transfers of one."""
     rows: dict[Row, list[Row]] = {}
     for each in transfers:
-        rows.setdefault(each.row[:4], []).append(each.row[4:])
+        rows.setdefault(each[:4], []).append(each[4:])
     for pair, some in rows.items():
         counts, means, *waits = zip(*some, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
         yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
 
 
-def _class_rows(channels: Sequence[Channel], waiting: Waiting, transfers: Sequence[_Transfers]) -> list[Row]:
+def _class_rows(
+    channels: Sequence[Channel], waiting: Waiting, pairs: Sequence[Partners], transfers: Sequence[tuple[Any, ...]]
+) -> list[Row]:
     """Return what the time of communication went into; the last row is what belongs to nothing."""
-    every = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
+    every, sent = _time(channels), [channel for pair in pairs for channel in (pair.sender, pair.receiver)]
     sums: list[tuple[Any, ...]] = [
-        (name, *(waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0))) for name in CLASSES
+        (name, *waiting.classes.get(name, np.zeros(4, np.int64)).tolist()) for name in CLASSES
     ]
-    waits = sum(wait for each in transfers for wait in each.row[-2:])
-    kernels, time = (
-        (sum(column) for column in zip(*(each[1:] for each in transfers), strict=True)) if transfers else (0, 0)
-    )
-    sums.append(("point-to-point", sum(each.row[4] for each in transfers), kernels, time, waits))
+    counts, waits = sum(row[4] for row in transfers), sum(sum(row[-2:]) for row in transfers)
+    sums.append(("point-to-point", counts, _count(sent), _time(sent), waits))
     rest = _count(channels) - sum(row[2] for row in sums), every - sum(row[3] for row in sums)
     sums.append(("unmatched", None, *rest, None))
     return [(*row[:4], percent(row[3], every), row[4]) for row in sums]
+
+
+def _time(channels: Iterable[Channel]) -> int:
+    """Return how long the kernels of channels that count take [ns]."""
+    return sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
 
 
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:

@@ -371,8 +371,7 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
 def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
         ranks = {rank.number: rank for rank in reading.session.ranks}
-        named = {step: rank for step, rank in judgement.slowest.items() if rank is not None}
-        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in named.items()}
+        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in judgement.slowest.items()}
         yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows(slow))
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")

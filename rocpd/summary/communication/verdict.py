@@ -402,20 +402,18 @@ class Judgement:
 
     Args:
         findings: the verdict; the first is the most important.
-        periods: how many steps were looked at.
         culprits: ranks that hold others up, the worst first.
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by the median of its peers.
-        slowest: text and number of a step marker -> the rank that was slow in that step; None: all were alike.
+        slowest: text and number of a step marker -> the rank that was slow in that step, where one was.
         usual: a peer of the worst rank whose time is usual; None without culprits.
     """
 
     findings: tuple[Finding, ...]
-    periods: int = 0
     culprits: tuple[int, ...] = ()
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
-    slowest: Mapping[tuple[str, int], int | None] = field(default_factory=dict)
+    slowest: Mapping[tuple[str, int], int] = field(default_factory=dict)
     usual: int | None = None
 
 
@@ -506,9 +504,9 @@ class _Case:
         compute = {ranks[column]: 1 + self._longer(column) for column in self.compared}
         last = {ranks[column]: float(self.by_arrival.first[column]) for column in np.flatnonzero(self.late.is_known)}
         usual = self._usual(culprits) if finding.rank is not None else None
-        slow = (None if column is None else ranks[column] for column in self.slow)
-        slowest = dict(zip(self.periods.markers, slow, strict=False))
-        return Judgement((finding,), len(self.periods), culprits, last, compute, slowest, usual)
+        marked = zip(self.periods.markers, self.slow, strict=False)
+        slowest = {marker: ranks[column] for marker, column in marked if column is not None}
+        return Judgement((finding,), culprits, last, compute, slowest, usual)
 
     def _usual(self, culprits: Sequence[int]) -> int | None:
         """Return a peer of the worst rank that is to blame for nothing and computes as long as most."""

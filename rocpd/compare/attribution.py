@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -76,12 +77,8 @@ def apportioned(shares: Sequence[int], divisor: int) -> list[int]:
     >>> apportioned([5, 5, 5], 2), sum([5, 5, 5]) // 2
     ([2, 3, 2], 7)
     """
-    result, before, total = [], 0, 0
-    for share in shares:
-        total += share
-        result.append(total // divisor - before)
-        before = total // divisor
-    return result
+    ends = (total // divisor for total in accumulate(shares, initial=0))
+    return [end - start for start, end in pairwise(ends)]
 
 
 def side_of(runs: Sequence[RunProfile]) -> Side:

@@ -132,7 +132,9 @@ def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
     yield looked(advice)
     for number, finding in enumerate(advice.findings, 1):
         yield ""
-        yield from _console_finding(advice, number, finding, wide)
+        yield f"{number}  {finding.rule} ({_sureness(advice, finding)})"
+        for name, text in (("what", finding.text), *parts(advice, finding)):
+            yield from _wrapped(f"   {name:<6} ", text, wide)
     if advice.silent or advice.unable:
         yield ""
     if advice.silent:
@@ -150,12 +152,6 @@ def _list(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"{number}  {gain(finding):>10}  {finding.rule:<{longest}}  {visible(finding.text)}"
     if len(shown) < len(findings):
         yield f"and {len(findings) - len(shown)} more, below"
-
-
-def _console_finding(advice: Advice, number: int, finding: Finding, width: int) -> Iterator[str]:
-    yield f"{number}  {finding.rule} ({_sureness(advice, finding)})"
-    for name, text in (("what", finding.text), *parts(advice, finding)):
-        yield from _wrapped(f"   {name:<6} ", text, width)
 
 
 def _wrapped(head: str, text: str, width: int) -> list[str]:
@@ -184,20 +180,14 @@ def markdown_lines(advice: Advice) -> Iterator[str]:
         for number, finding in enumerate(advice.findings, 1):
             yield f"| {number} | {finding.rule} | {gain(finding)} | {inline(finding.text)} |"
     for number, finding in enumerate(advice.findings, 1):
-        yield from ("", f"### {number}. {finding.rule}", "")
-        yield from _markdown_finding(advice, finding)
+        yield from ("", f"### {number}. {finding.rule}", "", f"{inline(finding.text)} ({finding.confidence}).", "")
+        for word, text in parts(advice, finding):
+            yield f"- {word}: {_IN_MARKDOWN.get(word, '{}').format(text if word in _IN_MARKDOWN else inline(text))}"
     if advice.silent:
         yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
     if advice.unable:
         yield from ("", "Could not look:", "")
         yield from (f"- {rules}: {inline(reason)}" for rules, reason in unable(advice))
-
-
-def _markdown_finding(advice: Advice, finding: Finding) -> Iterator[str]:
-    yield f"{inline(finding.text)} ({finding.confidence})."
-    yield ""
-    for word, text in parts(advice, finding):
-        yield f"- {word}: {_IN_MARKDOWN.get(word, '{}').format(text if word in _IN_MARKDOWN else inline(text))}"
 
 
 _IN_HTML = {"see": "<code>{}</code>", "read": '<a href="{0}">{0}</a>'}
@@ -210,20 +200,16 @@ def html_lines(advice: Advice) -> Iterator[str]:
     for number, finding in enumerate(advice.findings, 1):
         yield f"<h2>{number}. {_text(finding.text)}</h2>"
         yield f"<p>{_text(finding.rule)} ({_sureness(advice, finding)})</p>"
-        yield from _html_finding(advice, finding)
+        yield '<dl class="parts">'
+        for word, text in parts(advice, finding):
+            yield f"<dt>{word}</dt><dd>{_IN_HTML.get(word, '{}').format(quoted(_text(text)))}</dd>"
+        yield "</dl>"
     if advice.silent:
         yield f"<p>Found nothing: {_text(', '.join(advice.silent))}.</p>"
     if advice.unable:
         yield "<p>Could not look:</p><ul>"
         yield from (f"<li>{rules}: {_text(reason)}</li>" for rules, reason in unable(advice))
         yield "</ul>"
-
-
-def _html_finding(advice: Advice, finding: Finding) -> Iterator[str]:
-    yield '<dl class="parts">'
-    for word, text in parts(advice, finding):
-        yield f"<dt>{word}</dt><dd>{_IN_HTML.get(word, '{}').format(quoted(_text(text)))}</dd>"
-    yield "</dl>"
 
 
 def _text(text: str) -> str:
@@ -256,23 +242,21 @@ def document(advice: Advice) -> dict[str, Any]:
     }
 
 
+_IN_DOCUMENT = (
+    *("rule", "text", "confidence", "gain_percent", "rank", "agent", "step", "start_ns", "end_ns", "evidence"),
+    *("shown_by", "action", "reference"),
+)
+
+
 def _finding_fields(finding: Finding) -> dict[str, Any]:
     start, end = finding.window or (None, None)
-    return {
-        "rule": finding.rule,
-        "text": finding.text,
+    known = {
         "confidence": finding.confidence.value,
-        "gain_percent": finding.gain_percent,
-        "rank": finding.rank,
-        "agent": finding.agent,
-        "step": finding.step,
         "start_ns": start,
         "end_ns": end,
         "evidence": dict(finding.evidence),
-        "shown_by": finding.shown_by,
-        "action": finding.action,
-        "reference": finding.reference,
     }
+    return {name: known[name] if name in known else getattr(finding, name) for name in _IN_DOCUMENT}
 
 
 @frozen

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from rocpd.advice.recording import HIP, STEPS, NotRecorded
 from rocpd.base.frozen import frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
-from rocpd.facts.recorders import ROCPROFV3, TraceProfiler
+from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -29,6 +28,47 @@ def short(name: str | None) -> str:
     return "a kernel without a name" if name is None else short_names([name])[name]
 
 
+@frozen
+class NotRecorded:
+    """Something that is not recorded, or not in the inputs.
+
+    Args:
+        what: it is, in words.
+        recordable: what would have to be recorded; None: recording is no help.
+        besides: what helps as well, whatever the profiler.
+    """
+
+    what: str
+    recordable: Recordable | None
+    besides: str = ""
+
+    def text(self, recorder: TraceProfiler, *, is_part: bool = False) -> str:
+        """Return what to say of it.
+
+        Args:
+            recorder: the profiler that recorded the inputs, whose options are named.
+            is_part: windows or filters leave a part of what is recorded, so that recording may be no help.
+        """
+        if is_part:
+            return f"{self.what} in this part of the trace"
+        missing = self.what if self.recordable is None else recorder.missing(self.what, self.recordable)
+        return missing + self.besides
+
+
+KERNELS = NotRecorded("no kernels are recorded", Recordable.KERNELS)
+HIP = NotRecorded("calls that launch kernels are not recorded", Recordable.CALLS)
+COPIES = NotRecorded("no copies are recorded", Recordable.COPIES)
+ALLOCATIONS = NotRecorded("no allocations are recorded", Recordable.ALLOCATIONS)
+_TOGETHER = ": open the files of all ranks together"
+RANKS = NotRecorded("there are no two ranks with kernels", None, _TOGETHER)
+COMMUNICATION = NotRecorded("there is no communication between ranks", None, _TOGETHER)
+COLLECTIVES = NotRecorded("there are no collectives of several ranks", None, _TOGETHER)
+SIZES = NotRecorded("the sizes of collectives are not recorded", Recordable.COLLECTIVES)
+STEPS = NotRecorded("no steps are marked", Recordable.STEPS, "; or name their markers with --step-marker")
+CLOCKS = NotRecorded("no clocks of GPUs are sampled", Recordable.CLOCKS)
+COUNTERS = NotRecorded("counters that say so are not collected", Recordable.COUNTERS)
+
+
 class CannotLookError(Exception):
     """A rule lacks what it needs.
 
@@ -43,6 +83,17 @@ class CannotLookError(Exception):
     def text(self, job: JobFacts) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
         return self.reason if isinstance(self.reason, str) else self.reason.text(job.recorder, is_part=job.is_part)
+
+
+def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
+    """Return rows of which a rule needs some.
+
+    Raises:
+        CannotLookError: there are none.
+    """
+    if not rows:
+        raise CannotLookError(lacking)
+    return rows
 
 
 class Example(NamedTuple):
@@ -170,6 +221,38 @@ class Case:
             share = int(row["total_ns"]) * 100 / every if every else 0.0
             if share >= self.limits["least_percent"]:
                 yield row, share, self.of_compute(share)
+
+    def finding(
+        self,
+        text: str,
+        gain_percent: float | None,
+        evidence: Mapping[str, object],
+        confidence: Confidence = Confidence.LIKELY,
+        row: Row | None = None,
+        lasts: str = "",
+    ) -> Finding:
+        """Return what is found of the critical rank, with a usual step to look at, or of what a row is about.
+
+        The judge adds what the rule says of all its findings.
+
+        Args:
+            text, gain_percent, evidence, confidence: as `Finding`.
+            row: it has a rank, and maybe an agent.
+            lasts: column that says how long what starts at its `at_ns` lasts; empty: it says no time.
+        """
+        step, window = self.example() if row is None else (None, window_of(row, lasts) if lasts else None)
+        place = row or {"rank": self.job.critical}
+        return Finding(
+            text,
+            "",
+            confidence=confidence,
+            rank=place["rank"],
+            agent=place.get("agent"),
+            step=step,
+            window=window,
+            evidence=evidence,
+            gain_percent=gain_percent,
+        )
 
     def sure(self, confidence: Confidence) -> Confidence:
         """Return how sure a finding about time is: without steps it may be start-up."""

@@ -15,19 +15,17 @@ from rocpd.advice.case import CannotLookError, Case, JobFacts
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import entries
-from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import Progress
 from rocpd.facts.options import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.facts import importers_of
-from rocpd.federate.federation import Federation, Notes
+from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
-from rocpd.summary.run import Function, together
+from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import job_finding
 
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
@@ -55,8 +53,12 @@ def advise(
     """
     rules = known_rules()
     limits = thresholds(rules, path)
-    asked = options or Options()
-    tables = _tables(session, tables_of_rules(rules), asked, progress)
+    asked, wanted = options or Options(), tables_of_rules(rules)
+    each = {name: replace(asked, by=by) for name, by in questions(wanted).items()}
+    functions = {name: analysis_function(name) for name in each}
+    tables: dict[str, Summary] = {}
+    for _, known in known_tables(session, functions, each, wanted, progress):
+        tables |= {} if isinstance(known, str) else known
     return judge(session, tables, rules, limits, load(asked.categories), inputs)
 
 
@@ -80,42 +82,12 @@ def questions(tables: Iterable[str]) -> dict[str, By | None]:
     }
 
 
-def _tables(
-    session: Federation, wanted: frozenset[str], options: Options, progress: Progress | None
-) -> dict[str, Summary]:
-    """Return tables by name, without those that lack their data.
-
-    What analyses note beside their answers is for those who ask for them by name.
-    """
-    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
-    asked = {name: replace(options, by=by) for name, by in questions(wanted).items()}
-    functions = {name: analysis_function(name) for name in asked}
-    tables: dict[str, Summary] = {}
-    for _, answered in together(Reading(quiet, options, progress, wanted), functions, asked):
-        answer = tables_or_reason(answered, session.runs)
-        tables |= {} if isinstance(answer, str) else answer
-    return tables
-
-
 def analysis_function(name: str) -> Function:
     """Return the function of an analysis."""
     return cast("Function", entries.load(known_analyses()[name].home, name))
 
 
-def tables_or_reason(tables: Iterable[Summary], runs: int) -> dict[str, Summary] | str:
-    """Return tables by name, of several runs none that compare ranks; the reason where they lack their data.
-
-    Raises:
-        UsageError: an option is invalid.
-    """
-    try:
-        return {table.name: table for table in tables if runs == 1 or table.name not in OF_ONE_JOB}
-    except UsageError:
-        raise
-    except RocpdError as error:
-        return error.message
-
-
+_FIRST = "trace.incomplete"
 _JOB = "JOB"
 """What rules call the inputs in commands."""
 
@@ -153,7 +125,9 @@ def judge(
         silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
     reported, explained = report_once([_named(finding, name) for finding in problems], rules)
-    return Advice(case.job, tuple(sorted(reported, key=_weight)), explained, tuple(silent), tuple(unable))
+    # What limits the others comes first, then the largest gain, last what costs no time.
+    reported.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
+    return Advice(case.job, tuple(reported), tuple(explained), tuple(silent), tuple(unable))
 
 
 def _name_of(session: Federation) -> str:
@@ -178,12 +152,6 @@ def _named(finding: Finding, name: str) -> Finding:
     return replace(finding, shown_by=shown_by, action=action)
 
 
-def _weight(finding: Finding) -> tuple[bool, bool, float]:
-    """Order findings: what limits the others first, then the largest gain, last what costs no time."""
-    gain = finding.gain_percent
-    return finding.rule != "trace.incomplete", gain is None, -(gain or 0.0)
-
-
 def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
     """Return the problems that a rule finds and that may gain so much of a step [%], or cost no time.
 
@@ -195,7 +163,7 @@ def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
             separate = need.table in OF_ONE_JOB and case.job.runs > 1
             why = f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank"
             raise CannotLookError(why if separate else need.without)
-    return [finding for finding in rule.look(case) if finding.gain_percent is None or finding.gain_percent >= least]
+    return [finding for finding in rule.found(case) if finding.gain_percent is None or finding.gain_percent >= least]
 
 
 def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
@@ -234,7 +202,9 @@ def _critical_rank(
     session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
 ) -> int | None:
     """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
-    blamed = _blamed(tables["ranks"].findings if "ranks" in tables else ())
+    findings = tables["ranks"].findings if "ranks" in tables else ()
+    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
+    blamed = next(guilty, None)
     if blamed:
         host = blamed.evidence.get("hostname")
         suspects = [
@@ -244,36 +214,28 @@ def _critical_rank(
     return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
 
 
-def _blamed(findings: tuple[Finding, ...]) -> Finding | None:
-    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
-    return next(guilty, None)
-
-
-def report_once(
-    findings: Sequence[Finding], rules: Mapping[str, Rule]
-) -> tuple[tuple[Finding, ...], tuple[Explained, ...]]:
+def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple[list[Finding], list[Explained]]:
     """Divide findings into those that stand for themselves and those that one of these explains, in their order.
 
     Args:
         findings: problems.
         rules: by id; they say what explains what.
     """
-    causes = [_cause_of(finding, findings, rules) for finding in findings]
+    causes = [
+        next((at for at, other in enumerate(findings) if _explains(other, finding, rules)), None)
+        for finding in findings
+    ]
     reported, explained = [], []
-    for finding, cause in zip(findings, causes, strict=True):
-        seen = [id(finding)]
-        root = finding
-        while cause is not None and id(cause) not in seen:
-            root = cause
-            seen.append(id(root))
-            cause = causes[next(index for index, other in enumerate(findings) if other is root)]
-        if root is finding or cause is not None:  # a circle explains nothing
+    for number, finding in enumerate(findings):
+        chain = [number]
+        while (cause := causes[chain[-1]]) is not None and cause not in chain:
+            chain.append(cause)
+        if cause is not None or len(chain) == 1:  # a circle explains nothing
             reported.append(finding)
         else:
-            explained.append(Explained(finding, root))
-    return tuple(reported), tuple(explained)
+            explained.append(Explained(finding, findings[chain[-1]]))
+    return reported, explained
 
 
-def _cause_of(finding: Finding, findings: Sequence[Finding], rules: Mapping[str, Rule]) -> Finding | None:
-    others = (other for other in findings if other is not finding and other.rule != finding.rule)
-    return next((other for other in others if rules[other.rule].explains(other, finding)), None)
+def _explains(cause: Finding, other: Finding, rules: Mapping[str, Rule]) -> bool:
+    return cause.rule != other.rule and rules[cause.rule].explains(cause, other)

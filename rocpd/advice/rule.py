@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.advice.case import Case
-from rocpd.advice.recording import NotRecorded
+from rocpd.advice.case import Case, NotRecorded
 from rocpd.base import entries
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
@@ -71,6 +71,7 @@ class Rule:
         needs: what it reads; without one of them it can't look.
         thresholds: numbers that decide.
         explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
+        shown_by, action, reference: of its findings that say nothing else, as `Finding`.
     """
 
     id: str
@@ -80,6 +81,20 @@ class Rule:
     needs: tuple[Need, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     explains: Callable[[Finding, Finding], bool] = _never
+    shown_by: str | None = None
+    action: str | None = None
+    reference: str | None = None
+
+    def found(self, case: Case) -> Iterator[Finding]:
+        """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""
+        for finding in self.look(case):
+            yield replace(
+                finding,
+                rule=self.id,
+                shown_by=finding.shown_by or self.shown_by,
+                action=finding.action or self.action,
+                reference=finding.reference or self.reference,
+            )
 
 
 COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not reported"),)

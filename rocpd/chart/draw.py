@@ -1,17 +1,24 @@
-"""What each chart looks like: a chart becomes a drawing, shapes that SVG, PDF and pictures are made of."""
+"""What each chart looks like: a chart becomes a drawing, shapes that PDF and pictures are made of, and a drawing SVG.
+
+SVG has a name and a description for those who cannot see it, and a tip for those who point.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import zlib
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from itertools import pairwise
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
-from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Point, Series, Timeline
+from rocpd.base.visible import visible
+from rocpd.chart.model import WORK, Bars, Chart, Lines, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREY, RED, Colour, colour_of
@@ -202,7 +209,7 @@ _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
 _CELL = 26.0  # height of a row of a matrix
 _GRID = GREY
-_LEVELS = 8  # of busy, and of the mix, in the picture of a time line
+_LEVELS, _MIXES = 7, 5  # of busy, and steps from one colour to another, in the picture of a time line
 
 
 def draw(chart: Chart) -> Drawing:
@@ -348,7 +355,7 @@ def _timeline(chart: Timeline) -> Drawing:
     left, top = _room(labels), 22.0
     bottom = top + row * len(labels)
     across = Scale(chart.start, chart.end, left, WIDTH - 20)
-    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in ("compute", "communication")), left))
+    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in WORK), left))
     size = chart.slices, len(chart.rows)
     shapes.append(Pixels(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
     every = math.ceil(14 / row)
@@ -361,16 +368,98 @@ def _timeline(chart: Timeline) -> Drawing:
 
 def picture(chart: Timeline) -> bytes:
     """Return a time line as PNG, one pixel a slice and row: the more work the less transparent, idle alone entirely."""
-    compute, communication = colour_of("compute"), colour_of("communication")
-    palette: list[Rgba] = []
-    for level in range(_LEVELS):
-        for mix in range(_LEVELS):
-            share = mix / (_LEVELS - 1)
-            red, green, blue = (round(a + (b - a) * share) for a, b in zip(compute, communication, strict=True))
-            palette.append((red, green, blue, round(255 * level / (_LEVELS - 1))))
-    fold = (MOST + 1) // _LEVELS
-    rows = [
-        bytes(-(-busy * (_LEVELS - 1) // MOST) * _LEVELS + mix // fold for busy, mix in zip(*pair, strict=True))
-        for pair in zip(chart.busy, chart.mixed, strict=True)
-    ]
-    return png(chart.slices, rows, palette)
+    import numpy as np
+
+    colours = [colour_of(name) for name in WORK]
+    palette: list[Rgba] = [(0, 0, 0, 0)]
+    for level, first, second in itertools.product(range(_LEVELS), range(_MIXES + 1), range(_MIXES + 1)):
+        parts = first, max(0, second - first), _MIXES - max(first, second)
+        mixed = (round(sum(map(mul, parts, of_colours)) / _MIXES) for of_colours in zip(*colours, strict=True))
+        palette.append((*mixed, round(255 * (level + 1) / _LEVELS)))
+    shares = np.array(chart.shares, np.float64).reshape(len(chart.rows), len(WORK), chart.slices)
+    busy = shares.sum(1)
+    levels = np.clip(np.ceil(busy * _LEVELS), 1, _LEVELS) - 1
+    first, second, _ = np.rint(_MIXES * shares.cumsum(1) / np.where(busy > 0, busy, 1)[:, None]).swapaxes(0, 1)
+    pixels = np.where(busy > 0, 1 + (levels * (_MIXES + 1) + first) * (_MIXES + 1) + second, 0)
+    return png(chart.slices, [row.tobytes() for row in pixels.astype(np.uint8)], palette)
+
+
+_FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+
+
+def svg(drawing: Drawing, title: str, description: str = "", *, is_alone: bool = True) -> str:
+    """Return a drawing as an SVG element.
+
+    Args:
+        drawing: the chart.
+        title: its name.
+        description: what it says.
+        is_alone: whether it is a file of its own: on white, with a font of its own; else it has the font and the colour
+            of the text around it.
+    """
+    width, height = _n(drawing.width), _n(drawing.height)
+    alone = (
+        f' xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" color="#222"'
+        f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
+        if is_alone
+        else ""
+    )
+    parts = [f'<svg role="img" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
+    parts.append(f"<title>{_text(title)}</title>")
+    parts += [f"<desc>{_text(description)}</desc>"] if description else []
+    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if is_alone else []
+    parts += map(_shape, drawing.shapes)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _shape(shape: Shape) -> str:
+    match shape:
+        case Rect():
+            opacity = f' opacity="{shape.opacity}"' if shape.opacity < 1 else ""
+            place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
+            return _with_tip(f'<rect {place} fill="{shape.colour.hex}"{opacity}', "rect", shape.tip)
+        case Stroke():
+            points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
+            look = f'fill="none" stroke="{shape.colour.hex}" stroke-width="{_n(shape.width)}"'
+            look += ' opacity="0.4"' if shape.colour == GREY else ""  # lines of a grid
+            return _with_tip(f'<polyline points="{points}" {look}', "polyline", shape.tip)
+        case Dot():
+            place = f'cx="{_n(shape.x)}" cy="{_n(shape.y)}" r="{_n(shape.radius)}"'
+            return _with_tip(f'<circle {place} fill="{shape.colour.hex}"', "circle", shape.tip)
+        case Word():
+            anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
+            faint = ' opacity="0.8"' if shape.is_faint else ""
+            tick = ' data-tick=""' if shape.is_tick else ""
+            return f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{anchor}{faint}{tick}>{_text(shape.text)}</text>'
+        case Pixels():
+            place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
+            size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'
+            data = b64encode(shape.png).decode()
+            image = f'<image {size} image-rendering="optimizeSpeed" href="data:image/png;base64,{data}"/>'
+            box = f'viewBox="0 0 {shape.columns} {shape.rows}" preserveAspectRatio="none"'
+            return f"<svg {place} {box}>{image}</svg>"
+
+
+def _with_tip(start: str, element: str, tip: str) -> str:
+    return f"{start}><title>{_text(tip)}</title></{element}>" if tip else f"{start}/>"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def _n(value: float) -> str:
+    """Return a number with one digit after the point, none where it is 0."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+_BAR, _TALL = 4, 16  # px
+
+
+def spark_svg(counts: Sequence[int], title: str) -> str:
+    """Return counts as a small SVG element; `title` has no markup in it."""
+    most = max(counts, default=0) or 1
+    heights = [max(1, round(count * _TALL / most)) if count else 0 for count in counts]
+    data = "".join(f"M{x * _BAR} {_TALL - h}h3v{h}h-3z" for x, h in enumerate(heights) if h)
+    size = f'width="{len(counts) * _BAR}" height="{_TALL}"'
+    return f'<svg role="img" class="spark" aria-label="{title}" {size}><title>{title}</title><path d="{data}"/></svg>'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
@@ -110,29 +112,36 @@ class Timeline:
         rows: names of the rows, from the top.
         start: of the first slice [ns].
         slice: length of a slice [ns].
-        busy: of each row, the share of each slice with any work, 0 to 63.
-        mixed: of each row, the share of communication in it, 0 (all compute) to 63.
+        shares: of each row, for each of `WORK`, its share of each slice, from 0 to 1; they add up to how busy it is.
     """
 
     title: str
     rows: tuple[str, ...]
     start: int
     slice: int
-    busy: tuple[bytes, ...]
-    mixed: tuple[bytes, ...]
+    shares: tuple[tuple[Sequence[float], ...], ...]
 
     @property
     def slices(self) -> int:
         """How many slices there are."""
-        return len(self.busy[0]) if self.busy else 0
+        return len(self.shares[0][0]) if self.shares else 0
 
     @property
     def end(self) -> int:
         """The end of the last slice [ns]."""
         return self.start + self.slice * self.slices
 
+    def folded(self, most: int) -> tuple[list[int], Iterator[list[float]]]:
+        """Return the starts [ns] of up to `most` equal parts, and how busy each row is in them, from 0 to 1."""
+        fold = max(1, -(-self.slices // most))
+        at = range(0, self.slices, fold)
+        every = ([sum(shares) for shares in zip(*row, strict=True)] for row in self.shares)
+        return [self.start + first * self.slice for first in at], (
+            [fmean(busy[n : n + fold]) for n in at] for busy in every
+        )
 
-MOST = 63
-"""The largest share in a `Timeline`."""
+
+WORK = ("compute", "communication", "copies")
+"""What a slice of a `Timeline` has, in the colours of these names; of what runs at once the first one has the time."""
 
 Chart: TypeAlias = Bars | Lines | Matrix | Timeline

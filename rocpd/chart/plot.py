@@ -8,9 +8,8 @@ from pathlib import Path
 
 from rocpd.base.errors import UsageError
 from rocpd.base.types import Row
-from rocpd.chart.draw import draw
+from rocpd.chart.draw import draw, svg
 from rocpd.chart.model import BarPart, Bars, Chart, Lines, Series
-from rocpd.chart.svg import svg
 from rocpd.table.palette import BLUE
 
 

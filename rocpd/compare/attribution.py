@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -76,12 +77,8 @@ def apportioned(shares: Sequence[int], divisor: int) -> list[int]:
     >>> apportioned([5, 5, 5], 2), sum([5, 5, 5]) // 2
     ([2, 3, 2], 7)
     """
-    result, before, total = [], 0, 0
-    for share in shares:
-        total += share
-        result.append(total // divisor - before)
-        before = total // divisor
-    return result
+    ends = (total // divisor for total in accumulate(shares, initial=0))
+    return [end - start for start, end in pairwise(ends)]
 
 
 def side_of(runs: Sequence[RunProfile]) -> Side:
@@ -109,16 +106,14 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
             by_launch.setdefault(launch, {})[part] = time
     of_launches = {
         launch: UnitShare(
-            calls[launch] / (scale * units), durations[launch] / (scale * units), by_launch[launch], _median(some)
+            calls[launch] / (scale * units),
+            durations[launch] / (scale * units),
+            by_launch[launch],
+            median(known) if (known := [use.median for use in some if use.median is not None]) else None,
         )
         for launch, some in uses.items()
     }
     return Side(of_launches, {part: time for (_, part, launch), time in shares.items() if launch is None})
-
-
-def _median(uses: Sequence[LaunchUse]) -> float | None:
-    known = [use.median for use in uses if use.median is not None]
-    return median(known) if known else None
 
 
 @frozen
@@ -228,23 +223,16 @@ def _paired(
     key: Callable[[KernelIdentity], Hashable],
 ) -> Iterator[KernelPair]:
     """Yield pairs of kernels with equal keys, and remove them from those that are left."""
-    sides = [_by_key(kernels, key) for kernels in left]
-    for identity in [identity for identity in sides[0] if identity in sides[1]]:
-        pair = KernelPair(level, tuple(sides[0][identity]), tuple(sides[1][identity]))
-        for kernels, those in zip(left, (pair.base, pair.new), strict=True):
-            kernels[:] = [kernel for kernel in kernels if kernel not in those]
-        yield pair
-
-
-def _by_key(
-    kernels: Iterable[KernelIdentity], key: Callable[[KernelIdentity], Hashable]
-) -> dict[Hashable, list[KernelIdentity]]:
-    groups: dict[Hashable, list[KernelIdentity]] = {}
-    for kernel in kernels:
-        identity = key(kernel)
-        if identity is not None:
-            groups.setdefault(identity, []).append(kernel)
-    return groups
+    groups: dict[Hashable, tuple[list[KernelIdentity], list[KernelIdentity]]] = {}
+    for number, kernels in enumerate(left):
+        for kernel in kernels:
+            if (identity := key(kernel)) is not None:
+                groups.setdefault(identity, ([], []))[number].append(kernel)
+    for sides in groups.values():
+        if all(sides):
+            for kernels, those in zip(left, sides, strict=True):
+                kernels[:] = [kernel for kernel in kernels if kernel not in those]
+            yield KernelPair(level, *map(tuple, sides))
 
 
 def _same_places(
@@ -381,14 +369,13 @@ def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifferen
     grids = [_by_grid(side, is_known) for side in sides]
     totals = [sum(share.total for _, share in side) for side in sides]
     waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
-    effects = _effects(*grids)
-    calls, work, speed = map(round, effects)
-    overlap = totals[1] - totals[0] - calls - work - speed - (waiting[1] - waiting[0])
+    calls, work, speed = map(round, _effects(*grids))
+    waited = waiting[1] - waiting[0]
+    overlap = totals[1] - totals[0] - calls - work - speed - waited
     if abs(overlap) <= _ROUNDING:
         speed, overlap = speed + overlap, 0
     others = [_sum(grid for key, grid in grids[side].items() if key not in grids[1 - side]) for side in (0, 1)]
     is_other = bool(others[0].calls and others[1].calls)
-    waited = waiting[1] - waiting[0]
     return KernelDifference(
         totals[0],
         totals[1],

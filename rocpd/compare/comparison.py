@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
@@ -32,6 +33,7 @@ _CLOCK = 0.02  # share by which clocks differ that is worth saying
 _SHARED = 0.98  # of the kernel time
 _MOST_SETTINGS = 12
 _NOT_SET = "not set"
+Value = TypeVar("Value", int, str)
 _WEAK = (MatchLevel.NEW, MatchLevel.GONE, MatchLevel.CATEGORY)
 
 
@@ -64,57 +66,56 @@ def comparability(
     The score is a product: fewer by more ranks, 0.6 for other GPUs, 0.9 for each kind of event that one side lacks, 0
     for other units, and the smaller share of kernel time in kernels that both sides have.
     """
-    differences = [
-        *_selections(base, new),
-        *_units(base, new),
-        *_machines(base, new),
-        *_recorded(base, new),
-        *_shared(attribution),
-    ]
-    differences += [*_clocks(base, new), *_settings(_environment(base), _environment(new))]
-    score = 1.0
-    for each in differences:
-        score *= each.factor
+    sides = base, new
+    differences = [*_units(sides), *_machines(sides), *_recorded(sides), *_shared(attribution), *_clocks(sides)]
+    differences += _settings(_environment(base), _environment(new))
+    score = math.prod(each.factor for each in differences)
     return Comparability(score, least, tuple(each.text for each in differences if each.text))
 
 
-def _selections(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
-    parts = [sorted({run.selection or "all of it" for run in side}) for side in (base, new)]
-    if parts[0] != parts[1]:
-        yield _Difference(f"what counts: {', '.join(parts[0])} and {', '.join(parts[1])}")
+_Sides = tuple[Sequence[RunProfile], Sequence[RunProfile]]
 
 
-def _units(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
-    kinds = [sorted({run.unit for run in side}) for side in (base, new)]
+def _values(sides: _Sides, of_run: Callable[[RunProfile], Iterable[Value]]) -> list[list[Value]]:
+    """Return what runs of each side have, in order and each once."""
+    return [sorted({value for run in side for value in of_run(run)}) for side in sides]
+
+
+def _unlike(word: str, values: Sequence[Sequence[Value]], factor: float = 1.0) -> Iterator[_Difference]:
+    """Yield that values of both sides differ, if they do; of numbers the lowest and the highest are said."""
+    if values[0] != values[1]:
+        yield _Difference(f"{word}: {_said(values[0])} and {_said(values[1])}", factor)
+
+
+def _said(values: Sequence[Value]) -> str:
+    if values and isinstance(values[0], int):
+        return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
+    return ", ".join(map(str, values)) or "-"
+
+
+def _units(sides: _Sides) -> Iterator[_Difference]:
+    yield from _unlike("what counts", _values(sides, lambda run: [run.selection or "all of it"]))
+    kinds = _values(sides, lambda run: [run.unit])
+    words = [PLURALS[kind[0]] for kind in kinds]
     if kinds[0] != kinds[1]:
-        yield _Difference(f"the base has {PLURALS[kinds[0][0]]} to compare, the other side {PLURALS[kinds[1][0]]}", 0.0)
+        yield _Difference(f"the base has {words[0]} to compare, the other side {words[1]}", 0.0)
         return
-    for what in ("units", "warm_up"):
-        counts = [sorted({getattr(run, what) for run in side}) for side in (base, new)]
-        if counts[0] != counts[1]:
-            said = PLURALS[kinds[0][0]] + ("" if what == "units" else " of warm-up, left out")
-            yield _Difference(f"{said}: {_several(counts[0])} and {_several(counts[1])}")
+    yield from _unlike(words[0], _values(sides, lambda run: [run.units]))
+    yield from _unlike(f"{words[0]} of warm-up, left out", _values(sides, lambda run: [run.warm_up]))
 
 
-def _several(counts: Sequence[int]) -> str:
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+def _machines(sides: _Sides) -> Iterator[_Difference]:
+    ranks = _values(sides, lambda run: [run.facts.ranks])
+    yield from _unlike("ranks", ranks, min(ranks[0][0], ranks[1][0]) / max(ranks[0][-1], ranks[1][-1]))
+    yield from _unlike("hosts", _values(sides, lambda run: [run.facts.hosts]))
+    gpus = _values(sides, lambda run: run.facts.gpus)
+    yield from _unlike("GPUs", gpus, _OTHER_GPU) if all(gpus) else ()
+    yield from _unlike("schema", _values(sides, lambda run: run.facts.versions))
+    yield from _unlike("command", _values(sides, lambda run: run.facts.commands))
 
 
-def _machines(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
-    for what in ("ranks", "hosts"):
-        counts = [sorted({getattr(run.facts, what) for run in side}) for side in (base, new)]
-        if counts[0] != counts[1]:
-            factor = min(counts[0][0], counts[1][0]) / max(counts[0][-1], counts[1][-1]) if what == "ranks" else 1.0
-            yield _Difference(f"{what}: {_several(counts[0])} and {_several(counts[1])}", factor)
-    for what, word, factor in (("gpus", "GPUs", _OTHER_GPU), ("versions", "schema", 1.0), ("commands", "command", 1.0)):
-        values = [sorted({value for run in side for value in getattr(run.facts, what)}) for side in (base, new)]
-        is_unknown = what == "gpus" and not all(values)
-        if values[0] != values[1] and not is_unknown:
-            yield _Difference(f"{word}: {', '.join(values[0]) or '-'} and {', '.join(values[1]) or '-'}", factor)
-
-
-def _recorded(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
-    kinds = [set.intersection(*(set(run.facts.recorded) for run in side)) for side in (base, new)]
+def _recorded(sides: _Sides) -> Iterator[_Difference]:
+    kinds = [set.intersection(*(set(run.facts.recorded) for run in side)) for side in sides]
     for name in sorted(kinds[0] ^ kinds[1]):
         side = "the base" if name in kinds[0] else "the other side"
         yield _Difference(f"{name}: recorded on {side} alone", _OTHER_RECORDING)
@@ -132,8 +133,8 @@ def _shared(attribution: Attribution) -> Iterator[_Difference]:
     yield _Difference(text if min(shares) < _SHARED else "", min(shares))
 
 
-def _clocks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
-    clocks = [[run.facts.clock_mhz for run in side if run.facts.clock_mhz] for side in (base, new)]
+def _clocks(sides: _Sides) -> Iterator[_Difference]:
+    clocks = [[run.facts.clock_mhz for run in side if run.facts.clock_mhz] for side in sides]
     if not all(clocks):
         return
     first, second = fmean(clocks[0]), fmean(clocks[1])
@@ -321,23 +322,15 @@ def _times(run: RunProfile) -> dict[KernelIdentity, float]:
 
 
 def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDifference]:
-    sides = [_own(side) for side in (base, new)]
-    numbers = sorted({*sides[0], *sides[1]})
+    ranks: dict[int, tuple[list[RankUse], list[RankUse]]] = {}
+    for number, side in enumerate((base, new)):
+        for use in (use for run in side for use in run.ranks):
+            ranks.setdefault(use.rank, ([], []))[number].append(use)
     rows = []
-    for number in numbers:
-        known = [side.get(number, []) for side in sides]
-        host = next((use.host for uses in known for use in uses), None)
-        times = [fmean(use.own for use in uses) if uses else None for uses in known]
-        rows.append(RankDifference(number, host, times[0], times[1]))
+    for rank, sides in ranks.items():
+        times = [fmean(use.own for use in uses) if uses else None for uses in sides]
+        rows.append(RankDifference(rank, next(use.host for uses in sides for use in uses), *times))
     return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
-
-
-def _own(side: Sequence[RunProfile]) -> dict[int, list[RankUse]]:
-    ranks: dict[int, list[RankUse]] = {}
-    for run in side:
-        for use in run.ranks:
-            ranks.setdefault(use.rank, []).append(use)
-    return ranks
 
 
 def _findings(comparison: Comparison) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from statistics import NormalDist
 
@@ -287,25 +288,21 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
     runs = len(sides[0]), len(sides[1])
     medians = [[float(np.median(run)) for run in side] for side in sides]
     empty = [not side or not all(side) for side in medians]
+    before, after = (float(np.median(side)) if side else 0.0 for side in medians)
+    unclear = Decision(ChangeVerdict.UNCLEAR, Confidence.HINT, (before, after), None, options.margin / 100, runs)
     if any(empty):
         who = "neither side" if all(empty) else "the base" if empty[0] else "the other side"
-        reason = f"nothing to compare: {who} has {'any' if all(empty) else 'none'} of it"
-        before, after = (float(np.median(side)) if side else 0.0 for side in medians)
-        unclear, margin = ChangeVerdict.UNCLEAR, options.margin / 100
-        return Decision(unclear, Confidence.HINT, (before, after), None, margin, runs, None, reason)
-    ratio = ratio_of_medians(sides[0], sides[1])
+        return replace(unclear, reason=f"nothing to compare: {who} has {'any' if all(empty) else 'none'} of it")
+    ratio, is_single = ratio_of_medians(sides[0], sides[1]), min(runs) == 1
     margin = max(options.margin / 100, largest_noise(sides[0]))
-    is_single = min(runs) == 1
     verdict = _verdict(ratio, margin, options.run_noise / 100 if is_single else 0.0)
-    confidence = Confidence.LIKELY if min(runs) < _SURE else Confidence.CERTAIN
-    middle = float(np.median(medians[0])), float(np.median(medians[1]))
     p = None if is_single else mann_whitney(*medians)
-    if verdict is not ChangeVerdict.UNCLEAR:
-        is_equal = ratio == Interval(1.0, 1.0, 1.0)
-        confidence = Confidence.CERTAIN if is_equal else confidence
-        return Decision(verdict, confidence, middle, ratio, margin, runs, p)
-    reason, needed = _why_unclear(medians, margin, options.run_noise)
-    return Decision(verdict, Confidence.HINT, middle, ratio, margin, runs, p, reason, needed)
+    decided = replace(unclear, verdict=verdict, ratio=ratio, margin=margin, p=p)
+    if verdict is ChangeVerdict.UNCLEAR:
+        reason, needed = _why_unclear(medians, margin, options.run_noise)
+        return replace(decided, reason=reason, needed=needed)
+    is_sure = min(runs) >= _SURE or ratio == Interval(1.0, 1.0, 1.0)
+    return replace(decided, confidence=Confidence.CERTAIN if is_sure else Confidence.LIKELY)
 
 
 def _verdict(ratio: Interval, margin: float, run_noise: float) -> ChangeVerdict:
@@ -330,9 +327,6 @@ def _why_unclear(medians: Sequence[Sequence[float]], margin: float, run_noise: f
             f"runs of one program may differ by {run_noise:g} %" if run_noise else "what is compared differs too much"
         )
         return reason, runs_needed(0.0, 1.0) if run_noise else None
-    deviation = max(_deviation(np.array(side)) for side in medians if len(side) > 1)
+    several = [np.array(side) for side in medians if len(side) > 1]
+    deviation = max(float(side.std(ddof=1) / side.mean()) for side in several)
     return "runs differ too much for so few of them", max(fewest + 1, runs_needed(deviation, max(margin, 1e-6)))
-
-
-def _deviation(values: Floats) -> float:
-    return float(values.std(ddof=1) / values.mean())

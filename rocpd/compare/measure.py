@@ -1,8 +1,8 @@
 """Reads one rank: what it did in each unit of time. Compute, exposed communication and copies, and idle time add up.
 
-A unit is a step, from its start to the start of the next one; else what edges say; else the whole time from the first
-to the last operation. Of a window those units count that lie in it as a whole. Never looks at two ranks: how much of
-communication is waiting, `profiling` finds out.
+A unit is a step, from its start to the start of the next one; else what edges say; else all the time that counts. Of a
+window those units count that lie in it as a whole. Never looks at two ranks: how much of communication is waiting,
+`run_profile` finds out.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints
-from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times
+from rocpd.facts.agent_time import CAUSES, read_agent_times
 from rocpd.facts.columns import columns
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.groups import group_rows
 from rocpd.facts.ids import distinct, find_rows, per_id
 from rocpd.facts.names import as_text
-from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
+from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
 from rocpd.facts.options import By
 from rocpd.facts.parts import COMMUNICATION, COPIES, IDLE, KINDS
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import RankReading
-from rocpd.facts.steps import read_ranges, read_steps
+from rocpd.facts.steps import read_ranges, step_spans
 from rocpd.facts.timeline import divided
-from rocpd.facts.units import RankTime
+from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.part import Part
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.summary.communication.collectives import channels_of
@@ -123,8 +123,11 @@ def read_launches(
             launch = KernelLaunch(COPY_KIND, text, text, _COPIES, around[0], None, CodeFacts(), around[1])
         else:
             symbol, code = symbols.get(number, ("", CodeFacts()))
-            launched, size = _resources(grid[of_shape]) if of_shape >= 0 else (None, (None, None))
-            code = code._replace(lds=size[0], scratch=size[1])
+            launched: Grid | None = None
+            if of_shape >= 0:
+                x, y, z, a, b, c, lds, scratch = grid[of_shape]
+                launched = (x, y, z, a, b, c) if x > 0 else None
+                code = code._replace(lds=_value(lds), scratch=_value(scratch))
             front = (KINDS[kind], symbol or text, text, categories.of(text), around[0])
             launch = KernelLaunch(*front, launched, code, around[1])
         codes[rows] = known.setdefault(launch, len(known))
@@ -136,16 +139,10 @@ def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
     operators = read_operators(reading)
     if not len(operators.names):
         return ("",), np.zeros(len(ops), np.int64)
-    numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(["", *(text or "" for text in operators.names)]))
-    }
+    texts = dict.fromkeys(["", *(text or "" for text in operators.names)])
+    numbers = {text: number for number, text in enumerate(texts)}
     of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
     return tuple(numbers), of_rows[launched_by(reading, operators, ops)]
-
-
-def _resources(row: Sequence[int]) -> tuple[Grid | None, tuple[int | None, int | None]]:
-    x, y, z, a, b, c, lds, scratch = row
-    return (x, y, z, a, b, c) if x > 0 else None, (_value(lds), _value(scratch))
 
 
 def _value(number: object) -> int | None:
@@ -211,15 +208,13 @@ class ExposedCommunication(NamedTuple):
     Args:
         unit: row of the unit.
         launch: number in `RankMeasure.launches`.
-        channel: number in `RankMeasure.channels`, -1: none.
-        position: which kernel of the channel.
+        row: id of the dispatch.
         start, end: [ns].
     """
 
     unit: Ints
     launch: Ints
-    channel: Ints
-    position: Ints
+    row: Ints
     start: Ints
     end: Ints
 
@@ -264,12 +259,14 @@ class Measuring:
     Args:
         categories: say what kernels do.
         step: markers that are steps.
+        times: which time of each rank counts.
         marker: ranges whose time is wanted.
         given: rank -> units to take instead of steps, None for the whole time; then other ranks are left out.
     """
 
     categories: Categories
     step: re.Pattern[str]
+    times: Times
     marker: re.Pattern[str] | None = None
     given: Mapping[int, UnitEdges | None] | None = None
 
@@ -288,7 +285,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         return None
     part = reading.window.part
     units = inside(_steps(reading, how.step), part) if how.given is None else how.given[reading.rank.number]
-    units = units or _whole(ops, part)
+    units = units or _whole(ops, part, how.times.get(reading.rank.number))
     if units is None:
         return None
     kinds = kinds_of(ops, how.categories, names)
@@ -296,7 +293,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     channels = channels_of(reading, ops, names, how.categories)
     calls, time, medians = _count(ops, codes, units, len(launches))
     exposed, idle = np.zeros(calls.shape, np.int64), np.zeros((len(units.numbers), len(CAUSES)), np.int64)
-    communication = []
+    communication = [np.zeros((5, 0), np.int64)]
     counted = RankTime(int(units.edges[0]), int(units.edges[-1]))
     for spent in read_agent_times(reading, counted, ops, kinds, causes=True):
         unit, pieces = divided(spent.pieces(), units.edges)
@@ -304,7 +301,8 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         np.add.at(idle, (unit[is_idle], of.cause[is_idle]), of.length[is_idle])
         np.add.at(exposed, (unit[~is_idle], codes[of.operation[~is_idle]]), of.length[~is_idle])
         talks = of.part == COMMUNICATION
-        communication.append((unit[talks], of.take(talks)))
+        rows = of.operation[talks]
+        communication.append(np.array([unit[talks], codes[rows], ops.row[rows], of.start[talks], of.end[talks]]))
     return RankMeasure(
         units,
         len(set(ops.agent.tolist())),
@@ -314,7 +312,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         exposed,
         medians,
         idle,
-        _located(communication, ops, codes, channels),
+        ExposedCommunication(*np.concatenate(communication, axis=1)),
         channels,
         _phases(reading, how.marker, units),
         part,
@@ -337,22 +335,17 @@ def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:
     return UnitEdges(numbers, edges, ends) if len(numbers) else None
 
 
-def _whole(ops: Ops, part: Part) -> UnitEdges | None:
-    """Return the time from the first to the last operation of a part of the time as one unit; None: there are none."""
-    start = max(int(ops.start.min()), part.start or 0)
-    end = int(ops.end.max()) if part.end is None else min(int(ops.end.max()), part.end)
+def _whole(ops: Ops, part: Part, time: RankTime | None) -> UnitEdges | None:
+    """Return the time that counts, else that from the first to the last operation, as one unit; None: nothing ran."""
+    low, high = (time.start, time.end) if time else (int(ops.start.min()), int(ops.end.max()))
+    start, end = max(low, part.start or low), high if part.end is None else min(high, part.end)
     is_some = bool(((ops.start < end) & (ops.end > start)).any())
     return UnitEdges(np.array([WHOLE]), np.array([start, end]), np.array([end])) if is_some else None
 
 
 def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
-    """Return the steps of the rank; of several with one number the first."""
-    ranges = read_ranges(reading.reader).every
-    first: dict[int, tuple[int, int]] = {}
-    for step in read_steps(reading.reader, pattern):
-        if step.number is not None:
-            first.setdefault(step.number, (ranges[step.row].start, ranges[step.row].end))
-    ordered = sorted(first.items(), key=lambda item: item[1])
+    """Return the steps of the rank."""
+    ordered = sorted(step_spans(reading.reader, pattern).items(), key=lambda item: item[1])
     if not ordered:
         return None
     ends = np.array([end for _, (_, end) in ordered])
@@ -376,25 +369,6 @@ def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, I
     below = (first + last) // 2
     medians[used] = (ordered[below] + ordered[first + last - below]) / 2
     return calls.reshape(shape), time.reshape(shape), medians.reshape(shape)
-
-
-def _located(
-    parts: Sequence[tuple[Ints, AgentTime]], ops: Ops, codes: Ints, channels: Sequence[Channel]
-) -> ExposedCommunication:
-    """Say of which channel, and which of its kernels, each stretch is."""
-    nothing = np.zeros(0, np.int64)
-    unit = np.concatenate([nothing, *(unit for unit, _ in parts)])
-    columns = ("operation", "start", "end")
-    of, start, end = (np.concatenate([nothing, *(getattr(cut, name) for _, cut in parts)]) for name in columns)
-    channel, position = np.full(len(of), -1), np.zeros(len(of), np.int64)
-    for number, known in enumerate(channels):
-        order = np.argsort(known.counted.row)
-        rows = known.counted.row[order]
-        if len(rows):
-            at = np.minimum(np.searchsorted(rows, ops.row[of]), len(rows) - 1)
-            is_its = (rows[at] == ops.row[of]) & (ops.kind[of] != COPY)
-            channel[is_its], position[is_its] = number, known.numbers[order[at[is_its]]]
-    return ExposedCommunication(unit, codes[of], channel, position, start, end)
 
 
 def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdges) -> Ints:

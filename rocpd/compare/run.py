@@ -16,8 +16,17 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Progress
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
-from rocpd.compare.profiling import MeasuredRun, asked_of, measured_runs, runs_of
-from rocpd.compare.run_profile import PLURALS, RunProfile, is_baseline, load_baseline, without_repeated
+from rocpd.compare.run_profile import (
+    PLURALS,
+    MeasuredRun,
+    RunProfile,
+    asked_of,
+    is_baseline,
+    load_baseline,
+    measured_runs,
+    runs_of,
+    without_repeated,
+)
 from rocpd.compare.tables import tables_of
 from rocpd.facts.communication.collectives import listed
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -104,12 +113,12 @@ class Comparing:
             return measured_runs(session, name, self.options, self.metric, report)
 
     def _profile(self, run: MeasuredRun) -> RunProfile:
-        profile = run.profile(self.metric) if self.steps is None else self._of_units(run, "--step", self.steps)
+        profile = run.profile() if self.steps is None else self._of_units(run, "--step", self.steps)
         return replace(profile, selection=self.selection)
 
     def _of_units(self, run: MeasuredRun, option: str, text: str) -> RunProfile:
-        what = f"{run.unit} of all ranks{' after the warm-up' if run.warm_up else ''}"
-        return run.of_units(self._there(run, option, text, run.numbers, what), self.metric)
+        what = f"{run.about.unit} of all ranks{' after the warm-up' if run.about.warm_up else ''}"
+        return run.of_units(self._there(run, option, text, run.about.numbers, what))
 
     def _there(self, run: MeasuredRun, option: str, text: str, known: Collection[int], what: str) -> list[int]:
         """Return the numbers of a text that a run has; those that it lacks are noted, unless it lacks all.
@@ -124,7 +133,7 @@ class Comparing:
         there = sorted(asked.intersection(known))
         missing = listed(sorted(asked.difference(known)))
         if there and missing and self.on_note:
-            self.on_note(f"{run.name}: {option}: no {what} is numbered {missing}")
+            self.on_note(f"{run.about.name}: {option}: no {what} is numbered {missing}")
         return there
 
     def compare_steps(self, inputs: Sequence[str], step: str, against: str) -> Comparison:
@@ -137,18 +146,17 @@ class Comparing:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         new = self._of_units(run, "--step", step)
-        others = run.of_units([number for number in run.numbers if number not in new.numbers], self.metric)
+        others = run.of_units([number for number in run.about.numbers if number not in new.numbers])
         base = others if against == OTHERS else self._of_units(run, "--against", against)
         margin = max(self.options.margin, 100 * _spread(others.samples[self.metric.name]))
-        options = replace(self.options, margin=margin, run_noise=0.0)
-        said = listed(new.numbers), OTHERS if against == OTHERS else listed(base.numbers)
-        measured = "" if self.metric.name == STEP else f"{self.metric.name}, "
+        base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
+        new, unit = replace(new, name=listed(new.numbers)), run.about.unit
         subject = Subject(
-            f"{measured}{run.unit} {said[0]} against {said[1]}",
-            f"{base.units} and {new.units} {PLURALS[run.unit]}",
-            _common(run.unit, base.numbers, new.numbers),
+            f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
+            f"{base.units} and {new.units} {PLURALS[unit]}",
+            _common(unit, base.numbers, new.numbers),
         )
-        return compare([replace(base, name=said[1])], [replace(new, name=said[0])], options, self.metric, subject)
+        return compare([base], [new], replace(self.options, margin=margin, run_noise=0.0), self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
@@ -157,20 +165,18 @@ class Comparing:
             UsageError: there are no such ranks, or several runs.
         """
         run = self._only(inputs)
-        known, what = [member.number for member in run.counted.members], "rank with GPU work"
+        known, what = [member.number for member in run.members], "rank with GPU work"
         chosen = self._there(run, "--rank", rank, known, what)
-        new = run.of_ranks(chosen)
+        new = replace(run.of_ranks(chosen), name=listed(chosen))
         others = [number for number in known if number not in chosen]
-        base = others if against == OTHERS else self._there(run, "--against", against, known, what)
-        options = replace(self.options, run_noise=0.0)
-        said = listed(chosen), OTHERS if against == OTHERS else listed(base)
+        against_them = others if against == OTHERS else self._there(run, "--against", against, known, what)
+        base = replace(run.of_ranks(against_them), name=OTHERS if against == OTHERS else listed(against_them))
         subject = Subject(
-            f"rank {said[0]} against {said[1]}, time without waiting",
-            f"{new.units} {PLURALS[run.unit]}",
-            _common("rank", base, chosen),
+            f"rank {new.name} against {base.name}, time without waiting",
+            f"{new.units} {PLURALS[run.about.unit]}",
+            _common("rank", against_them, chosen),
         )
-        sides = replace(run.of_ranks(base), name=said[1]), replace(new, name=said[0])
-        return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
+        return compare([base], [new], replace(self.options, run_noise=0.0), DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
         if any(map(is_baseline, inputs)):
@@ -191,7 +197,7 @@ def compare_sessions(base: Federation, new: Federation, options: DiffOptions) ->
 def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -> list[RunProfile]:
     """Return what there is to compare of the runs of a job that is open. Errors as `Comparing.runs`."""
     runs = measured_runs(session, str(session.ranks[0].opening.path), options, metric)
-    return without_repeated([run.profile(metric) for run in runs], session.note)
+    return without_repeated([run.profile() for run in runs], session.note)
 
 
 def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: str = "") -> Callable[[Reading], Tables]:
@@ -206,7 +212,7 @@ def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: s
 
     def compared(reading: Reading) -> Tables:
         yield (answers := asked_of(reading, options, metric))
-        runs = [run.profile(metric) for run in runs_of(answers, "this job", options, metric)]
+        runs = [run.profile() for run in runs_of(answers, "this job", options, metric)]
         new = [replace(run, selection=selection) for run in without_repeated(runs, reading.session.note)]
         yield from tables_of(compare(base, new, options, metric))
 

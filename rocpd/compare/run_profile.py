@@ -1,24 +1,62 @@
 """What a comparison knows of one run: its units of time, what they consist of, kernels, ranks and facts.
 
-Small, whatever the size of the trace: a JSON file keeps it as a baseline. Made of the measures of ranks by `profiling`.
+Small, whatever the size of the trace: a JSON file keeps it as a baseline. Made of the measures of ranks: what needs all
+of them happens here, as units that all have, waiting in collectives, and the critical rank of each unit. Of the
+environment only settings of libraries are read, and none whose name or value looks like a secret.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import InputError
+from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.compare.measure import CodeFacts, KernelLaunch
-from rocpd.compare.options import STEP
+from rocpd.base.types import Flags, Floats, Ints, Progress
+from rocpd.compare.measure import (
+    COPY_KIND,
+    WHOLE,
+    CodeFacts,
+    KernelLaunch,
+    Measuring,
+    RankMeasure,
+    UnitEdges,
+    inside,
+    measure,
+)
+from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.facts.agent_time import CAUSES
-from rocpd.federate.federation import OnNote
+from rocpd.facts.communication.arrivals import arrivals
+from rocpd.facts.communication.collectives import Group
+from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.documents import json_object
+from rocpd.facts.ids import find_rows
+from rocpd.facts.names import as_text
+from rocpd.facts.options import Options
+from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import read_regions
+from rocpd.facts.statements import statement
+from rocpd.facts.units import steps_of_ranks, warm_steps
+from rocpd.federate.federation import Federation, OnNote
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.part import Part
+from rocpd.schema.rules.categories import domain_of
+from rocpd.schema.rules.kernel_categories import load
+from rocpd.schema.rules.steps import is_step
+from rocpd.summary.memory.memory import memory
+from rocpd.summary.reading import RankAnswers, Reading
+from rocpd.summary.run import tables_alone
 
 COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES = (
     "compute",
@@ -35,7 +73,7 @@ PARTS = (COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES, *(f"{IDLE}{cause}" for c
 """What the time of a unit consists of, in the order in which it is shown."""
 
 STEPS, COLLECTIVES, WINDOW = "step", "interval between collectives", "window"
-"""What a unit is: of the window, from the first to the last operation, only the time in which GPUs work counts."""
+"""What a unit is: of the window, all the time that counts, only the time in which GPUs work is compared."""
 
 PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW: "windows"}
 """What several of them are called."""
@@ -69,15 +107,11 @@ class RankUse:
         rank: its number in the run.
         host: its host.
         own: its time without waiting for others, and without communication that may be waiting.
-        parts: its time by part.
-        counted: in how many units it was the critical rank, or counted.
     """
 
     rank: int
     host: str | None
     own: float
-    parts: Mapping[str, float]
-    counted: int
 
 
 @frozen
@@ -173,8 +207,7 @@ def on_both_sides(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iter
     """Yield the names of runs that both sides have, with the same times: parts of a run can be compared."""
     for run in base:
         for other in new:
-            is_same = run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]
-            if is_same:
+            if run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]:
                 yield run.name if run.name == other.name else f"{run.name} (on the other side {other.name})"
 
 
@@ -198,11 +231,8 @@ class Baseline:
 
     def text(self) -> str:
         """Return the content of the file."""
-        content = {
-            "rocpd_baseline": VERSION,
-            "accepted": list(self.accepted),
-            "runs": [_plain(run) for run in self.runs],
-        }
+        runs = [dataclasses.asdict(run) for run in self.runs]
+        content = {"rocpd_baseline": VERSION, "accepted": list(self.accepted), "runs": runs}
         return json.dumps(content, separators=(",", ":")) + "\n"
 
 
@@ -233,24 +263,14 @@ def load_baseline(path: Path) -> Baseline:
         raise InputError(f"{path}: no baseline can be read: {type(error).__name__}: {error}", hint) from error
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; dataclasses become lists of their fields, so that names stand there once."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
-
-
 def _run(fields: Mapping[str, Any]) -> RunProfile:
     known = dict(fields)
     known["numbers"] = tuple(known["numbers"])
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
-    known["ranks"] = tuple(RankUse(**rank) for rank in known["ranks"])
+    # Files of older versions say more of ranks.
+    known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
     facts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()
     }
@@ -267,3 +287,419 @@ def _launch(values: Sequence[Any]) -> KernelLaunch:
 def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:
     """Return a baseline of other runs, with a record of why they were accepted."""
     return Baseline(tuple(runs), (*baseline.accepted, record))
+
+
+_SETTINGS = re.compile(
+    r"(NCCL|RCCL|HSA|HIP|ROCR|ROCM|ROCP|GPU|OMP|KMP|PYTORCH|TORCH|MIOPEN|TENSILE|HIPBLASLT|ROCBLAS|TRITON|XLA|UCX|OMPI_MCA|FI|AMD|DEBUG)_\w+"
+)
+_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie")
+_NUMBERED = re.compile(r"(?i)(gpu[ -]?\d*)?")
+_LONGEST = 200  # characters of a value
+_GPUS = "SELECT product_name, name, extdata FROM rocpd_info_agent WHERE type = 'GPU'"
+_ENVIRONMENT = "SELECT environment FROM rocpd_info_process"
+_TABLES = {"kernels": "rocpd_kernel_dispatch", "copies": "rocpd_memory_copy", "allocations": "rocpd_memory_allocate"}
+_CALLS = dict.fromkeys(("HIP", "CUDA"), "calls of HIP or CUDA")
+"""Domain -> what it is called: those that are the same on another vendor's GPU."""
+_ALWAYS = (1, 1 << 62)  # [ns]
+
+
+class RankFacts(NamedTuple):
+    """What a rank was; as `RunFacts`, with the number and the mean of its clock samples."""
+
+    gpus: tuple[str, ...]
+    recorded: frozenset[str]
+    clock: tuple[int, float]
+    environment: Mapping[str, str]
+
+
+def read_facts(reading: RankReading) -> RankFacts:
+    """Read what a rank was."""
+    reader = reading.reader
+    recorded = {name for name, base in _TABLES.items() if reader.rows(f"SELECT 1 FROM {base} LIMIT 1")}  # noqa: S608
+    regions, names = read_regions(reading)
+    categories = {names.texts[code] for code in set(regions.category.tolist())}
+    recorded |= {_CALLS.get(domain, domain) for domain in map(domain_of, filter(None, categories))}
+    ((count, mean),) = reader.rows(statement("clock_samples"), _ALWAYS)
+    clock = (int(count or 0), float(mean or 0.0)) if isinstance(mean, (int, float)) else (0, 0.0)
+    gpus = {known for row in reader.rows(_GPUS) if (known := _gpu(*row))}
+    settings = dict(pair for (text,) in reader.rows(_ENVIRONMENT) for pair in _settings(text))
+    return RankFacts(tuple(sorted(gpus)), frozenset(recorded), clock, settings)
+
+
+def _gpu(product: object, name: object, extdata: object) -> str | None:
+    """Return what a GPU is, with its compute units; None where the files know its number alone."""
+    units = (json_object(extdata) or {}).get("cu_count") if isinstance(extdata, str) else None
+    what = as_text(product) or as_text(name) or ""
+    if _NUMBERED.fullmatch(what):
+        return None
+    return f"{what} ({units} compute units)" if units else what
+
+
+def _settings(text: object) -> Iterator[tuple[str, str]]:
+    """Yield the settings of libraries in an environment."""
+    known = json_object(text) if isinstance(text, str) else None
+    for name, value in (known or {}).items():
+        is_shown = _SETTINGS.fullmatch(name) and not _SECRET.search(f"{name}={value}")
+        if is_shown and "/" not in str(value):  # paths differ wherever something is installed
+            yield name, str(value)[:_LONGEST]
+
+
+def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
+    """Put together the facts of the ranks of a run; of the environment what is the same in all."""
+    settings = Counter(pair for _, facts in ranks for pair in facts.environment.items())
+    count = sum(facts.clock[0] for _, facts in ranks)
+    clock = sum(facts.clock[0] * facts.clock[1] for _, facts in ranks) / count if count else None
+    commands = {re.sub(r"\d+", "#", rank.command) for rank, _ in ranks if rank.command}
+    return RunFacts(
+        len(ranks),
+        len({rank.hostname for rank, _ in ranks}),
+        tuple(sorted({gpu for _, facts in ranks for gpu in facts.gpus})),
+        tuple(sorted({rank.version for rank, _ in ranks})),
+        tuple(sorted(frozenset[str].intersection(*(facts.recorded for _, facts in ranks)))),
+        clock,
+        {name: value for (name, value), times in sorted(settings.items()) if times == len(ranks)},
+        tuple(sorted(commands)),
+    )
+
+
+Waits = Mapping[int, Ints]
+"""`id` of a channel -> how long each of its kernels waits for the last member [ns]; only of matched channels."""
+
+
+class MeasuredRank(NamedTuple):
+    """A rank with what it did, and what it was."""
+
+    rank: Rank
+    measure: RankMeasure
+    facts: RankFacts
+
+
+_CLOSE = 0.99  # of the longest
+_OF_KIND = {"compute": COMPUTE, "communication": TRANSFER, COPY_KIND: COPIES}
+
+
+@frozen
+class _Member:
+    """A rank of a run, of the units that count; times but medians and values are scaled, see `RunProfile.scale`.
+
+    Args:
+        number, host: which it is.
+        launches: kernels and copies.
+        calls, time, exposed, medians, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
+        idle: `[unit, cause]`.
+        length: time of each unit.
+        values: of what decides, in each unit; the time of launches where that is none of units.
+    """
+
+    number: int
+    host: str | None
+    launches: Sequence[KernelLaunch]
+    calls: Ints
+    time: Ints
+    exposed: Ints
+    medians: Floats
+    waiting: Ints
+    unmatched: Ints
+    idle: Ints
+    length: Ints
+    values: Ints
+
+    def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
+        """Return the same with some units only."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
+
+
+_OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idle", "length", "values")
+
+
+@frozen
+class MeasuredRun:
+    """A run of which everything is read.
+
+    Args:
+        about: its profile, but for what its units consist of.
+        members: its ranks.
+        counts: whether a rank counts in a unit, as many in each: `[rank, unit]`.
+        metric: what decides.
+        memory: most memory that a rank held, if asked for [bytes].
+    """
+
+    about: RunProfile
+    members: Sequence[_Member]
+    counts: Flags
+    metric: DiffMetric
+    memory: float | None
+
+    def profile(self) -> RunProfile:
+        """Return what there is to compare of its critical ranks."""
+        return self._profile([member.length for member in self.members])
+
+    def of_ranks(self, chosen: Container[int]) -> RunProfile:
+        """Return what there is to compare of some ranks, in all units: their time without waiting for other ranks.
+
+        Raises:
+            UsageError: there is no such rank.
+        """
+        flags = np.array([member.number in chosen for member in self.members])
+        if not flags.any():
+            known = ", ".join(str(member.number) for member in self.members)
+            raise UsageError("no such rank with GPU work, or no other", f"ranks with GPU work: {known}")
+        counts = np.broadcast_to(flags[:, None], self.counts.shape)
+        about = replace(self.about, scale=self.about.scale * int(flags.sum()))
+        own = [member.length - (member.waiting + member.unmatched).sum(1) for member in self.members]
+        return replace(self, about=about, counts=counts)._profile(own)
+
+    def of_units(self, chosen: Container[int]) -> RunProfile:
+        """Return what there is to compare of some units.
+
+        Raises:
+            UsageError: there is no such unit.
+        """
+        unit, numbers = self.about.unit, self.about.numbers
+        rows = [row for row, number in enumerate(numbers) if number in chosen]
+        if unit == WINDOW:
+            raise UsageError("no steps are marked", "--step-marker REGEX says which markers are steps")
+        if not rows:
+            known = f"{PLURALS[unit]} are {numbers[0]} to {numbers[-1]}"
+            raise UsageError(f"no such {unit} in all ranks, or no other", known)
+        about = replace(self.about, numbers=tuple(numbers[row] for row in rows))
+        members = [member.of_units(rows) for member in self.members]
+        return replace(self, about=about, members=members, counts=self.counts[:, rows]).profile()
+
+    def _profile(self, lengths: Sequence[Ints]) -> RunProfile:
+        """Return the profile; `lengths`: time of each unit of each rank."""
+        samples = {STEP: tuple(((np.array(lengths) * self.counts).sum(0) / self.about.scale).tolist())}
+        if self.metric.is_per_unit:
+            ever = [member.values for member, counts in zip(self.members, self.counts, strict=True) if counts.any()]
+            samples[self.metric.name] = tuple(map(float, np.max(ever, axis=0)))
+        if self.memory is not None:
+            samples[MEMORY] = (self.memory,)
+        uses, ranks = tuple(self._uses()), tuple(self._ranks())
+        return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks)
+
+    def _uses(self) -> Iterator[LaunchUse]:
+        """Yield what launches took on the ranks that count."""
+        calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
+        parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
+        for member, counts in zip(self.members, self.counts, strict=True):
+            some = member.of_units(np.flatnonzero(counts))
+            own = some.exposed - some.waiting - some.unmatched
+            columns = own, some.calls, some.time, some.waiting, some.unmatched
+            sums = zip(*(column.sum(0).tolist() for column in columns), strict=True)
+            for number, (launch, of_launch) in enumerate(zip(some.launches, sums, strict=True) if counts.any() else ()):
+                exposed, called, time, waiting, unmatched = of_launch
+                calls[launch] += called
+                times[launch] += time
+                parts[launch][_OF_KIND[launch.kind]] += exposed
+                if launch.kind == "communication":
+                    parts[launch][WAITING] += waiting
+                    parts[launch][UNMATCHED] += unmatched
+                if called:
+                    medians[launch] += float(np.nanmedian(some.medians[:, number])) * called
+        for launch, called in calls.items():
+            if called or any(parts[launch].values()):
+                median = medians[launch] / called if called else None
+                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median)
+
+    def _idle(self) -> dict[str, int]:
+        """Return the idle time of the ranks that count, by part."""
+        pairs = zip(self.members, self.counts, strict=True)
+        sums = np.sum([member.idle[counts].sum(0) for member, counts in pairs], axis=0).tolist()
+        return {f"{IDLE}{cause}": time for cause, time in zip(CAUSES, sums, strict=True) if time}
+
+    def _ranks(self) -> Iterator[RankUse]:
+        """Yield what each rank did on average, those too that do not count."""
+        each = self.about.scale // int(self.counts[:, 0].sum())
+        for member in self.members:
+            times = member.length, member.waiting.sum(1), member.unmatched.sum(1)
+            own, waiting, unmatched = (float(time.mean()) / each for time in times)
+            yield RankUse(member.number, member.host, own - waiting - unmatched)
+
+
+def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:
+    measure = each.measure
+    row = {number: at for at, number in enumerate(measure.units.numbers.tolist())}
+    rows = np.array([row[number] for number in about.numbers], np.int64)
+    length, idle = np.diff(measure.units.edges) * measure.agents, measure.idle
+    if about.unit == WINDOW:  # idle time is no part of it
+        length, idle = measure.exposed.sum(1), 0 * idle
+    times = about.scale // measure.agents
+    columns = (measure.calls, measure.time, measure.exposed, *_waiting(measure, waits))
+    calls, time, exposed, waiting, unmatched = (column[rows] * times for column in columns)
+    return _Member(
+        place if each.rank.run else each.rank.number,
+        each.rank.hostname,
+        measure.launches,
+        calls,
+        time,
+        exposed,
+        measure.medians[rows],
+        waiting,
+        unmatched,
+        idle[rows] * times,
+        length[rows] * times,
+        metric.values(measure)[rows],
+    )
+
+
+def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
+    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
+    unit, launch, row, start, end = measure.exposed_communication
+    until, is_matched = end.copy(), np.zeros(len(row), bool)
+    for channel in measure.channels:
+        if id(channel) in waits:
+            rows, is_its = find_rows(channel.counted.row, row)
+            number = channel.numbers[rows[is_its]]
+            until[is_its] = channel.start[number] + waits[id(channel)][number]
+            is_matched |= is_its
+    waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
+    np.add.at(waiting, (unit, launch), np.where(is_matched, np.clip(until, start, end) - start, 0))
+    np.add.at(unmatched, (unit, launch), np.where(is_matched, 0, end - start))
+    return waiting, unmatched
+
+
+_FEWEST = 8  # collectives to make units of
+
+_Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
+
+
+def measured_runs(
+    session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
+) -> list[MeasuredRun]:
+    """Read each run of a job; `progress` is called with (ranks read, ranks in all). As `runs_of`."""
+    every = options.everything
+    asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
+    return runs_of(asked_of(Reading(session, asked, progress), options, metric), name, options, metric)
+
+
+def asked_of(reading: Reading, options: DiffOptions, metric: DiffMetric) -> RankAnswers[_Measured]:
+    """Return what a comparison asks of each rank."""
+    return _asked(reading, options, metric, None)
+
+
+def _asked(
+    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None
+) -> RankAnswers[_Measured]:
+    step = is_step(options.step_marker)
+    how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
+    return reading.each(partial(_of_rank, how=how))
+
+
+def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, metric: DiffMetric) -> list[MeasuredRun]:
+    """Return each run of a job.
+
+    Args:
+        answers: what was asked of its ranks.
+        name: what people call it.
+        options: what was asked.
+        metric: what decides.
+
+    Raises:
+        RocpdError: no run has operations.
+    """
+    reading = answers.reading
+    measured = _measured(answers)
+    if not measured:
+        where = " in the window" if reading.session.window else ""
+        raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
+    runs = sorted({each.rank.run for each in measured.values()})
+    made = []
+    for run in runs:
+        ranks = [each for each in measured.values() if each.rank.run == run]
+        waits, groups = _match(reading.session, ranks)
+        unit, given = _units(ranks, groups)
+        if given:
+            again = _measured(_asked(reading, options, metric, given))
+            ranks = [again[each.rank.number] for each in ranks]
+            waits, _ = _match(reading.session, ranks)
+        warm = frozenset[int]()
+        if unit == STEPS and not options.everything and not reading.session.window:
+            of_job = steps_of_ranks(reading.session, options.step_marker)
+            warm = warm_steps([of_job[each.rank.number] for each in ranks])
+        about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
+        members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
+        peak = _peak(reading, ranks) if metric.kind == MEMORY else None
+        made.append(MeasuredRun(about, members, _critical(members), metric, peak))
+    return made
+
+
+def _measured(answers: RankAnswers[_Measured]) -> dict[int, MeasuredRank]:
+    return {rank.number: MeasuredRank(rank, *answer) for rank, answer in answers if answer}
+
+
+def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
+    if how.given is not None and reading.rank.number not in how.given:
+        return None
+    # A window is for units, which count as a whole or not at all: what they consist of is read whatever the window.
+    reader = reading.reader.keeping()
+    reader = reader.unwindowed() if reading.window.part != Part(None, None) else reader
+    measured = measure(replace(reading, reader=reader), how)
+    return (measured, read_facts(replace(reading, reader=reader))) if measured else None
+
+
+def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, Sequence[Group]]:
+    """Match the communication of a run; return how long kernels wait, and channels that meet."""
+    channels = [channel for each in ranks for channel in each.measure.channels]
+    clocks = Clocks.of(session, channels)
+    groups, pairs, _ = clocks.match(channels)
+    waits: dict[int, Ints] = {}
+    every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
+    for group in every:
+        of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
+        waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
+    return waits, every
+
+
+def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:
+    """Return what the units of a run are, and for ranks to be read again from where to where."""
+    common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
+    if common and common != {WHOLE}:
+        return STEPS, None
+    parts = {each.rank.number: each.measure.part for each in ranks}
+    everywhere = [group for group in groups if {member.rank for member in group} == parts.keys()]
+    intervals = [edges for group in everywhere if (edges := _between(group, parts))]
+    if intervals:
+        rarest = min(intervals, key=lambda edges: min(len(each.numbers) for each in edges.values()))
+        return COLLECTIVES, {**rarest}
+    return WINDOW, None if common else dict.fromkeys(parts)
+
+
+def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
+    """Return rank -> the intervals between the ends of collectives in its part of the time; nothing where few are."""
+    edges: dict[int, UnitEdges] = {}
+    for member in reversed(group):
+        ends = np.maximum.accumulate(member.end)
+        within = inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank])
+        if within:
+            edges[member.rank] = within
+    numbers = [set(each.numbers.tolist()) for each in edges.values()]
+    is_enough = len(edges) == len(parts) and len(set.intersection(*numbers)) >= _FEWEST - 1
+    return edges if is_enough else {}
+
+
+def _about(name: str, unit: str, ranks: Sequence[MeasuredRank], warm: frozenset[int]) -> RunProfile:
+    """Return the profile of a run without the units that are warm-up, but for what its units consist of."""
+    common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
+    every = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
+    numbers = tuple(number for number in every if number not in warm)
+    scale = math.lcm(*(each.measure.agents for each in ranks))
+    facts = combined([(each.rank, each.facts) for each in ranks])
+    guids = tuple(sorted({each.rank.plain_guid for each in ranks}))
+    return RunProfile(name, unit, numbers, len(every) - len(numbers), {}, scale, (), {}, (), facts, guids=guids)
+
+
+def _critical(members: Sequence[_Member]) -> Flags:
+    """Return whether a rank is the critical one of a unit: of those that take longest the one that waits least."""
+    lengths = np.array([member.length for member in members])
+    waiting = np.array([member.waiting.sum(1) for member in members])
+    critical = np.where(lengths >= _CLOSE * lengths.max(0), waiting, np.iinfo(np.int64).max).argmin(0)
+    is_critical: Flags = np.arange(len(members))[:, None] == critical
+    return is_critical
+
+
+def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:
+    """Return the memory of the rank with most [bytes]."""
+    wanted = {each.rank.number for each in ranks}
+    peaks, *_ = tables_alone(memory(reading))
+    level, peak, rank = (peaks.columns.index(name) for name in ("level", "peak_bytes", "rank"))
+    return max((float(row[peak]) for row in peaks if row[rank] in wanted and row[level] == "REAL"), default=0.0)

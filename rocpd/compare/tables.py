@@ -6,7 +6,7 @@ What people see is the same on the console and on pages; what changes little is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.base.types import Row
@@ -134,17 +134,16 @@ def percent(ratio: float | None) -> float | None:
 def _verdict(comparison: Comparison) -> Row:
     decision, ratio = comparison.decision, comparison.decision.ratio
     ends = (percent(ratio.estimate), percent(ratio.low), percent(ratio.high)) if ratio else (None, None, None)
+    said = decision.verdict.value, decision.confidence.value, comparison.metric.name, comparison.unit
+    score = comparison.comparability.score
     return (
-        decision.verdict.value,
-        decision.confidence.value,
-        comparison.metric.name,
-        comparison.unit,
+        *said,
         *decision.medians,
         *ends,
         decision.margin * 100,
         decision.p,
         *decision.runs,
-        comparison.comparability.score,
+        score,
         decision.reason or None,
     )
 
@@ -269,19 +268,19 @@ def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
         return
     yield _waterfall(comparison, width)
     tables = {table.name: table for table in tables_of(comparison)}
-    kernels = list(explaining(comparison.attribution.kernels))[:_MOST_KERNELS]
-    if kernels:
-        title = "Kernels that explain 90 % of it"
-        yield _chosen(tables["diff-kernels"], title, kernels, _KERNEL_COLUMNS)
-    markers = list(explaining(list(comparison.attribution.paths.values())))[:_FEW]
-    if len(comparison.attribution.paths) > 1 and markers:
-        yield _chosen(tables["diff-markers"], "Markers", markers)
-    operators = list(explaining(list(comparison.attribution.operators.values())))[:_MOST_KERNELS]
-    if any(comparison.attribution.operators) and operators:
-        yield _chosen(tables["diff-operators"], "Operators", operators)
-    changed = [number for number, row in enumerate(comparison.ranks) if row.base != row.new][:_FEW]
-    if len(comparison.ranks) > 1 and changed:
-        yield _chosen(tables["diff-ranks"], "Ranks, without waiting for others", changed)
+    found, ranks = comparison.attribution, comparison.ranks
+    paths, operators = list(found.paths.values()), list(found.operators.values())
+    changed = (number for number, row in enumerate(ranks) if row.base != row.new)
+    chosen = (
+        ("diff-kernels", "Kernels that explain 90 % of it", explaining(found.kernels), _MOST_KERNELS, True),
+        ("diff-markers", "Markers", explaining(paths), _FEW, len(paths) > 1),
+        ("diff-operators", "Operators", explaining(operators), _MOST_KERNELS, any(found.operators)),
+        ("diff-ranks", "Ranks, without waiting for others", changed, _FEW, len(ranks) > 1),
+    )
+    for name, title, rows, most, is_shown in chosen:
+        some = list(islice(rows, most))
+        if some and is_shown:
+            yield _chosen(tables[name], title, some, _KERNEL_COLUMNS if name == "diff-kernels" else ())
 
 
 def _waterfall(comparison: Comparison, width: int) -> _Section:

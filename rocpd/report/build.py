@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocpd.base import entries
+from rocpd.base.amount import amount
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.types import Progress
 from rocpd.base.version import __version__
-from rocpd.chart.draw import draw
-from rocpd.chart.svg import svg
+from rocpd.chart.draw import draw, svg
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.facts.options import Options
@@ -137,8 +137,7 @@ def _missing(entry: Entry, material: Material) -> str:
 def _title(session: Federation) -> str:
     commands = {rank.command for rank in session.ranks if rank.command}
     name = next(iter(commands)) if len(commands) == 1 and session.runs == 1 else ""
-    number = len(session.ranks)
-    what = f"{session.runs} separate runs" if session.runs > 1 else f"{number} rank{'' if number == 1 else 's'}"
+    what = f"{session.runs} separate runs" if session.runs > 1 else amount(len(session.ranks), "rank")
     return f"{name} · {what}" if name else what
 
 

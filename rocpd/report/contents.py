@@ -62,23 +62,18 @@ _COUNTERS = (Inquiry("counters"), Inquiry("roofline"))
 _INSIDE = (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks"))
 
 
-def _ours(
-    name: str,
-    title: str,
-    *needs: Inquiry,
-    recordable: Recordable | None = None,
-    has_base: bool = False,
-    is_rare: bool = False,
-    concludes: bool = False,
-) -> Entry:
-    """Return the entry of a section of this package: a function of its name."""
-    return Entry(name, title, f"rocpd.report.sections:{name}", needs, recordable, has_base, is_rare, concludes)
+_OURS = "rocpd.report.sections:"  # functions of the names of sections
+
+
+def _ours(name: str, title: str, *needs: Inquiry, recordable: Recordable | None = None) -> Entry:
+    """Return the entry of a section of this package."""
+    return Entry(name, title, _OURS + name, needs, recordable)
 
 
 SECTIONS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        _ours("verdict", "Verdict", concludes=True),
+        Entry("verdict", "Verdict", f"{_OURS}verdict", concludes=True),
         _ours("job", "The job", Inquiry("trace")),
         _ours("overview", "Ranks over time", _RANKS, recordable=Recordable.KERNELS),
         _ours("budget", "Where the time goes", *_BUDGET, recordable=Recordable.KERNELS),
@@ -90,8 +85,8 @@ SECTIONS: dict[str, Entry] = {
         _ours("copies", "Copies", Inquiry("copies"), Inquiry("copy-sizes"), recordable=Recordable.COPIES),
         _ours("memory", "Memory", Inquiry("memory"), Inquiry("allocation-sites"), recordable=Recordable.ALLOCATIONS),
         _ours("counters", "Hardware counters", *_COUNTERS, recordable=Recordable.COUNTERS),
-        _ours("inside", "Inside of kernels", *_INSIDE, recordable=Recordable.PC_SAMPLES, is_rare=True),
-        _ours("comparison", "Compared with the base", COMPARED, has_base=True),
+        Entry("inside", "Inside of kernels", f"{_OURS}inside", _INSIDE, Recordable.PC_SAMPLES, is_rare=True),
+        Entry("comparison", "Compared with the base", f"{_OURS}comparison", (COMPARED,), has_base=True),
         _ours("appendix", "How to make each table again"),
     )
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rocpd.advice.judge import analysis_function, questions, tables_of_rules, tables_or_reason
+from rocpd.advice.judge import analysis_function, questions, tables_of_rules
 from rocpd.advice.registry import known_rules
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option, spelt
@@ -19,10 +19,9 @@ from rocpd.facts.options import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
-from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary
-from rocpd.summary.run import Function, together
+from rocpd.summary.run import Function, known_tables
 from rocpd.table.human import Head, heading
 
 HELD_ROWS = 2000
@@ -59,23 +58,20 @@ class Material:
     """What sections arrange.
 
     Args:
-        reading: the session, and what was asked.
+        session: what was read.
+        options: what was asked of analyses.
         answers: tables of each question by name; None: all tables of the job.
         missing: why a question has no answer.
         inputs: what was read, as words of a command line.
         base: what it is compared with.
     """
 
-    reading: Reading
+    session: Federation
+    options: Options
     answers: Mapping[Inquiry, Mapping[str, Summary]]
     missing: Mapping[Inquiry, str]
     inputs: str
     base: ReportBase | None = None
-
-    @property
-    def session(self) -> Federation:
-        """What was read."""
-        return self.reading.session
 
     def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
         """Return the tables of an analysis, by name; none where it lacks its data."""
@@ -143,7 +139,7 @@ class Material:
         """Return the options that were asked for, of those that the analysis of a table reads, with their values."""
         analysis = known_analyses().get(TABLES.get(summary.name, summary.name))
         reads = analysis.options if analysis else ()
-        asked = [(option, getattr(self.reading.options, option.name, None)) for option in reads]
+        asked = [(option, getattr(self.options, option.name, None)) for option in reads]
         return [(option, value) for option, value in asked if value not in (None, option.default)]
 
 
@@ -172,20 +168,31 @@ def gather(
     Raises:
         InputError: a file is damaged.
     """
-    asked = list(dict.fromkeys(question for section in sections for question in _needs(section)))
-    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
-    reading = Reading(quiet, options, progress, _wanted())
-    analyses = {_key(question): _function(question, base) for question in asked}
-    options_of = {_key(question): _options(session, options, question) for question in asked}
+    concluding = *map(Inquiry, joined_analyses()), *advised()
+    needs = (question for each in sections for question in (*each.needs, *(concluding if each.concludes else ())))
+    asked = list(dict.fromkeys(needs))
+    every = known_analyses()
+    costly = {table for analysis in every.values() for table in analysis.costly} - tables_of_rules(known_rules())
+    wanted = frozenset(tables_of(every)) - costly
+    functions: dict[str, Function] = {}
+    options_of: dict[str, Options] = {}
+    for question in asked:
+        key = f"{question.analysis} by {question.by}"
+        options_of[key] = _options(session, options, question)
+        if base and question == COMPARED:
+            functions[key] = compared_with(base.runs, base.options, base.selection)
+        else:
+            functions[key] = analysis_function(question.analysis)
     answers: dict[Inquiry, dict[str, Summary]] = {}
     missing: dict[Inquiry, str] = {}
-    for question, (_, tables) in zip(asked, together(reading, analyses, options_of), strict=True):
-        answer = tables_or_reason(tables, session.runs)
+    known = known_tables(session, functions, options_of, wanted, progress)
+    for question, (_, answer) in zip(asked, known, strict=True):
         if isinstance(answer, str):
             missing[question] = answer
         else:
             answers[question] = answer
-    return Material(reading, answers, missing, inputs, base)
+    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
+    return Material(quiet.counted_once(), options, answers, missing, inputs, base)
 
 
 def advised() -> tuple[Inquiry, ...]:
@@ -195,28 +202,6 @@ def advised() -> tuple[Inquiry, ...]:
         Inquiry(name, None if by is analyses[name].divided_by else by)
         for name, by in questions(tables_of_rules(known_rules())).items()
     )
-
-
-def _needs(section: Entry) -> tuple[Inquiry, ...]:
-    concluding = (*map(Inquiry, joined_analyses()), *advised()) if section.concludes else ()
-    return (*section.needs, *concluding)
-
-
-def _wanted() -> frozenset[str]:
-    """Return the tables that are put together: of costly ones those that rules read."""
-    analyses = known_analyses()
-    costly = {table for analysis in analyses.values() for table in analysis.costly}
-    return frozenset(tables_of(analyses)) - (costly - tables_of_rules(known_rules()))
-
-
-def _key(question: Inquiry) -> str:
-    return f"{question.analysis} by {question.by}" if question.by else question.analysis
-
-
-def _function(question: Inquiry, base: ReportBase | None) -> Function:
-    if base and question == COMPARED:
-        return compared_with(base.runs, base.options, base.selection)
-    return analysis_function(question.analysis)
 
 
 def _options(session: Federation, options: Options, question: Inquiry) -> Options:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rocpd.advice.advice import Advice, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
@@ -72,7 +73,7 @@ def _advice(material: Material) -> Advice:
     for question in advised():
         tables |= material.tables(question.analysis, question.by)
     rules = known_rules()
-    categories = load(material.reading.options.categories)
+    categories = load(material.options.categories)
     return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)
 
 
@@ -80,10 +81,8 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Seque
     """Yield what stands below a finding: (word, text)."""
     if finding.gain_percent is not None:
         yield "gain", f"{gain(finding)} of the {advice.job.unit} of rank {advice.job.critical}"
-    yield from (("hence", effect.text) for effect in advice.effects(finding))
-    yield from (("hence", symptom) for symptom in symptoms)
-    yield from (("do", text) for text in [finding.action] if text)
-    yield from (("see", text) for text in [finding.shown_by] if text)
+    yield from (("hence", said) for said in (*(effect.text for effect in advice.effects(finding)), *symptoms))
+    yield from ((word, text) for word, text in (("do", finding.action), ("see", finding.shown_by)) if text)
     start, end = finding.window or (0, 0)
     if start < end and not material.session.window:
         yield "trace", f"rocpd convert -f pftrace {material.inputs} {window_options(finding)}"
@@ -182,16 +181,22 @@ def _of_hosts(material: Material) -> Iterator[Row]:
         yield host, listed(ranks), len(ranks), longest, sum(sizes[host].values())
 
 
-def _drawn(material: Material, summary: Summary, title: str, says: str, columns: Sequence[str] = ()) -> Block:
-    """Return the chart of a table, which has its name, and the table behind it."""
-    return material.figure(summary.name, summary, says, material.table(summary, title, columns))
+class _Part(NamedTuple):
+    """A table of a section: its name, title, what its chart says (empty: it has none), and columns (none: all)."""
+
+    name: str
+    title: str
+    says: str = ""
+    columns: Sequence[str] = ()
 
 
-def _with_rows(material: Material, tables: Mapping[str, Summary], titles: Mapping[str, str]) -> Iterator[Table]:
-    """Yield tables that have rows, in the order of their titles."""
-    for name, title in titles.items():
-        if name in tables and tables[name].first(1):
-            yield material.table(tables[name], title)
+def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = False) -> Iterator[Block]:
+    """Yield tables of an analysis, with their charts; `needs_rows`: those alone that have rows."""
+    for part in parts:
+        summary = material.tables(analysis).get(part.name)
+        if summary and (not needs_rows or summary.first(1)):
+            table = material.table(summary, part.title, part.columns)
+            yield material.figure(part.name, summary, part.says, table) if part.says else table
 
 
 def overview(material: Material) -> Iterator[Block]:
@@ -217,9 +222,8 @@ def budget(material: Material) -> Iterator[Block]:
 
 def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
-    if table := material.tables("ranks").get("steps"):
-        says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
-        yield _drawn(material, table, "Steps, the longest first", says)
+    says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
+    yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
 
 
 _OF_KERNELS = ("name", "calls", "total_ns", "percent", "mean_ns", "min_ns", "median_ns", "p99_ns", "max_ns")
@@ -249,23 +253,24 @@ _OF_COLLECTIVES = (*_WAITED, "class", "bytes", "bus_gb_per_s")
 
 def collectives(material: Material) -> Iterator[Block]:
     """Yield who waits for whom in collectives, then stragglers, what their time goes into, and the costliest."""
-    tables = material.tables("ranks")
-    if "waits" in tables and tables["waits"].first(1):
-        says = "How long a rank waits in collectives for the one that comes last, in all."
-        yield _drawn(material, tables["waits"], "Who waits for whom", says)
-    titles = {"stragglers": "Whom the others wait for", "communication": "What their time goes into"}
-    yield from _with_rows(material, tables, titles)
-    if "collectives" in tables and tables["collectives"].first(1):
-        yield material.table(tables["collectives"], "Collectives, the costliest first", _OF_COLLECTIVES)
+    says = "How long a rank waits in collectives for the one that comes last, in all."
+    parts = (
+        _Part("waits", "Who waits for whom", says),
+        _Part("stragglers", "Whom the others wait for"),
+        _Part("communication", "What their time goes into"),
+        _Part("collectives", "Collectives, the costliest first", columns=_OF_COLLECTIVES),
+    )
+    yield from _parts(material, "ranks", *parts, needs_rows=True)
 
 
 def idle(material: Material) -> Iterator[Block]:
     """Yield why GPUs have nothing to do: idle time by its cause, then the calls behind it."""
-    tables = material.tables("idle")
-    if "idle" in tables:
-        yield _drawn(material, tables["idle"], "Idle time by cause", "What the host does while GPUs are idle.")
-    if "idle-calls" in tables:
-        yield material.table(tables["idle-calls"], "Calls and host work behind it")
+    causes = _Part("idle", "Idle time by cause", "What the host does while GPUs are idle.")
+    yield from _parts(material, "idle", causes, _Part("idle-calls", "Calls and host work behind it"))
+
+
+_DELAYS = ("delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns")
+_OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 
 
 def launch(material: Material) -> Iterator[Block]:
@@ -275,27 +280,18 @@ def launch(material: Material) -> Iterator[Block]:
         table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
         yield material.figure("queue-depth", tables["queue-depth"], says, table)
-    if "launch" in tables:
-        columns = (
-            "name",
-            "launched",
-            "delay_ns",
-            "median_delay_ns",
-            "p95_delay_ns",
-            "max_delay_ns",
-            "api_ns",
-            "gpu_ns",
-        )
-        yield material.table(tables["launch"], "Delay from launch to start", columns)
+    yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
+
+
+_OF_COPIES = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "max_ns", "bytes", "gib_per_s")
 
 
 def copies(material: Material) -> Iterator[Block]:
     """Yield copies by direction, then how fast they are, by size and between which processors."""
-    if by_direction := material.tables("copies").get("copies"):
-        columns = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "max_ns", "bytes", "gib_per_s")
-        yield _drawn(material, by_direction, "Copies by direction", "Time of copies by direction.", columns)
-    titles = {"copy-sizes": "How fast, by size", "copy-pairs": "How fast, between processors"}
-    yield from _with_rows(material, material.tables("copy-sizes"), titles)
+    by_direction = _Part("copies", "Copies by direction", "Time of copies by direction.", _OF_COPIES)
+    yield from _parts(material, "copies", by_direction)
+    rates = _Part("copy-sizes", "How fast, by size"), _Part("copy-pairs", "How fast, between processors")
+    yield from _parts(material, "copy-sizes", *rates, needs_rows=True)
 
 
 def memory(material: Material) -> Iterator[Block]:
@@ -304,11 +300,11 @@ def memory(material: Material) -> Iterator[Block]:
     if "memory-curve" in held and held["memory-curve"].first(1):
         table = material.table(held["memory"], "Peaks of memory")
         yield material.figure("memory", held["memory-curve"], "Memory that is held, of those that hold most.", table)
-    for table in _with_rows(material, sites, {"memory-steps": "What steps allocate and leave behind"}):
-        says = "Memory that each step leaves behind."
-        yield material.figure(table.name, sites[table.name], says, table) if table.total > 1 else table
-    if "allocation-sites" in sites:
-        yield material.table(sites["allocation-sites"], "Who allocates")
+    is_course = "memory-steps" in sites and len(sites["memory-steps"].first(2)) > 1
+    says = "Memory that each step leaves behind." if is_course else ""
+    left = _Part("memory-steps", "What steps allocate and leave behind", says)
+    yield from _parts(material, "allocation-sites", left, needs_rows=True)
+    yield from _parts(material, "allocation-sites", _Part("allocation-sites", "Who allocates"))
 
 
 def counters(material: Material) -> Iterator[Block]:
@@ -317,28 +313,27 @@ def counters(material: Material) -> Iterator[Block]:
         if roofline.findings:
             yield Findings(tuple(map(Conclusion, roofline.findings)))
         title = "Kernels under the roofs of operations and memory"
-        yield _drawn(material, roofline, title, "Rate of operations by operations for each byte.")
-    if wide := material.tables("counters").get("counters-wide"):
-        yield material.table(wide, "Mean of each counter by kernel")
+        part = _Part("roofline", title, "Rate of operations by operations for each byte.")
+        yield from _parts(material, "roofline", part)
+    yield from _parts(material, "counters", _Part("counters-wide", "Mean of each counter by kernel"))
 
 
-_INSIDE = {
-    "hot-spots": "Sampled kernels, each with its hottest line and instruction",
-    "pc-lines": "Source lines by samples",
-    "stall-reasons": "What waves wait for",
-    "memory-access": "Cache lines and banks that source lines use",
-    "basic-blocks": "Basic blocks by time",
-}
+_INSIDE = (
+    ("hot-spots", "hot-spots", "Sampled kernels, each with its hottest line and instruction"),
+    ("hot-spots", "pc-lines", "Source lines by samples"),
+    ("hot-spots", "stall-reasons", "What waves wait for"),
+    ("memory-access", "memory-access", "Cache lines and banks that source lines use"),
+    ("basic-blocks", "basic-blocks", "Basic blocks by time"),
+)
 
 
 def inside(material: Material) -> Iterator[Block]:
     """Yield hot spots and why waves wait there, accesses to memory and basic blocks by source line."""
-    analyses = map(material.tables, ("hot-spots", "memory-access", "basic-blocks"))
-    tables = {name: table for some in analyses for name, table in some.items()}
-    for table in _with_rows(material, tables, _INSIDE):
-        if findings := tables[table.name].findings:
-            yield Findings(tuple(map(Conclusion, findings)))
-        yield table
+    for analysis, name, title in _INSIDE:
+        for table in _parts(material, analysis, _Part(name, title), needs_rows=True):
+            if findings := material.tables(analysis)[name].findings:
+                yield Findings(tuple(map(Conclusion, findings)))
+            yield table
 
 
 _ENOUGH = 0.99  # of all changes: rows that explain the rest are left to the command

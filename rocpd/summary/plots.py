@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from rocpd.base.types import Row
-from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.chart.model import BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
@@ -26,6 +26,7 @@ _BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many ar
 _SIDE = 24  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
+_PARTS = ("compute_percent", "exposed_communication_percent", "exposed_copies_percent")
 
 
 def _columns(table: Summary, *names: str) -> list[Row]:
@@ -81,22 +82,15 @@ def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
 
 def heat(table: Summary) -> Chart:
     """Show what each rank does in each slice of the time line."""
-    rows: dict[Row, list[tuple[float, float, float]]] = {}
-    front = table.columns.index("at_ns")
-    slices = dict.fromkeys((row[front], row[front + 1]) for row in table.fetchall())
+    rows: dict[Row, list[list[float]]] = {}
+    front, *parts = map(table.columns.index, ("at_ns", *_PARTS))
     for row in table.fetchall():
-        rows.setdefault(row[:front], []).append(row[front + 2 :])
+        rows.setdefault(row[:front], []).append([row[part] / 100 for part in parts])
     what = table.columns[0]
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
-    busy = tuple(bytes(_share(busy, 100.0) for busy, _, _ in values) for values in rows.values())
-    mixed = tuple(bytes(_share(talk, compute + talk) for _, compute, talk in values) for values in rows.values())
-    start, width = next(iter(slices), (0, 1))
-    return Timeline("What ranks do over time", names, start, width, busy, mixed)
-
-
-def _share(value: float, of: float) -> int:
-    """Return a share as `Timeline` has it; anything at all is more than nothing."""
-    return min(MOST, max(1, round(value * MOST / of))) if value > 0 else 0
+    shares = tuple(tuple(zip(*slices, strict=True)) for slices in rows.values())
+    start, width = next((row[front : front + 2] for row in table.first(1)), (0, 1))
+    return Timeline("What ranks do over time", names, start, width, shares)
 
 
 def steps(table: Summary) -> Chart:

@@ -13,13 +13,13 @@ from rocpd.base.types import Progress
 from rocpd.facts.options import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.facts import importers_of
-from rocpd.federate.federation import Federation
+from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.reading import RankAnswers, Reading, Tables
-from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
+from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 
 _MOST_ANSWERS = 128
@@ -115,6 +115,38 @@ def together(
     for answers, some in zip(asked, known, strict=True):
         answers.known = some
     yield from ((name, tables) for name, (_, tables) in begun.items())
+
+
+def known_tables(
+    session: Federation,
+    analyses: Mapping[str, Function],
+    options: Mapping[str, Options],
+    wanted: frozenset[str],
+    progress: Progress | None = None,
+) -> Iterator[tuple[str, dict[str, Summary] | str]]:
+    """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
+
+    What analyses note beside their answers is for those who ask for them by name.
+
+    Args:
+        session: what to read.
+        analyses, options: as `together`; each has options.
+        wanted: tables that will be looked at.
+        progress: called with (ranks read, ranks in all).
+
+    Raises:
+        UsageError: an option is invalid.
+    """
+    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
+    for name, tables in together(Reading(quiet, None, progress, wanted), analyses, options):
+        known: dict[str, Summary] | str
+        try:
+            known = {table.name: table for table in tables if session.runs == 1 or table.name not in OF_ONE_JOB}
+        except UsageError:
+            raise
+        except RocpdError as error:
+            known = error.message
+        yield name, known
 
 
 def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:

@@ -97,20 +97,24 @@ class Desk:
         Raises:
             RocpdError: it took too long, the viewer has ended, or what answering it raises.
         """
-        child = self._free.get()
+        child, is_over = self._free.get(), threading.Event()
         try:
             if child is None or not child.is_alive():
                 child = self._seat()
-            with _Deadline(child, limit_s) as deadline:
-                try:
-                    answer: Answer = child.run(_answer, (self._job, question))
-                except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
-                    if self._is_closed:
-                        raise ClosedError("the viewer has ended") from error
-                    if not deadline.is_over:
-                        raise
-                    hint = "a smaller part of the time line, or fewer rows, take less"
-                    raise RocpdError(f"stopped after {limit_s:g} s", hint) from error
+            deadline = threading.Timer(limit_s, _end, (child, is_over))
+            deadline.daemon = True
+            deadline.start()
+            try:
+                answer: Answer = child.run(_answer, (self._job, question))
+            except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
+                if self._is_closed:
+                    raise ClosedError("the viewer has ended") from error
+                if not is_over.is_set():
+                    raise
+                hint = "a smaller part of the time line, or fewer rows, take less"
+                raise RocpdError(f"stopped after {limit_s:g} s", hint) from error
+            finally:
+                deadline.cancel()
             return answer
         finally:
             self._free.put(child)
@@ -133,25 +137,10 @@ class Desk:
         return child
 
 
-class _Deadline:
-    """Ends a process when a block takes too long; `is_over` says that it did."""
-
-    def __init__(self, child: Child, limit_s: float) -> None:
-        self.is_over = False
-        self._child = child
-        self._timer = threading.Timer(limit_s, self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> _Deadline:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-
-    def _end(self) -> None:
-        self.is_over = True
-        self._child.kill()
+def _end(child: Child, is_over: threading.Event) -> None:
+    """End a process whose time is over."""
+    is_over.set()
+    child.kill()
 
 
 @dataclass

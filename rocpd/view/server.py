@@ -225,10 +225,10 @@ class _Handler(BaseHTTPRequestHandler):
     def ui_file(self, name: str) -> None:
         """Send a file of the copy of Perfetto's user interface."""
         file = self.server.ui.file(name)
-        if file is None:
+        if file:
+            self._send(HTTPStatus.OK, *file, headers=HEADERS_OF_UI)
+        else:
             self._fail(HTTPStatus.NOT_FOUND, "no such file")
-            return
-        self._send(HTTPStatus.OK, *file, headers=HEADERS_OF_UI)
 
     def ask(self, question: Question, limit_s: float) -> None:
         """Send the answer to a question, with the notes on the job."""
@@ -254,13 +254,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.FORBIDDEN, "refused: open the address that rocpd view printed")
             return
         try:
-            if self.command == "POST":
-                values = self._body()
-            else:
-                values = {key: texts[-1] for key, texts in parse_qs(query).items()}
-            if self.command == "GET" and name in _PAGES:
+            is_get = self.command == "GET"
+            values = {key: texts[-1] for key, texts in parse_qs(query).items()} if is_get else self._body()
+            if is_get and name in _PAGES:
                 self.page(name)
-            elif self.command == "GET" and name.startswith("perfetto/"):
+            elif is_get and name.startswith("perfetto/"):
                 self.ui_file(name.removeprefix("perfetto/"))
             elif name in routes:
                 routes[name](self, values)
@@ -282,10 +280,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             raise UsageError(f"a request holds up to {_LONGEST_BODY} bytes")
         data = self.rfile.read(int(length))
-        if self.headers.get_content_type() != "application/json":
-            raise UsageError("a request is JSON")
         try:
-            body = json.loads(data)
+            body = json.loads(data if self.headers.get_content_type() == "application/json" else b"")
         except ValueError as error:
             raise UsageError("a request is JSON") from error
         if not isinstance(body, dict):
@@ -337,13 +333,9 @@ def _job(request: _Handler, _: dict[str, str]) -> None:
     )
 
 
-def _stamp(request: _Handler, _: dict[str, str]) -> None:
-    request.send_json({"stamp": str(hash(request.server.job.stamp()))})
-
-
 _GETS: dict[str, _Route] = {
     "job": _job,
-    "stamp": _stamp,
+    "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
     "overview": lambda request, values: request.ask(Overview(_taken_part(values)), request.server.limits.other_s),
     "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),

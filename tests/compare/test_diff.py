@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 import rocpd
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
-from rocpd.compare.profiling import measured_runs
-from rocpd.compare.run_profile import RunProfile
+from rocpd.compare.run_profile import RunProfile, measured_runs
+from rocpd.schema.rules.steps import STEP_MARKER
 from tests.conftest import Cli
+from tests.summary.cells import cells
 
 STEP = metric_of("step")
 
@@ -23,7 +25,7 @@ def profile_of(*files: Path, metric: DiffMetric = STEP) -> RunProfile:
     """Read one run."""
     with rocpd.connect(list(files)) as session:
         (run,) = measured_runs(session, files[0].parent.name, DiffOptions(), metric)
-    return run.profile(metric)
+    return run.profile()
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,23 @@ def test_how_a_job_is_split_into_files_plays_no_part(jobs: dict[str, Path], tmp_
     base = profile_of(*sorted(jobs["base"].glob("*.db")))
     split, whole = (between(base, profile_of(*some)) for some in ((merged,), files))
     assert split.attribution == whole.attribution
+
+
+@pytest.mark.parametrize(("step_marker", "unit"), [(STEP_MARKER, "step"), ("none", "window")])
+def test_parts_of_a_rank_are_those_of_its_budget(step_marker: str, unit: str, jobs: dict[str, Path]) -> None:
+    """To the nanosecond; of one rank without steps the time in which GPUs work, without copies before kernels."""
+    files = sorted(jobs["exposed"].glob("*.db"))[: 2 if unit == "step" else 1]
+    with rocpd.connect(files) as session:
+        (run,) = measured_runs(session, "job", DiffOptions(step_marker=step_marker), STEP)
+        budget = cells(session, "budget", "rank part time_ns", "rank", step_marker=step_marker)
+    for number in range(len(files)):
+        profile, times = run.of_ranks([number]), Counter[str]()
+        for use in profile.uses:
+            for part, time in use.exposed.items():
+                times[part.partition(":")[0]] += time
+        times["idle"] = sum(profile.idle.values())
+        known = {part: time for rank, part, time in budget if rank == number and (part != "idle" or unit == "step")}
+        assert (profile.unit, +times) == (unit, +Counter(known))
 
 
 def test_the_same_bytes_twice(jobs: dict[str, Path], cli: Cli) -> None:

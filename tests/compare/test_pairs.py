@@ -89,7 +89,7 @@ RUN = RunProfile(
     1,
     (use("a"), use("b")),
     {},
-    (RankUse(0, "host", 1000.0, {COMPUTE: 1000.0}, 2),),
+    (RankUse(0, "host", 1000.0),),
     RunFacts(4, 1, ("MI300X",), ("3.0.1",), ("HIP", "kernels"), 2100.0, {"NCCL_ALGO": "Ring"}, ("python train.py",)),
 )
 

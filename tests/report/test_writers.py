@@ -216,7 +216,7 @@ def test_charts_hold_what_tables_say(report: Report) -> None:
     ]
     line = figures["time-line"].chart
     assert isinstance(line, Timeline)
-    assert len({len(row) for row in (*line.busy, *line.mixed)}) == 1
+    assert len({len(part) for row in line.shares for part in row}) == 1
 
 
 def test_a_missing_package_is_named(files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import RocpdError
+from rocpd.chart.model import Timeline
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -93,6 +94,18 @@ def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
     assert len(slices) == 21
     for rank, busy in cells(session, "ranks", "rank busy_ns"):
         assert sum(share * width / 100 for number, width, share in slices if number == rank) == pytest.approx(busy)
+
+
+def test_the_chart_of_the_heat_map_adds_up_to_the_budget(open_job: OpenJob) -> None:
+    """Copies that nothing hides are copies there, and hidden communication is compute."""
+    trace = TraceBuilder().kernel("a", 100, 200).kernel(NCCL, 150, 260, stream=2).kernel("b", 300, 400)
+    session = open_job(trace.copy(190, 290).copy(310, 320))
+    chart = session.summary("heat", bins=7).chart()
+    assert isinstance(chart, Timeline)
+    times = [sum(part) * chart.slice for part in chart.shares[0]]
+    budget = dict(cells(session, "budget", "part time_ns", everything=True))
+    parts = ("compute", "exposed communication", "exposed copies")
+    assert times == pytest.approx([budget[part] for part in parts]) == [200, 60, 30]
 
 
 def test_hosts(open_job: OpenJob) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import dropwhile
 from statistics import median
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, short, window_of
+from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
 from rocpd.summary.counters.samples import CLOCK
@@ -15,31 +15,23 @@ from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.time.steps import IDLE
 from rocpd.table.human import readable
 
+_WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
+
 
 def _rank_imbalance(case: Case) -> Iterator[Finding]:
     rows = [row for row in case.rows("ranks") if row["compute_by_mean"]]
     if case.job.runs > 1:
         raise CannotLookError(f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank")
     if len(rows) < 2:
-        raise CannotLookError(recording.RANKS)
+        raise CannotLookError(RANKS)
     most = max(rows, key=lambda row: float(row["compute_by_mean"]))
     times = float(most["compute_by_mean"])
     if times <= case.limits["most_by_mean"]:
         return
     compute = case.job.shares.get(most["rank"], {}).get("compute", 100.0)
     text = f"rank {most['rank']} has {times:.2f} times the compute time of the mean of {len(rows)} ranks"
-    yield Finding(
-        text,
-        RANK_IMBALANCE.id,
-        confidence=Confidence.CERTAIN,
-        rank=most["rank"],
-        evidence={"compute_ns": most["compute_ns"], "compute_by_mean": times, "ranks": len(rows)},
-        shown_by="rocpd summary imbalance ranks JOB",
-        gain_percent=compute * (1 - 1 / times),
-        action="Give the ranks equal work: shards, tokens or experts of equal size, layers of equal cost in each "
-        "stage. `rocpd summary kernels JOB --by rank` shows which kernels differ.",
-        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
-    )
+    evidence = {"compute_ns": most["compute_ns"], "compute_by_mean": times, "ranks": len(rows)}
+    yield case.finding(text, compute * (1 - 1 / times), evidence, Confidence.CERTAIN, most)
 
 
 RANK_IMBALANCE = Rule(
@@ -47,9 +39,13 @@ RANK_IMBALANCE = Rule(
     asks="do all ranks have the same work?",
     fires="the rank that computes longest takes more than {most_by_mean} times the mean. Gains the difference",
     look=_rank_imbalance,
-    needs=(Need("ranks", recording.KERNELS),),
+    needs=(Need("ranks", KERNELS),),
     thresholds=(Threshold("most_by_mean", 1.10, "longest compute time of a rank by the mean of all"),),
     explains=lambda cause, other: other.rule == "comm.straggler" and other.rank == cause.rank and has_more_work(other),
+    shown_by="rocpd summary imbalance ranks JOB",
+    action="Give the ranks equal work: shards, tokens or experts of equal size, layers of equal cost in each stage. "
+    "`rocpd summary kernels JOB --by rank` shows which kernels differ.",
+    reference=_WORKLOAD,
 )
 
 
@@ -71,10 +67,10 @@ def _step_outlier(case: Case) -> Iterator[Finding]:
     later = dropwhile(lambda row: float(row["mean_ns"]) > bound, rows)
     slow = sorted((row for row in later if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
     if slow:
-        yield _step_outlier_finding(slow, typical, sum(times), len(rows))
+        yield _slow_steps(case, slow, typical, sum(times), len(rows))
 
 
-def _step_outlier_finding(slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
+def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
     worst = slow[0]
     ranks = {row["slowest_rank"] for row in slow}
     rank = worst["slowest_rank"] if len(ranks) == 1 else None
@@ -86,27 +82,10 @@ def _step_outlier_finding(slow: Sequence[Row], typical: float, total: float, cou
     text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
     text += _meanwhile(worst, what if others else "it", rank)
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
-    return Finding(
-        text,
-        STEP_OUTLIER.id,
-        confidence=Confidence.CERTAIN,
-        rank=rank,
-        step=str(worst["step"]),
-        window=window_of(worst, "max_ns"),
-        evidence={
-            "steps": [row["step"] for row in slow],
-            "over_median": times,
-            "median_ns": typical,
-            "of": count,
-            **{name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None},
-        },
-        shown_by="rocpd summary steps JOB",
-        gain_percent=lost * 100 / total,
-        action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, "
-        "which kernels and which ranks take longer; `rocpd summary idle-calls JOB --step N` what the host does "
-        "meanwhile: input, checkpoint, allocation, garbage collection.",
-        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
-    )
+    grew = {name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None}
+    evidence = {"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count, **grew}
+    found = case.finding(text, lost * 100 / total, evidence, Confidence.CERTAIN, {**worst, "rank": rank}, "max_ns")
+    return replace(found, step=str(worst["step"]))
 
 
 def _meanwhile(row: Row, step: str, named: int | None) -> str:
@@ -125,7 +104,7 @@ STEP_OUTLIER = Rule(
     fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
     "deviations above it. Gains what such steps take above the median",
     look=_step_outlier,
-    needs=(Need("steps", recording.STEPS),),
+    needs=(Need("steps", STEPS),),
     thresholds=(
         Threshold("times_median", 1.2, "time of a step by the median"),
         Threshold("deviations", 5.0, "time of a step above the median, by the median absolute deviation"),
@@ -134,24 +113,17 @@ STEP_OUTLIER = Rule(
     explains=lambda cause, other: (
         other.rule == "rank.imbalance" and cause.rank is not None and other.rank == cause.rank
     ),
+    shown_by="rocpd summary steps JOB",
+    action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which "
+    "kernels and which ranks take longer; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, "
+    "checkpoint, allocation, garbage collection.",
+    reference=_WORKLOAD,
 )
-
-
-_LOOK_AT_CLOCK = (
-    "Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power --clock` and `amd-smi "
-    "metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling of this slot."
-)
-_AMD_SMI = "https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html"
 
 
 def _clock_throttle(case: Case) -> Iterator[Finding]:
-    clocks = [
-        row
-        for row in case.rows("samples")
-        if CLOCK.search(row["name"] or "") and row["samples"] >= case.limits["least_samples"]
-    ]
-    if not clocks:
-        raise CannotLookError(recording.CLOCKS)
+    sampled = (row for row in case.rows("samples") if row["samples"] >= case.limits["least_samples"])
+    clocks = some([row for row in sampled if CLOCK.search(row["name"] or "")], CLOCKS)
     slowing = [row for row in clocks if (row["rho_samples"] or 0) >= case.limits["least_pairs"]]
     if len(clocks) < 2 and not slowing:
         raise CannotLookError(
@@ -167,14 +139,12 @@ def _lower(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
         lower = (1 - float(row["mean"]) / others) * 100 if others > 0 else 0.0
         if lower <= 100 - case.limits["least_percent"]:
             continue
-        yield _clock_throttle_finding(
-            case,
-            row,
+        text = (
             f"the clock of the GPU of rank {row['rank']} is {lower:.0f} % lower than that of the others: "
-            f"{row['mean']:.0f} {row['units'] or 'MHz'} in place of {others:.0f}",
-            {"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
-            lower / 100,
+            f"{row['mean']:.0f} {row['units'] or 'MHz'} in place of {others:.0f}"
         )
+        evidence = {"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]}
+        yield _losing(case, row, text, evidence, lower / 100)
 
 
 def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
@@ -184,33 +154,20 @@ def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
     if worst is None:
         return
     units = worst["units"] or "MHz"
-    yield _clock_throttle_finding(
-        case,
-        worst,
+    text = (
         f"kernels of rank {worst['rank']} take longer while the clock of its GPU is lower (Spearman "
         f"{worst['rho']:.2f}, {worst['rho_samples']} samples): {worst['mean']:.0f} {units} on average, "
-        f"{worst['max']:.0f} at best",
-        {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")},
-        _lost(worst),
+        f"{worst['max']:.0f} at best"
+    )
+    yield _losing(
+        case, worst, text, {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")}, _lost(worst)
     )
 
 
-def _clock_throttle_finding(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
+def _losing(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
     """Return what is wrong with the clock of one GPU, which loses this share of its computing."""
     compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
-    return Finding(
-        text,
-        CLOCK_THROTTLE.id,
-        confidence=Confidence.LIKELY,
-        rank=row["rank"],
-        agent=row["agent"],
-        window=case.example().window,
-        evidence=evidence,
-        shown_by="rocpd summary samples JOB",
-        gain_percent=compute * lost,
-        action=_LOOK_AT_CLOCK,
-        reference=_AMD_SMI,
-    )
+    return replace(case.finding(text, compute * lost, evidence, row=row), window=case.example().window)
 
 
 def _lost(row: Row) -> float:
@@ -226,7 +183,7 @@ CLOCK_THROTTLE = Rule(
     "lower: Spearman's correlation under {most_rho} over {least_pairs} samples or more. Gains what the highest clock "
     "would",
     look=_clock_throttle,
-    needs=(Need("samples", recording.CLOCKS),),
+    needs=(Need("samples", CLOCKS),),
     thresholds=(
         Threshold("least_percent", 95.0, "mean clock of a GPU by the median of the others"),
         Threshold("least_samples", 3.0, "samples of the clock of a GPU"),
@@ -237,4 +194,8 @@ CLOCK_THROTTLE = Rule(
         other.rule in ("comm.straggler", "rank.imbalance", "kernel.unstable", "step.outlier")
         and other.rank == cause.rank
     ),
+    shown_by="rocpd summary samples JOB",
+    action="Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power --clock` and "
+    "`amd-smi metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling of this slot.",
+    reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )

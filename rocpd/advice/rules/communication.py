@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.parts import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
@@ -36,19 +35,14 @@ _SOMETIMES = (
 
 
 def _comm_straggler(case: Case) -> Iterator[Finding]:
-    if not case.rows("communication"):
-        raise CannotLookError(recording.COMMUNICATION)
+    some(case.rows("communication"), COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
-        rank = case.job.critical if finding.rank is None else finding.rank
-        example = case.example()
         yield replace(
             finding,
-            rank=rank,
-            window=example.window,
+            rank=case.job.critical if finding.rank is None else finding.rank,
+            window=case.example().window,
             gain_percent=_waited_longer(case, finding),
-            shown_by="rocpd summary stragglers waits JOB",
             action=_straggler_action(finding),
-            reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
         )
 
 
@@ -95,14 +89,15 @@ COMM_STRAGGLER = Rule(
     fires="a rank or a host comes last, or computes longest, in more steps than chance explains, and that costs more "
     "than 1 % of a step (`rocpd summary stragglers`). Gains what the others wait longer than it does",
     look=_comm_straggler,
-    needs=(Need("ranks", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
+    needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
+    shown_by="rocpd summary stragglers waits JOB",
+    reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
 
 def _comm_exposed(case: Case) -> Iterator[Finding]:
-    if not case.rows("communication"):
-        raise CannotLookError(recording.COMMUNICATION)
+    some(case.rows("communication"), COMMUNICATION)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))
@@ -110,26 +105,13 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_percent"]:
         return
     waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
-    example = case.example()
     are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
     of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
     text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
-    yield Finding(
-        text,
-        COMM_EXPOSED.id,
-        confidence=Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT,
-        rank=rank,
-        step=example.step,
-        window=example.window,
-        evidence={"exposed_percent": share, "waiting_percent": waiting},
-        shown_by="rocpd summary budget overlap communication JOB --by rank",
-        gain_percent=share,
-        action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
-        "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
-        "reduce in bf16, accumulate gradients.",
-        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
-    )
+    confidence = Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT
+    found = case.finding(text, share, {"exposed_percent": share, "waiting_percent": waiting}, confidence)
+    yield replace(found, rank=rank)
 
 
 def _waiting_in_turn(case: Case) -> float:
@@ -150,19 +132,18 @@ COMM_EXPOSED = Rule(
     fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
     "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_comm_exposed,
-    needs=(
-        Need("budget", recording.KERNELS),
-        Need("communication", recording.COMMUNICATION),
-        Need("trace", recording.KERNELS),
-    ),
+    needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need("trace", KERNELS)),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
+    shown_by="rocpd summary budget overlap communication JOB --by rank",
+    action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
+    "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
+    "reduce in bf16, accumulate gradients.",
+    reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
 )
 
 
 def _comm_same_stream(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.of_critical("overlap") if row["communication_ns"]]
-    if not rows:
-        raise CannotLookError(recording.COMMUNICATION)
+    rows = some([row for row in case.of_critical("overlap") if row["communication_ns"]], COMMUNICATION)
     if all(row["same_stream_percent"] is None for row in rows):
         raise CannotLookError("streams are not recorded: newer versions of profilers do")
     exposed = case.job.shares[rows[0]["rank"]].get(EXPOSED_COMMUNICATION, 0.0)
@@ -170,24 +151,14 @@ def _comm_same_stream(case: Case) -> Iterator[Finding]:
         same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])
         if same < case.limits["same_stream_percent"] or hidden >= case.limits["most_hidden_percent"]:
             continue
-        example = case.example()
-        yield Finding(
+        found = case.finding(
             f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
             f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
-            COMM_SAME_STREAM.id,
-            confidence=case.sure(Confidence.CERTAIN),
-            rank=row["rank"],
-            agent=row.get("agent"),
-            step=example.step,
-            window=example.window,
-            evidence={"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
-            shown_by="rocpd summary overlap JOB --by agent",
-            gain_percent=exposed,
-            action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
-            "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and "
-            "FSDP do so.",
-            reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
+            exposed,
+            {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
+            case.sure(Confidence.CERTAIN),
         )
+        yield replace(found, agent=row.get("agent"))
 
 
 COMM_SAME_STREAM = Rule(
@@ -196,32 +167,34 @@ COMM_SAME_STREAM = Rule(
     fires="on the critical rank {same_stream_percent} % of the communication or more is in streams with a tenth of the "
     "compute time or more, and less than {most_hidden_percent} % of it is hidden. Gains all exposed communication",
     look=_comm_same_stream,
-    needs=(Need("overlap", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("overlap", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("same_stream_percent", 90.0, "share of communication in streams that compute"),
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
     ),
     explains=lambda cause, other: other.rule == "comm.exposed",
+    shown_by="rocpd summary overlap JOB --by agent",
+    action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
+    "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and FSDP do so.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
 )
 
 
 def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
-    rows = [row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]]
-    if not rows:
-        raise CannotLookError(recording.SIZES)
+    rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
     large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
     alike: dict[tuple[object, ...], list[Row]] = {}
     for row in large:
         alike.setdefault((row["name"], row["group"], row["bytes"]), []).append(row)
-    compared = [some for some in alike.values() if len(some) >= limits["least_collectives"]]
+    compared = [each for each in alike.values() if len(each) >= limits["least_collectives"]]
     if not compared:
         raise CannotLookError(
             f"no collective of {limits['least_mib']:g} MiB or more is repeated {limits['least_collectives']:g} times"
         )
-    for group in sorted({str(some[0]["group"]) for some in compared}):
-        of_group = [some for some in compared if some[0]["group"] == group]
-        slow = [_slow(some, limits["of_best_percent"] / 100) for some in of_group]
+    for group in sorted({str(each[0]["group"]) for each in compared}):
+        of_group = [each for each in compared if each[0]["group"] == group]
+        slow = [_slow(each, limits["of_best_percent"] / 100) for each in of_group]
         if any(rows for rows, _ in slow):
             every = [row for rows, _ in slow for row in rows]
             yield _comm_slow_finding(case, group, every, sum(map(len, of_group)), sum(lost for _, lost in slow))
@@ -241,18 +214,8 @@ def _comm_slow_finding(case: Case, group: str, slow: Sequence[Row], count: int, 
         f"{len(slow)} of {count} large collectives of ranks {group} are slow: {worst['bus_gb_per_s']:.0f} GB/s on "
         f"the bus where the best of the same size ({readable(worst['bytes'], 'bytes')}) have more than twice that"
     )
-    return Finding(
-        text,
-        COMM_SLOW.id,
-        confidence=Confidence.LIKELY,
-        evidence={"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost},
-        shown_by="rocpd summary collectives JOB",
-        gain_percent=case.job.share(lost),
-        action="Look at what else uses the links at these times: other jobs on the switches, checkpoints, copies "
-        "between hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests "
-        "(`all_reduce_perf -b 8 -e 1G -f 2`) measures the links alone.",
-        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
-    )
+    evidence = {"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost}
+    return case.finding(text, case.job.share(lost), evidence, row={"rank": None})
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
@@ -269,11 +232,16 @@ COMM_SLOW = Rule(
     fires="collectives of {least_mib} MiB or more reach less than {of_best_percent} % of the bus bandwidth of the best "
     "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
     look=_comm_slow,
-    needs=(Need("collectives", recording.COLLECTIVES),),
+    needs=(Need("collectives", COLLECTIVES),),
     thresholds=(
         Threshold("of_best_percent", 40.0, "bus bandwidth by that of the best of the same size and group"),
         Threshold("least_mib", 1.0, "size of the result of collectives that are compared [MiB]"),
         Threshold("least_collectives", 5.0, "collectives of one size and group with which it looks"),
     ),
     explains=_comm_slow_explains,
+    shown_by="rocpd summary collectives JOB",
+    action="Look at what else uses the links at these times: other jobs on the switches, checkpoints, copies between "
+    "hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests (`all_reduce_perf -b 8 "
+    "-e 1G -f 2`) measures the links alone.",
+    reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
 )

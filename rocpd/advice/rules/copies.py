@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import COPIES, HIP, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.parts import EXPOSED_COPIES
 from rocpd.summary.findings import Confidence, Finding
@@ -15,9 +15,6 @@ _PIN = (
     "Copy from and to pinned memory: hipHostMalloc or hipHostRegister; in PyTorch pin_memory=True in the DataLoader "
     "and .to(device, non_blocking=True)."
 )
-_REFERENCE = (
-    "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/host_memory.html"
-)
 _WITH_HOST = ("MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST")
 _LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: smaller ones are slow by nature
 
@@ -25,30 +22,20 @@ _LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: small
 def _copy_blocking(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("copy-calls")
     if rows and all(row["call"] is None for row in rows):
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     waited = [row for row in rows if row["waiting_copies"]]
-    share = case.job.share(sum(int(row["waited_ns"]) for row in waited))
+    waited_ns = sum(int(row["waited_ns"]) for row in waited)
+    share = case.job.share(waited_ns)
     if share < case.limits["least_percent"]:
         yield from _slow(case)
         return
     worst = max(waited, key=lambda row: int(row["waited_ns"]))
-    example = case.example()
-    yield Finding(
+    yield case.finding(
         f"rank {case.job.critical} waits {share:.0f} % of the time in {worst['call']} until its copy is done, most for "
         f"{worst['name']} of {worst['size']}: the memory of the host is not pinned",
-        COPY_BLOCKING.id,
-        confidence=case.sure(Confidence.LIKELY),
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={
-            "waited": sum(int(row["waiting_copies"]) for row in waited),
-            "waited_ns": sum(row["waited_ns"] for row in waited),
-        },
-        shown_by="rocpd summary copy-calls copy-sizes JOB --by rank",
-        gain_percent=share,
-        action=_PIN,
-        reference=_REFERENCE,
+        share,
+        {"waited": sum(int(row["waiting_copies"]) for row in waited), "waited_ns": waited_ns},
+        case.sure(Confidence.LIKELY),
     )
 
 
@@ -70,22 +57,16 @@ def _slow(case: Case) -> Iterator[Finding]:
     if not slow or share < case.limits["least_percent"]:
         return
     worst, most = max(slow, key=lambda pair: int(pair[0]["total_ns"]))
-    example = case.example()
-    yield Finding(
+    found = case.finding(
         f"half of the copies of rank {case.job.critical} for {worst['name']} of {worst['size']} are slower than "
         f"{worst['median_gib_per_s']:.1f} GiB/s, the fastest make {most:.1f}: as if the memory of the host were not "
         "pinned, or far from the GPU",
-        COPY_BLOCKING.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={"median_gib_per_s": worst["median_gib_per_s"], "max_gib_per_s": most, "lost_ns": round(lost)},
-        shown_by="rocpd summary copy-sizes slowest-copies JOB --by rank",
-        gain_percent=share,
-        action=f"{_PIN} Allocate it on the node of the GPU: `numactl --membind`, `amd-smi topology` shows which.",
-        reference=_REFERENCE,
+        share,
+        {"median_gib_per_s": worst["median_gib_per_s"], "max_gib_per_s": most, "lost_ns": round(lost)},
+        Confidence.HINT,
     )
+    action = f"{_PIN} Allocate it on the node of the GPU: `numactl --membind`, `amd-smi topology` shows which."
+    yield replace(found, action=action, shown_by="rocpd summary copy-sizes slowest-copies JOB --by rank")
 
 
 COPY_BLOCKING = Rule(
@@ -96,12 +77,16 @@ COPY_BLOCKING = Rule(
     "size or more, would take less does so, where half are slower than {of_best_percent} % of the fastest of the same "
     "size. Gains that time, of slow copies no more than what nothing hides",
     look=_copy_blocking,
-    needs=(Need("copy-calls", recording.COPIES), Need("copy-sizes", recording.COPIES)),
+    needs=(Need("copy-calls", COPIES), Need("copy-sizes", COPIES)),
     thresholds=(
         Threshold("least_percent", 2.0, "share of the time of the critical rank"),
         Threshold("of_best_percent", 50.0, "median rate by that of the fastest copy of the same direction and size"),
         Threshold("least_copies", 20.0, "copies of a direction and size"),
     ),
+    shown_by="rocpd summary copy-calls copy-sizes JOB --by rank",
+    action=_PIN,
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
+    "host_memory.html",
 )
 
 
@@ -112,27 +97,18 @@ def _copy_small(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     small = [row for row in case.of_critical("copy-calls") if row["size"] in _SMALL]
     if small and all(row["call"] is None for row in small):
-        raise CannotLookError(recording.HIP)
+        raise CannotLookError(HIP)
     per_step = sum(float(row["copies_per_step"] or 0.0) for row in small)
-    share = case.job.share(sum(int(row["api_ns"]) for row in small))
+    calls_ns = sum(int(row["api_ns"]) for row in small)
+    share = case.job.share(calls_ns)
     if per_step <= case.limits["copies_per_step"] or share < case.limits["least_percent"]:
         return
     most = max(small, key=lambda row: int(row["copies"]))
-    example = case.example()
-    yield Finding(
+    yield case.finding(
         f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most {most['name']}: "
         f"their calls take {share:.0f} % of the time",
-        COPY_SMALL.id,
-        confidence=Confidence.LIKELY,
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={"copies_per_step": per_step, "api_ns": sum(int(row["api_ns"]) for row in small)},
-        shown_by="rocpd summary copy-calls JOB --by rank",
-        gain_percent=share,
-        action="Put small pieces together and copy once, keep on the GPU what does not change, or let kernels read few "
-        "bytes from pinned host memory.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
+        share,
+        {"copies_per_step": per_step, "api_ns": calls_ns},
     )
 
 
@@ -142,9 +118,13 @@ COPY_SMALL = Rule(
     fires="the critical rank makes more than {copies_per_step} copies of up to 64 KiB in a step, whose calls take "
     "{least_percent} % of its time or more. Gains that time",
     look=_copy_small,
-    needs=(Need("copy-calls", recording.COPIES),),
+    needs=(Need("copy-calls", COPIES),),
     thresholds=(
         Threshold("copies_per_step", 100.0, "copies of up to 64 KiB in a step of a rank"),
         Threshold("least_percent", 2.0, "share of the time of the critical rank in their calls"),
     ),
+    shown_by="rocpd summary copy-calls JOB --by rank",
+    action="Put small pieces together and copy once, keep on the GPU what does not change, or let kernels read few "
+    "bytes from pinned host memory.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
 )

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, short, window_of
+from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import HOST
 from rocpd.facts.host_calls import HostCall
 from rocpd.summary.findings import Confidence, Finding
 
 _LAUNCH_OR_WORK = (HostCall.LAUNCH.value, HOST)
+_GRAPHS = "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/hipgraph.html"
 _LAUNCHING = (
     "Launch less or earlier: capture repeated work in a graph (hipGraphLaunch; PyTorch: "
     'torch.compile(mode="reduce-overhead")), fuse small kernels, and keep the launching thread on cores near its GPU '
-    "(`numactl --cpunodebind`)."
+    "(`numactl --cpunodebind`).",
+    _GRAPHS,
 )
 _WORKING = (
     "Let the host prepare while the GPU works: load input in other processes ahead of time (PyTorch DataLoader: "
-    "num_workers, prefetch_factor, pin_memory), and move work between launches to another thread."
+    "num_workers, prefetch_factor, pin_memory), and move work between launches to another thread.",
+    "https://docs.pytorch.org/docs/stable/data.html",
 )
 
 
@@ -35,31 +38,16 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_idle_percent"]:
         return
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
-    longest = _most_idle(case, cause)
+    calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
+    longest = max(calls, key=lambda row: int(row["idle_ns"]), default=None)
     what = "launches" if cause == HostCall.LAUNCH else "works for itself"
     named = f", most in {longest['name']}" if longest else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
-    yield Finding(
-        text,
-        GPU_STARVED.id,
-        confidence=case.sure(Confidence.CERTAIN),
-        rank=case.job.critical,
-        agent=longest["agent"] if longest else None,
-        window=window_of(longest, "longest_ns") if longest else None,
-        evidence={str(row["cause"]): row["idle_ns"] for row in starved},
-        shown_by="rocpd summary idle idle-calls JOB --by rank",
-        gain_percent=share,
-        action=_LAUNCHING if cause == HostCall.LAUNCH else _WORKING,
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/hipgraph.html"
-        if cause == HostCall.LAUNCH
-        else "https://docs.pytorch.org/docs/stable/data.html",
-    )
-
-
-def _most_idle(case: Case, cause: str) -> Row | None:
-    """Return the call or marker that the GPU idles most for."""
-    rows = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
-    return max(rows, key=lambda row: int(row["idle_ns"]), default=None)
+    evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
+    place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")
+    found = case.finding(text, share, evidence, case.sure(Confidence.CERTAIN), *place)
+    action, reference = _LAUNCHING if cause == HostCall.LAUNCH else _WORKING
+    yield replace(found, action=action, reference=reference)
 
 
 GPU_STARVED = Rule(
@@ -68,10 +56,11 @@ GPU_STARVED = Rule(
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
     "or works for itself. Gains that time",
     look=_gpu_starved,
-    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
     # There would be work to hide communication behind, were it launched.
     explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),
+    shown_by="rocpd summary idle idle-calls JOB --by rank",
 )
 
 
@@ -91,21 +80,12 @@ def _launch_small(case: Case) -> Iterator[Finding]:
         return
     most = sorted(small, key=lambda row: -int(row["calls"]))[:3]
     named = ", ".join(short(row["name"]) for row in most)
-    example = case.example()
-    yield Finding(
+    yield case.finding(
         f"{count * 100 / calls:.0f} % of the kernels of rank {case.job.critical} take less than "
         f"{case.limits['small_us']:g} us, and the GPU idles {share:.0f} % of the time while they are launched: {named}",
-        LAUNCH_SMALL.id,
-        confidence=case.sure(Confidence.LIKELY),
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={"small": count, "kernels": calls, "launching_percent": share},
-        shown_by="rocpd summary kernels idle JOB --by rank",
-        gain_percent=share,
-        action="Make fewer and larger kernels: fuse element-wise ones (torch.compile, hipBLASLt epilogues), use "
-        "foreach or fused optimizers, larger batches; or launch them together as a graph (hipGraphLaunch).",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/hipgraph.html",
+        share,
+        {"small": count, "kernels": calls, "launching_percent": share},
+        case.sure(Confidence.LIKELY),
     )
 
 
@@ -116,7 +96,7 @@ LAUNCH_SMALL = Rule(
     "{small_us} us, and its GPU idles {least_idle_percent} % of the time or more while its host launches. Gains "
     "that time",
     look=_launch_small,
-    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(
         Threshold("small_us", 10.0, "a kernel with a shorter median is small"),
         Threshold("small_percent", 50.0, "share of small kernels"),
@@ -125,6 +105,10 @@ LAUNCH_SMALL = Rule(
     explains=lambda cause, other: (
         other.rule == "gpu.starved" or (other.rule == "comm.exposed" and _gain(cause) > _gain(other))
     ),
+    shown_by="rocpd summary kernels idle JOB --by rank",
+    action="Make fewer and larger kernels: fuse element-wise ones (torch.compile, hipBLASLt epilogues), use foreach or "
+    "fused optimizers, larger batches; or launch them together as a graph (hipGraphLaunch).",
+    reference=_GRAPHS,
 )
 
 
@@ -132,9 +116,7 @@ _WAITING_CALLS = (HostCall.SYNCHRONISE.value, HostCall.COPY.value, HostCall.ALLO
 
 
 def _sync_calls(case: Case) -> Iterator[Finding]:
-    rows = case.of_critical("idle-calls")
-    if not rows:
-        raise CannotLookError(recording.HIP)
+    rows = some(case.of_critical("idle-calls"), HIP)
     case.needs_known_calls()
     every = [row for row in rows if row["cause"] in _WAITING_CALLS]
     # Where copies are not recorded, a GPU that copies seems idle.
@@ -143,25 +125,18 @@ def _sync_calls(case: Case) -> Iterator[Finding]:
     share, suspected = (case.job.share(sum(int(row["begun_ns"]) for row in some)) for some in (calls, every))
     if share < case.limits["least_idle_percent"]:
         if suspected >= case.limits["least_idle_percent"]:
-            raise CannotLookError(recording.COPIES)
+            raise CannotLookError(COPIES)
         return
     worst = max(calls, key=lambda row: int(row["begun_ns"]))
     where = f", {worst['in_marker_percent']:.0f} % of it in {worst['in_marker']}" if worst["in_marker"] else ""
-    yield Finding(
+    yield case.finding(
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
         f"for it, most in {worst['name']}{where}",
-        SYNC_CALLS.id,
-        confidence=case.sure(Confidence.CERTAIN),
-        rank=case.job.critical,
-        agent=worst["agent"],
-        window=window_of(worst, "longest_ns"),
-        evidence={str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]},
-        shown_by="rocpd summary idle-calls JOB --by rank",
-        gain_percent=share,
-        action="Wait less often: leave out hipDeviceSynchronize between kernels, let streams wait for events "
-        "(hipStreamWaitEvent) in place of the host, copy with hipMemcpyAsync, and do not read results back each time "
-        "(PyTorch: .item(), .cpu(), print of a tensor). `rocpd summary calls JOB` shows who calls.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
+        share,
+        {str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]},
+        case.sure(Confidence.CERTAIN),
+        worst,
+        "longest_ns",
     )
 
 
@@ -171,39 +146,34 @@ SYNC_CALLS = Rule(
     fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
     "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
     look=_sync_calls,
-    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
     # After each wait the host has to launch anew while the GPU idles.
     explains=lambda cause, other: other.rule == "gpu.starved" and 2 * _gain(cause) >= _gain(other),
+    shown_by="rocpd summary idle-calls JOB --by rank",
+    action="Wait less often: leave out hipDeviceSynchronize between kernels, let streams wait for events "
+    "(hipStreamWaitEvent) in place of the host, copy with hipMemcpyAsync, and do not read results back each time "
+    "(PyTorch: .item(), .cpu(), print of a tensor). `rocpd summary calls JOB` shows who calls.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
 )
 
 
 def _module_load(case: Case) -> Iterator[Finding]:
     case.needs_steps()
-    rows = case.of_critical("idle-calls")
-    if not rows:
-        raise CannotLookError(recording.HIP)
+    rows = some(case.of_critical("idle-calls"), HIP)
     loads = [row for row in rows if row["cause"] == HostCall.MODULE.value]
     if not loads:
         return
     worst = max(loads, key=lambda row: int(row["idle_ns"]))
-    time = sum(max(int(row["idle_ns"]), int(row["begun_ns"])) for row in loads)
-    share = case.job.share(time)
-    yield Finding(
+    share = case.job.share(sum(max(int(row["idle_ns"]), int(row["begun_ns"])) for row in loads))
+    yield case.finding(
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in steps after warm-up while code is "
         f"loaded, most in {worst['name']}",
-        MODULE_LOAD.id,
-        confidence=Confidence.CERTAIN,
-        rank=case.job.critical,
-        agent=worst["agent"],
-        window=window_of(worst, "longest_ns"),
-        evidence={str(row["name"]): row["idle_ns"] for row in loads},
-        shown_by="rocpd summary idle-calls JOB --by rank",
-        gain_percent=share,
-        action="Load and compile before the first step: run each shape once as warm-up, keep shapes the same (PyTorch: "
-        "torch.compile with dynamic=True, padded batches), and keep compiled code between runs (MIOPEN_USER_DB_PATH, "
-        "TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR on a local disk).",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_rtc.html",
+        share,
+        {str(row["name"]): row["idle_ns"] for row in loads},
+        Confidence.CERTAIN,
+        worst,
+        "longest_ns",
     )
 
 
@@ -213,5 +183,10 @@ MODULE_LOAD = Rule(
     fires="the GPU of the critical rank idles for calls that load or compile code (hipModuleLoad*, hiprtc*, hipLink*, "
     "__hipRegister*) in steps after warm-up. Gains that time",
     look=_module_load,
-    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
+    needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
+    shown_by="rocpd summary idle-calls JOB --by rank",
+    action="Load and compile before the first step: run each shape once as warm-up, keep shapes the same (PyTorch: "
+    "torch.compile with dynamic=True, padded batches), and keep compiled code between runs (MIOPEN_USER_DB_PATH, "
+    "TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR on a local disk).",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_rtc.html",
 )

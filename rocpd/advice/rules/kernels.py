@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, short
+from rocpd.advice.case import KERNELS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base.amount import amount
 from rocpd.summary.findings import Confidence, Finding
@@ -18,7 +17,12 @@ def _kernel_grid(case: Case) -> Iterator[Finding]:
         raise CannotLookError("grids of kernels, or the compute units of the GPU, are not recorded")
     for row, share, of_step in case.hot(kernels):
         if empty := _empty(row, case):
-            yield _kernel_grid_finding(row, share, empty, of_step)
+            text = (
+                f"{short(row['name'])} has {row['groups']} work-groups for {row['compute_units']} compute units: "
+                f"{empty * 100:.0f} % of the GPU has nothing to do while it runs, {share:.0f} % of the compute time"
+            )
+            shown = ("name", "grid", "workgroup", "groups", "compute_units", "total_ns")
+            yield case.finding(text, of_step * empty, {name: row[name] for name in shown}, row=row)
 
 
 def _empty(row: Row, case: Case) -> float:
@@ -43,27 +47,6 @@ def _fits_once(row: Row) -> bool:
     return int(row["waves_per_simd"]) * 4 < 2 * math.ceil(items / 64)
 
 
-def _kernel_grid_finding(row: Row, share: float, empty: float, of_step: float) -> Finding:
-    name = short(row["name"])
-    text = (
-        f"{name} has {row['groups']} work-groups for {row['compute_units']} compute units: {empty * 100:.0f} % of "
-        f"the GPU has nothing to do while it runs, {share:.0f} % of the compute time"
-    )
-    return Finding(
-        text,
-        KERNEL_GRID.id,
-        confidence=Confidence.LIKELY,
-        rank=row["rank"],
-        evidence={name: row[name] for name in ("name", "grid", "workgroup", "groups", "compute_units", "total_ns")},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        gain_percent=of_step * empty,
-        action="Give it more work-groups: smaller tiles, split-K or stream-K for GEMM (hipBLASLt tuning with "
-        "hipblaslt-bench or PyTorch TunableOp, PYTORCH_TUNABLEOP_ENABLED=1), larger batches; or run independent "
-        "kernels beside it in another stream.",
-        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
-    )
-
-
 KERNEL_GRID = Rule(
     id="kernel.grid",
     asks="do the hot kernels fill the GPU?",
@@ -71,12 +54,17 @@ KERNEL_GRID = Rule(
     "the GPU compute units; or, where a unit holds one group at a time, fewer than {few_rounds} rounds of groups of "
     "which the last is less than {last_round_percent} % full. Gains the share of the units that is empty",
     look=_kernel_grid,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 5.0, "share of the compute time of the critical rank"),
         Threshold("few_rounds", 4.0, "work-groups by compute units"),
         Threshold("last_round_percent", 50.0, "how full the last round is"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="Give it more work-groups: smaller tiles, split-K or stream-K for GEMM (hipBLASLt tuning with "
+    "hipblaslt-bench or PyTorch TunableOp, PYTORCH_TUNABLEOP_ENABLED=1), larger batches; or run independent kernels "
+    "beside it in another stream.",
+    reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
 )
 
 
@@ -89,7 +77,7 @@ def _kernel_occupancy(case: Case) -> Iterator[Finding]:
         raise CannotLookError("registers of kernels are not recorded, or the GPU is none of gfx90a, gfx94x and gfx950")
     for row, share, of_step in case.hot(kernels):
         if row["waves_per_simd"] and _is_low(case, row):
-            yield _kernel_occupancy_finding(row, share, of_step)
+            yield _few_waves(case, row, share, of_step)
 
 
 def _is_low(case: Case, row: Row) -> bool:
@@ -99,29 +87,15 @@ def _is_low(case: Case, row: Row) -> bool:
     return not is_matrix and int(row["waves_per_simd"]) <= case.limits["most_waves"]
 
 
-def _kernel_occupancy_finding(row: Row, share: float, of_step: float) -> Finding:
-    name = short(row["name"])
+def _few_waves(case: Case, row: Row, share: float, of_step: float) -> Finding:
     waves = "1 wave fits" if row["waves_per_simd"] == 1 else f"{row['waves_per_simd']} waves fit"
     spills = f" and takes {row['scratch_bytes']} bytes of scratch per work-item" if row["scratch_bytes"] else ""
     text = (
-        f"{name}, {share:.0f} % of the compute time, has {row['vector_registers']} vector registers{spills}: {waves} "
-        f"on a SIMD unit, limited by {row['limited_by']}"
+        f"{short(row['name'])}, {share:.0f} % of the compute time, has {row['vector_registers']} vector "
+        f"registers{spills}: {waves} on a SIMD unit, limited by {row['limited_by']}"
     )
     kept = ("name", "vector_registers", "lds_bytes", "scratch_bytes", "waves_per_simd", "limited_by", "total_ns")
-    return Finding(
-        text,
-        KERNEL_OCCUPANCY.id,
-        confidence=Confidence.HINT,
-        rank=row["rank"],
-        evidence={column: row[column] for column in kept},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        gain_percent=of_step,
-        action="Let the kernel take less: __launch_bounds__(threads, blocks per CU), smaller tiles or less "
-        "unrolling, no arrays with indices that change (they lie in scratch). -Rpass-analysis=kernel-resource-usage "
-        "shows registers and spills when compiling; `rocprof-compute profile -n NAME -- APP` whether memory or "
-        "arithmetic limits it.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
-    )
+    return case.finding(text, of_step, {column: row[column] for column in kept}, Confidence.HINT, row)
 
 
 KERNEL_OCCUPANCY = Rule(
@@ -131,11 +105,16 @@ KERNEL_OCCUPANCY = Rule(
     "matrix kernels aside, fits {most_waves} waves on a SIMD unit or fewer. Gains less than the whole time of the "
     "kernel",
     look=_kernel_occupancy,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 5.0, "share of the compute time of the critical rank"),
         Threshold("most_waves", 2.0, "waves that fit on a SIMD unit"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="Let the kernel take less: __launch_bounds__(threads, blocks per CU), smaller tiles or less unrolling, no "
+    "arrays with indices that change (they lie in scratch). -Rpass-analysis=kernel-resource-usage shows registers and "
+    "spills when compiling; `rocprof-compute profile -n NAME -- APP` whether memory or arithmetic limits it.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/performance_guidelines.html",
 )
 
 
@@ -143,30 +122,18 @@ def _kernel_unstable(case: Case) -> Iterator[Finding]:
     rows = case.computing("kernel-shapes")
     least = case.limits["least_calls"]
     kernels = [row for row in rows if row["groups"] and row["calls"] >= least and row["unstable_ns"] is not None]
-    if not kernels:
-        raise CannotLookError(f"no kernel runs {least:.0f} times with one grid that is recorded")
+    some(kernels, f"no kernel runs {least:.0f} times with one grid that is recorded")
     every = sum(int(row["total_ns"]) for row in rows)
     share = sum(int(row["unstable_ns"]) for row in kernels) * 100 / every if every else 0.0
     if share < case.limits["least_percent"]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
-    name = short(worst["name"])
-    example = case.example()
-    yield Finding(
+    yield case.finding(
         f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "
-        f"makes {share:.0f} % of the compute time, most in {name}",
-        KERNEL_UNSTABLE.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        step=example.step,
-        window=example.window,
-        evidence={"name": worst["name"], "unstable_ns": worst["unstable_ns"], "total_ns": worst["total_ns"]},
-        shown_by="rocpd summary kernel-shapes variability JOB --by rank",
-        gain_percent=case.of_compute(share),
-        action="If the runs do the same work, find what differs between them: what runs beside it on other streams "
-        "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
-        "--perf-determinism` holds it still).",
-        reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+        f"makes {share:.0f} % of the compute time, most in {short(worst['name'])}",
+        case.of_compute(share),
+        {name: worst[name] for name in ("name", "unstable_ns", "total_ns")},
+        Confidence.HINT,
     )
 
 
@@ -176,18 +143,23 @@ KERNEL_UNSTABLE = Rule(
     fires="on the critical rank the time from the 5th percentile of each kernel and grid ({least_calls} runs or "
     "more) to its median, over all runs, is {least_percent} % of the compute time or more. Gains that time",
     look=_kernel_unstable,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_percent", 10.0, "share of the compute time of the critical rank"),
         Threshold("least_calls", 20.0, "runs of a kernel with one grid"),
     ),
+    shown_by="rocpd summary kernel-shapes variability JOB --by rank",
+    action="If the runs do the same work, find what differs between them: what runs beside it on other streams "
+    "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
+    "--perf-determinism` holds it still).",
+    reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
 
 def _kernel_first_touch(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.computing("kernel-shapes") if row["calls"] >= case.limits["least_calls"]]
-    if not rows:
-        raise CannotLookError(f"no kernel runs {case.limits['least_calls']:.0f} times with one grid")
+    least = case.limits["least_calls"]
+    often = [row for row in case.computing("kernel-shapes") if row["calls"] >= least]
+    rows = some(often, f"no kernel runs {least:.0f} times with one grid")
     slow = [row for row in rows if int(row["first_ns"]) >= case.limits["least_times"] * float(row["median_ns"])]
     every = sum(int(row["total_ns"]) for row in case.computing("kernel-shapes"))
     lost = sum(map(_lost_at_first, slow))
@@ -195,21 +167,14 @@ def _kernel_first_touch(case: Case) -> Iterator[Finding]:
         return
     worst = max(slow, key=_lost_at_first)
     times = float(worst["first_ns"]) / float(worst["median_ns"])
-    name = short(worst["name"])
-    yield Finding(
+    yield case.finding(
         f"the first runs of {amount(len(slow), 'kernel')} of rank {case.job.critical} take {lost / 1e6:.1f} ms "
-        f"longer than later ones, {100 * lost / every:.0f} % of the compute time of the trace; that of {name} "
-        f"{times:.0f} times as long",
-        KERNEL_FIRST_TOUCH.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        evidence={name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")},
-        shown_by="rocpd summary kernel-shapes JOB --by rank",
-        action="It costs once: leave it out of measurements. Where runs are short, touch memory before the kernel does "
-        "(hipMemPrefetchAsync, hipMemset; managed memory and HSA_XNACK=1 move pages at the first access), load "
-        "code early (HIP_ENABLE_DEFERRED_LOADING=0), and run each kernel once as warm-up.",
-        reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
-        "unified_memory.html",
+        f"longer than later ones, {100 * lost / every:.0f} % of the compute time of the trace; that of "
+        f"{short(worst['name'])} {times:.0f} times as long",
+        None,
+        {name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")},
+        Confidence.HINT,
+        worst,
     )
 
 
@@ -224,10 +189,16 @@ KERNEL_FIRST_TOUCH = Rule(
     "{least_times} times the median or longer take {least_percent} % of the compute time of the trace or more. Gains "
     "nothing in a step",
     look=_kernel_first_touch,
-    needs=(Need("kernel-shapes", recording.KERNELS), Need("budget", recording.KERNELS)),
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("least_calls", 5.0, "runs of a kernel with one grid"),
         Threshold("least_times", 10.0, "first run by the median"),
         Threshold("least_percent", 2.0, "share of the compute time of the trace"),
     ),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="It costs once: leave it out of measurements. Where runs are short, touch memory before the kernel does "
+    "(hipMemPrefetchAsync, hipMemset; managed memory and HSA_XNACK=1 move pages at the first access), load code early "
+    "(HIP_ENABLE_DEFERRED_LOADING=0), and run each kernel once as warm-up.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
+    "unified_memory.html",
 )

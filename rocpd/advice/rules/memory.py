@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import ALLOCATIONS, KERNELS, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED
 from rocpd.summary.findings import Confidence, Finding
@@ -15,26 +14,15 @@ from rocpd.table.human import readable
 POOLED = ("hipMallocAsync", "hipMallocFromPoolAsync")
 """Calls that take memory from a pool: what would be advised is done."""
 
+_SITES = "rocpd summary allocation-sites memory-steps JOB"
+
 
 def _alloc_steady(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", "alloc.steady"):
         if not finding.text.startswith(POOLED):
-            example = case.example()
-            yield replace(
-                finding,
-                rank=case.job.critical,
-                gain_percent=_gain_without_calls(case, finding),
-                step=example.step,
-                window=example.window,
-                shown_by="rocpd summary allocation-sites memory-steps JOB",
-                action="Allocate once before the loop, or from a pool: hipMallocAsync with "
-                "hipMemPoolAttrReleaseThreshold set, in PyTorch its caching allocator "
-                "(PYTORCH_NO_HIP_MEMORY_CACHING unset; PYTORCH_HIP_ALLOC_CONF=expandable_segments:True against "
-                "fragments). hipMalloc and hipFree make all streams wait.",
-                reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
-                "stream_ordered_allocator.html",
-            )
+            gain = _gain_without_calls(case, finding)
+            yield case.finding(finding.text, gain, finding.evidence, finding.confidence)
 
 
 def _gain_without_calls(case: Case, finding: Finding) -> float | None:
@@ -55,7 +43,13 @@ ALLOC_STEADY = Rule(
     fires="a call frees in the same step what it allocates, in more than half of the steps, and takes it from no pool. "
     "Gains the time of these calls, as far as the GPU idles so long",
     look=_alloc_steady,
-    needs=(Need("allocation-sites", recording.ALLOCATIONS), Need("idle", recording.KERNELS)),
+    needs=(Need("allocation-sites", ALLOCATIONS), Need("idle", KERNELS)),
+    shown_by=_SITES,
+    action="Allocate once before the loop, or from a pool: hipMallocAsync with hipMemPoolAttrReleaseThreshold set, in "
+    "PyTorch its caching allocator (PYTORCH_NO_HIP_MEMORY_CACHING unset; PYTORCH_HIP_ALLOC_CONF="
+    "expandable_segments:True against fragments). hipMalloc and hipFree make all streams wait.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
+    "stream_ordered_allocator.html",
 )
 
 
@@ -64,27 +58,20 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
     for finding in case.problems("allocation-sites", "memory.leak"):
         steps = _steps_to_full(case, finding)
         full = f"; memory is full after about {steps:,.0f} more steps" if steps is not None else ""
-        yield replace(
-            finding,
-            text=finding.text + full,
-            evidence={**finding.evidence, "steps_to_full": steps},
-            shown_by="rocpd summary allocation-sites memory-steps JOB",
-            action="Look whether what this call makes is freed or reused later. In PyTorch keep no tensors with their "
-            "graph (loss.item(), .detach()), and compare torch.cuda.memory_snapshot() of two steps.",
-            reference="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
-        )
+        yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
 
 
 def _steps_to_full(case: Case, finding: Finding) -> float | None:
     """Return how many more steps there is memory for on the fullest GPU; None: what it has is not known."""
     held, ranks, steps = (finding.evidence[name] for name in ("held_bytes", "ranks", "steps"))
-    rooms = [
-        int(row["capacity_bytes"]) - int(row["peak_bytes"])
-        for row in case.rows("memory")
-        if row["level"] == "REAL" and row["capacity_bytes"]
-    ]
+    rooms = [int(row["capacity_bytes"]) - int(row["peak_bytes"]) for row in _gpus(case)]
     is_known = rooms and isinstance(held, int) and isinstance(ranks, int) and isinstance(steps, int) and held > 0
     return max(0, min(rooms)) / (held / ranks / steps) if is_known else None  # type: ignore[operator]
+
+
+def _gpus(case: Case) -> list[Row]:
+    """Return what GPUs hold at most, and can hold, as far as both are known."""
+    return [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
 
 
 MEMORY_LEAK = Rule(
@@ -93,35 +80,27 @@ MEMORY_LEAK = Rule(
     fires="a call leaves memory that nothing frees in nearly every step. Gains no time: it ends the run when memory is "
     "full, after as many steps as are said",
     look=_memory_leak,
-    needs=(Need("allocation-sites", recording.ALLOCATIONS),),
+    needs=(Need("allocation-sites", ALLOCATIONS),),
+    shown_by=_SITES,
+    action="Look whether what this call makes is freed or reused later. In PyTorch keep no tensors with their graph "
+    "(loss.item(), .detach()), and compare torch.cuda.memory_snapshot() of two steps.",
+    reference="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
 
 def _memory_peak(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
-    if not rows:
-        raise CannotLookError(recording.ALLOCATIONS)
+    rows = some(_gpus(case), ALLOCATIONS)
     full = [row for row in rows if row["peak_bytes"] * 100 > row["capacity_bytes"] * case.limits["most_percent"]]
     if not full:
         return
     worst = max(full, key=lambda row: row["peak_bytes"] / row["capacity_bytes"])
     share = worst["peak_bytes"] * 100 / worst["capacity_bytes"]
     on = "" if len(full) == 1 else f", and {len(full) - 1} more GPUs"
-    yield Finding(
-        f"the GPU of rank {worst['rank']} holds {readable(worst['peak_bytes'], 'bytes')}, {share:.0f} % of its "
-        f"memory{on}",
-        MEMORY_PEAK.id,
-        confidence=Confidence.CERTAIN,
-        rank=worst["rank"],
-        agent=worst["agent"],
-        window=(int(worst["peak_at_ns"]), int(worst["peak_at_ns"])),
-        evidence={"peak_bytes": worst["peak_bytes"], "capacity_bytes": worst["capacity_bytes"], "gpus": len(full)},
-        shown_by="rocpd summary memory memory-curve JOB",
-        action="Leave room before the next larger batch or longer sequence fails: recompute activations (PyTorch: "
-        "torch.utils.checkpoint), shard states (FSDP, ZeRO), smaller micro-batches. PYTORCH_HIP_ALLOC_CONF="
-        "expandable_segments:True helps against fragments.",
-        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
-    )
+    held = readable(worst["peak_bytes"], "bytes")
+    text = f"the GPU of rank {worst['rank']} holds {held}, {share:.0f} % of its memory{on}"
+    evidence = {"peak_bytes": worst["peak_bytes"], "capacity_bytes": worst["capacity_bytes"], "gpus": len(full)}
+    found = case.finding(text, None, evidence, Confidence.CERTAIN, worst)
+    yield replace(found, window=(int(worst["peak_at_ns"]), int(worst["peak_at_ns"])))
 
 
 MEMORY_PEAK = Rule(
@@ -129,6 +108,11 @@ MEMORY_PEAK = Rule(
     asks="is the memory of a GPU nearly full?",
     fires="more than {most_percent} % of the memory of a GPU is held at its peak. Costs no time until it is full",
     look=_memory_peak,
-    needs=(Need("memory", recording.ALLOCATIONS),),
+    needs=(Need("memory", ALLOCATIONS),),
     thresholds=(Threshold("most_percent", 90.0, "peak by the memory of the GPU"),),
+    shown_by="rocpd summary memory memory-curve JOB",
+    action="Leave room before the next larger batch or longer sequence fails: recompute activations (PyTorch: "
+    "torch.utils.checkpoint), shard states (FSDP, ZeRO), smaller micro-batches. PYTORCH_HIP_ALLOC_CONF="
+    "expandable_segments:True helps against fragments.",
+    reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import HIP, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.host_calls import launches_kernel
 from rocpd.facts.recorders import Recordable, TraceProfiler
@@ -61,14 +60,8 @@ def _trace_incomplete(case: Case) -> Iterator[Finding]:
         if finding.verdict is Verdict.PROBLEM:
             check = finding.rule.removeprefix(_PREFIX)
             evidence = {"check": check, **finding.evidence}
-            yield replace(
-                finding,
-                rule=TRACE_INCOMPLETE.id,
-                evidence=evidence,
-                shown_by="rocpd summary trace JOB",
-                action=_trace_action(check, case.job.recorder) or None,
-                reference=case.job.recorder.reference,
-            )
+            action, reference = _trace_action(check, case.job.recorder), case.job.recorder.reference
+            yield replace(finding, evidence=evidence, action=action or None, reference=reference)
 
 
 TRACE_INCOMPLETE = Rule(
@@ -80,34 +73,29 @@ TRACE_INCOMPLETE = Rule(
     needs=(Need("trace", "the inputs hold no events"),),
     # The time of a step in which a clock jumps is none.
     explains=lambda cause, other: other.rule == "step.outlier" and cause.evidence["check"] == "clocks",
+    shown_by="rocpd summary trace JOB",
 )
 
 
 def _profiler_cost(case: Case) -> Iterator[Finding]:
-    launches = [row for row in case.of_critical("api") if launches_kernel(row["name"]) and row["median_ns"] is not None]
-    if not launches:
-        raise CannotLookError(recording.HIP)
-    usual = case.limits["usual_us"] * 1000
-    slow = [
-        row
-        for row in launches
-        if row["median_ns"] > usual * case.limits["times"] and row["calls"] >= case.limits["least_calls"]
-    ]
+    every = (row for row in case.of_critical("api") if launches_kernel(row["name"]))
+    launches = some([row for row in every if row["median_ns"] is not None], HIP)
+    most_ns = case.limits["usual_us"] * 1000 * case.limits["times"]
+    slow = [row for row in launches if row["median_ns"] > most_ns and row["calls"] >= case.limits["least_calls"]]
     if not slow:
         return
     less = case.job.recorder.how.get(Recordable.LESS, "record fewer kinds of events at a time")
     most = max(slow, key=lambda row: int(row["calls"]))
-    yield Finding(
+    found = case.finding(
         f"{most['name']} takes {most['median_ns'] / 1000:.0f} us on rank {case.job.critical}, without a profiler "
         f"usually {case.limits['usual_us']:g} us or less: what the host does looks slower than it is",
-        PROFILER_COST.id,
-        confidence=Confidence.HINT,
-        rank=case.job.critical,
-        evidence={str(row["name"]): row["median_ns"] for row in slow},
-        shown_by="rocpd summary api JOB --by rank",
-        action=f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another.",
-        reference=case.job.recorder.reference,
+        None,
+        {str(row["name"]): row["median_ns"] for row in slow},
+        Confidence.HINT,
+        most,
     )
+    action = f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another."
+    yield replace(found, action=action, reference=case.job.recorder.reference)
 
 
 PROFILER_COST = Rule(
@@ -116,10 +104,11 @@ PROFILER_COST = Rule(
     fires="the median of a call that launches one kernel, of {least_calls} or more on the critical rank, is more than "
     "{times} times {usual_us} us. Says no gain: the job without profiler is faster than it looks",
     look=_profiler_cost,
-    needs=(Need("api", recording.HIP),),
+    needs=(Need("api", HIP),),
     thresholds=(
         Threshold("usual_us", 5.0, "what launching a kernel takes at most without a profiler"),
         Threshold("times", 2.0, "median by that"),
         Threshold("least_calls", 20.0, "calls with which it looks"),
     ),
+    shown_by="rocpd summary api JOB --by rank",
 )

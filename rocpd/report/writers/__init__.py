@@ -34,7 +34,7 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
             ReportFormat(".md", "Markdown", "rocpd.report.writers.markdown:write_markdown"),
             ReportFormat(".pdf", "pages to print", "rocpd.report.writers.pdf:write_pdf", ("fpdf", "font_roboto")),
             ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", ("xlsxwriter",)),
-            ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.notebook:write_notebook"),
+            ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.markdown:write_notebook"),
         )
     }
 )

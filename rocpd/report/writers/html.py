@@ -13,9 +13,8 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from rocpd.chart.draw import draw
-from rocpd.chart.model import Timeline
-from rocpd.chart.svg import spark_svg, svg
+from rocpd.chart.draw import draw, spark_svg, svg
+from rocpd.chart.model import WORK, Timeline
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
     COMMANDS,
@@ -53,6 +52,7 @@ def html(report: Report) -> str:
     rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(css)}'"]
     title = _text(report.title)
+    links = "".join(f'<a href="#{_text(each.name)}">{_text(each.title)}</a>\n' for each in report.sections)
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -60,7 +60,7 @@ def html(report: Report) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
-            f'{_contents(report.sections)}</header>\n<main id="report">\n',
+            f'<nav aria-label="Sections">\n{links}</nav>\n</header>\n<main id="report">\n',
             *(part for section in report.sections for part in _section(section)),
             f"</main>\n<footer><p>Made by {_text(report.made_by)}.</p></footer>\n",
             *_data(report),
@@ -80,11 +80,6 @@ def _hash(text: str) -> str:
 
 def _text(value: object) -> str:
     return escape(one_line(value))
-
-
-def _contents(sections: Iterable[Section]) -> str:
-    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.title)}</a>\n' for section in sections)
-    return f'<nav aria-label="Sections">\n{links}</nav>\n'
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -118,10 +113,9 @@ def _findings(block: Findings, here: str) -> Iterator[str]:
         section = section_of(finding.rule)
         where = f' <a href="#{section}">{section}</a>' if section not in ("", here) else ""
         before = word(finding)
-        kind = finding.verdict if before else "job"
         said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)
-        yield f'<li class="{kind}"{_place(finding)}>{said}{where}'
-        yield f"{_notes(conclusion)}</li>\n"
+        kind = finding.verdict if before else "job"
+        yield f'<li class="{kind}"{_place(finding)}>{said}{where}{_notes(conclusion)}</li>\n'
     yield "</ol>\n"
 
 
@@ -133,12 +127,10 @@ def _place(finding: Finding) -> str:
 
 
 def _notes(conclusion: Conclusion) -> str:
-    notes = "".join(f"<dt>{name}</dt><dd>{_note(name, _text(text))}</dd>" for name, text in conclusion.notes)
+    texts = ((name, _text(text)) for name, text in conclusion.notes)
+    shown = ((name, f"<code>{text}</code>" if name in COMMANDS else quoted(text)) for name, text in texts)
+    notes = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in shown)
     return f'<dl class="parts">{notes}</dl>' if notes else ""
-
-
-def _note(name: str, escaped: str) -> str:
-    return f"<code>{escaped}</code>" if name in COMMANDS else quoted(escaped)
 
 
 def _figure(figure: Figure) -> Iterator[str]:
@@ -187,16 +179,14 @@ def _data(report: Report) -> Iterator[str]:
     for figure in report.figures():
         chart = figure.chart
         if isinstance(chart, Timeline):
-            rows = {
-                name: [_digits(row) for row in values]
-                for name, values in (("busy", chart.busy), ("mixed", chart.mixed))
-            }
-            data = json.dumps(
-                {"start": chart.start, "slice": chart.slice, "rows": chart.rows, **rows}, ensure_ascii=False
-            )
+            shares = [["".join(map(_digit, part)) for part in row] for row in chart.shares]
+            known = {"start": chart.start, "slice": chart.slice, "rows": chart.rows, "work": WORK, "shares": shares}
+            data = json.dumps(known, ensure_ascii=False)
             safe = "".join(_UNSAFE.get(character, character) for character in data)
             yield f'<script type="application/json" id="{_text(figure.name)}-data">{safe}</script>\n'
 
 
-def _digits(shares: bytes) -> str:
-    return "".join(_DIGITS[share] for share in shares)
+def _digit(share: float) -> str:
+    """Write a share from 0 to 1; anything at all is more than nothing."""
+    most = len(_DIGITS) - 1
+    return _DIGITS[min(most, max(1, round(share * most)))] if share > 0 else _DIGITS[0]

@@ -1,14 +1,22 @@
-"""Writes a report as Markdown, GitHub's form: tables, and of charts what text can show."""
+"""Writes a report as Markdown, GitHub's form: tables, and of charts what text can show; and as a Jupyter notebook.
+
+A notebook has outputs: it shows all without a kernel, and runs again where one is. Its format is nbformat 4.5, whose
+JSON is written here: the package of that name, with its schema, checks it in tests.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from rocpd.chart.model import MOST, Timeline
+from rocpd.chart.draw import draw, svg
+from rocpd.chart.model import Timeline
 from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
+from rocpd.report.writers.html import table_html
 from rocpd.table import markdown
 from rocpd.table.blocks import shade
 from rocpd.table.cell import one_line
@@ -29,14 +37,8 @@ def write_markdown(report: Report, path: Path) -> None:
 
 def _block(block: Block, out: TextIO) -> None:
     match block:
-        case Text():
-            out.write(f"{markdown.inline(block.text)}\n\n")
-        case Folded():
-            out.writelines(f"{line}\n" for line in folded_lines(block))
-            out.write("\n")
-        case Findings():
-            out.writelines(f"{line}\n" for conclusion in block.conclusions for line in conclusion_lines(conclusion))
-            out.write("\n")
+        case Text() | Folded() | Findings():
+            out.write(f"{_plain(block)}\n\n")
         case Table():
             _table(block, out)
         case Figure():
@@ -46,14 +48,19 @@ def _block(block: Block, out: TextIO) -> None:
             _table(block.table, out)
 
 
-def folded_lines(folded: Folded) -> Iterator[str]:
-    """Yield the title, and each line as an item of a list."""
-    yield f"{markdown.inline(folded.title)}:"
-    yield ""
-    yield from (f"- {markdown.inline(line)}" for line in folded.lines)
+def _plain(block: Text | Folded | Findings) -> str:
+    """Return what is neither table nor chart, as Markdown: findings and folded lines are lists."""
+    match block:
+        case Text():
+            return markdown.inline(block.text)
+        case Folded():
+            items = (f"- {markdown.inline(line)}" for line in block.lines)
+            return "\n".join([f"{markdown.inline(block.title)}:", "", *items])
+        case Findings():
+            return "\n".join(line for conclusion in block.conclusions for line in _conclusion_lines(conclusion))
 
 
-def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
+def _conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
     """Yield a finding as an item of a list, and what is said below it as items of its own."""
     before = f"**{word(conclusion.finding).rstrip()}** " if word(conclusion.finding) else ""
     yield f"- {before}{markdown.inline(conclusion.finding.text)}"
@@ -72,8 +79,60 @@ def _table(table: Table, out: TextIO) -> None:
 def _timeline(chart: Timeline) -> Iterator[str]:
     """Yield how busy each row is over time, a line each."""
     width = max(map(len, chart.rows), default=0)
-    fold = max(1, -(-chart.slices // _WIDTH))
-    for name, busy in list(zip(chart.rows, chart.busy, strict=True))[:_MOST_RANKS]:
-        parts = (busy[at : at + fold] for at in range(0, len(busy), fold))
-        shades = "".join(shade(sum(part) / len(part) / MOST) for part in parts)
-        yield f"{name:{width}} {shades.rstrip()}\n"
+    _, rows = chart.folded(_WIDTH)
+    for name, busy in islice(zip(chart.rows, rows, strict=True), _MOST_RANKS):
+        yield f"{name:{width}} {''.join(map(shade, busy)).rstrip()}\n"
+
+
+def write_notebook(report: Report, path: Path) -> None:
+    """Write the notebook."""
+    cells = [_text_cell(f"# {markdown.inline(report.title)}\n\nMade by {markdown.inline(report.made_by)}.")]
+    imports = "import rocpd" + ("\nfrom rocpd.compare.tables import tables_of" if "tables_of" in report.connect else "")
+    cells.append(_code_cell(f"{imports}\n\nsession = {report.connect}"))
+    for section in report.sections:
+        cells.append(_text_cell(f"## {markdown.inline(section.title)}"))
+        cells += [cell for block in section.blocks for cell in _cells(block)]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _cells(block: Block) -> Iterator[dict[str, Any]]:
+    match block:
+        case Text() | Folded() | Findings():
+            yield _text_cell(_plain(block))
+        case Table():
+            yield from _table_cells(block)
+        case Figure():
+            title = f"**{markdown.inline(block.chart.title)}.** {markdown.inline(block.description)}"
+            picture = {"image/svg+xml": svg(draw(block.chart), block.chart.title, block.description)}
+            yield _text_cell(title)
+            yield _code_cell(block.code, {**picture, "text/plain": f"<chart: {block.chart.title}>"})
+            yield from _table_cells(block.table)
+
+
+def _table_cells(table: Table) -> Iterator[dict[str, Any]]:
+    more = rest(table, len(lines(table)))
+    about = f"**{markdown.inline(table.title)}.** {markdown.inline(table.doc)} {markdown.inline(more)}"
+    yield _text_cell(about.rstrip())
+    plain = "\n".join("\t".join(cells) for cells in [heads(table.columns), *lines(table)])
+    data = {"text/html": "".join(table_html(table)), "text/plain": plain}
+    if table.code:
+        yield _code_cell(table.code, data)
+    else:
+        yield _text_cell(data["text/html"])
+
+
+def _text_cell(source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def _code_cell(source: str, data: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return a cell of code, with its output where there is one."""
+    output = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}
+    outputs, count = ([output], 1) if data else ([], None)
+    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": outputs, "execution_count": count}

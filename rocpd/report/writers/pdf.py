@@ -67,18 +67,15 @@ class _Pages(FPDF):
 
     def about(self, report: Report) -> None:
         """Write what the report is about."""
-        self._font(15, bold=True)
-        self._paragraph(report.title, 7)
-        self._font(8, _DIM)
-        self._paragraph(f"{report.inputs} · made by {report.made_by}", 4)
+        self._paragraph(report.title, 15, 7, is_bold=True)
+        self._paragraph(f"{report.inputs} · made by {report.made_by}")
 
     def section(self, section: Section) -> None:
         """Write a section; it is a bookmark."""
         self._room(30)
         self.ln(5)
-        self._font(12, bold=True)
         self.start_section(self._shown(section.title))
-        self._paragraph(section.title, 6)
+        self._paragraph(section.title, 12, 6, is_bold=True)
         self.set_draw_color(*GREY)
         self.line(_MARGIN, self.y, self.w - _MARGIN, self.y)
         self.ln(1.5)
@@ -89,11 +86,10 @@ class _Pages(FPDF):
         match block:
             case Text():
                 self._font(9.5)
-                self._paragraph(block.text, 4.6)
+                self._indented(block.text, 0, 4.6)
             case Folded():
                 self._room(12)
-                self._font(8, _DIM)
-                self._paragraph(f"{block.title}:", 4)
+                self._paragraph(f"{block.title}:")
                 for line in block.lines:
                     self._indented(line, 3, 4)
                 self.ln(2)
@@ -104,10 +100,8 @@ class _Pages(FPDF):
                 self._table(block)
             case Figure():
                 self._room(20)
-                self._font(9.5, bold=True)
-                self._paragraph(block.chart.title, 5)
-                self._font(8, _DIM)
-                self._paragraph(block.description, 4)
+                self._paragraph(block.chart.title, 9.5, 5, is_bold=True)
+                self._paragraph(block.description)
                 self._draw(draw(block.chart))
                 self._table(block.table)
 
@@ -133,11 +127,12 @@ class _Pages(FPDF):
         self.set_x(_MARGIN + left)
         self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
 
-    def _paragraph(self, text: str, height: float) -> None:
+    def _paragraph(self, text: str, size: float = 8, height: float = 4, *, is_bold: bool = False) -> None:
+        self._font(size, _INK if is_bold else _DIM, is_bold=is_bold)
         self._indented(text, 0, height)
 
-    def _font(self, size: float, colour: Sequence[int] = _INK, *, bold: bool = False) -> None:
-        self.set_font("roboto", "B" if bold else "", size)
+    def _font(self, size: float, colour: Sequence[int] = _INK, *, is_bold: bool = False) -> None:
+        self.set_font("roboto", "B" if is_bold else "", size)
         self.set_text_color(*colour)
 
     def _shown(self, text: str) -> str:
@@ -153,10 +148,8 @@ class _Pages(FPDF):
     def _table(self, table: Table) -> None:
         self._room(22)
         self.ln(1.5)
-        self._font(9.5, bold=True)
-        self._paragraph(table.title, 5)
-        self._font(8, _DIM)
-        self._paragraph(table.doc, 4)
+        self._paragraph(table.title, 9.5, 5, is_bold=True)
+        self._paragraph(table.doc)
         rows = [list(row) for row in table.rows[:_MOST_ROWS]]
         texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
         names = [self._shown(name) for name in heads(table.columns)]
@@ -172,8 +165,7 @@ class _Pages(FPDF):
                 self._heads(names, widths, table)
             self._row(row, cells, widths, table)
         more = rest(table, len(rows))
-        self._font(8, _DIM)
-        self._paragraph(more, 4) if more else None
+        self._paragraph(more) if more else None
         self.ln(2)
 
     def _cell_text(self, cell: object, place: int, table: Table) -> str:
@@ -185,7 +177,7 @@ class _Pages(FPDF):
 
     def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]]) -> list[float]:
         """Return the width of each column [mm]; wide ones give way where all are too wide."""
-        self._font(7.5, bold=True)
+        self._font(7.5, is_bold=True)
         widths = [min(_WIDEST_HEAD, self.get_string_width(name) + 2.5) for name in names]
         self._font(7.5)
         for cells in texts:
@@ -200,7 +192,7 @@ class _Pages(FPDF):
         return [width * room / sum(widths) if sum(widths) > room * 0.6 else width for width in widths]
 
     def _heads(self, names: Sequence[str], widths: Sequence[float], table: Table) -> None:
-        self._font(7.5, bold=True)
+        self._font(7.5, is_bold=True)
         self.set_fill_color(240, 241, 243)
         for name, width, column in zip(names, widths, table.columns, strict=True):
             self.cell(width, _LINE + 0.6, self._fitting(name, width), align="R" if column.is_number else "L", fill=True)

@@ -93,7 +93,7 @@
     const outer = figure.querySelector("svg");
     const inner = outer.querySelector("svg");
     const ticks = all("text[data-tick]", outer);
-    const number = data.busy[0].length;
+    const number = data.shares[0][0].length;
     let [from, to] = [0, number];
     const at = (slice) => data.start + slice * data.slice;
     const said = make("output", "", figure);
@@ -107,7 +107,7 @@
       const width = Math.min(number, Math.max(4, most - low));
       from = Math.max(0, Math.min(low, number - width));
       to = from + width;
-      inner.setAttribute("viewBox", `${from} 0 ${width} ${data.busy.length}`);
+      inner.setAttribute("viewBox", `${from} 0 ${width} ${data.rows.length}`);
       ticks.forEach((tick) => { tick.textContent = time(at(from + (Number(tick.getAttribute("x")) - left) / wide * width)); });
       said.textContent = width < number ? `${time(at(from))} to ${time(at(to))}; 0 shows all` : help;
       const detail = width < number ? { start: at(from), end: at(to) } : null;
@@ -118,7 +118,7 @@
       const scale = outer.viewBox.baseVal.width / whole.width;
       const within = (share) => Math.min(1, Math.max(0, share));
       const x = within(((event.clientX - whole.left) * scale - left) / wide);
-      return [from + x * (to - from), within(((event.clientY - whole.top) * scale - top) / high) * data.busy.length];
+      return [from + x * (to - from), within(((event.clientY - whole.top) * scale - top) / high) * data.rows.length];
     };
     let start = null;
     outer.addEventListener("pointerdown", (event) => {
@@ -132,9 +132,11 @@
     });
     outer.addEventListener("pointermove", (event) => {
       const [slice, row] = place(event).map(Math.floor);
-      if (start !== null || slice >= number || row >= data.busy.length) return;
-      const [busy, mixed] = [data.busy[row], data.mixed[row]].map((text) => Math.round(digits.indexOf(text[slice]) * 100 / 63));
-      said.textContent = `${data.rows[row]} at ${time(at(slice))}: busy ${busy} %, of that communication ${mixed} %`;
+      if (start !== null || slice >= number || row >= data.rows.length) return;
+      const percents = data.shares[row].map((text) => Math.round(digits.indexOf(text[slice]) * 100 / 63));
+      const busy = Math.min(100, percents.reduce((sum, percent) => sum + percent));
+      const parts = data.work.map((name, part) => `${name} ${percents[part]} %`).join(", ");
+      said.textContent = `${data.rows[row]} at ${time(at(slice))}: busy ${busy} %: ${parts}`;
     });
     const keys = { "+": [.25, -.25], "=": [.25, -.25], "-": [-.5, .5], ArrowLeft: [-.2, -.2], ArrowRight: [.2, .2] };
     outer.addEventListener("keydown", (event) => {

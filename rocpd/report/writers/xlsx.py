@@ -7,14 +7,14 @@ up to 31 characters without `[]:*?/\\`, cells up to 32,767, whole numbers 15 dig
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import xlsxwriter
 
-from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Timeline
+from rocpd.chart.model import Bars, Lines, Matrix, Timeline
 from rocpd.report.model import Counts, Figure, Findings, Folded, Name, Report, Table, Text
 from rocpd.report.writers.cells import word
 from rocpd.table.blocks import spark
@@ -34,51 +34,32 @@ def write_xlsx(report: Report, path: Path) -> None:
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     book = xlsxwriter.Workbook(str(path), {**options, "nan_inf_to_errors": True})
     book.set_properties({"title": one_line(report.title), "created": _MADE, "comments": report.made_by})
-    names = _Names()
-    _about(book, report, names)
+    _about(book, report)
     for section in report.sections:
         for block in section.blocks:
             if isinstance(block, Figure):
-                _figure(book, block, names)
-                _table(book, block.table, names)
-            elif isinstance(block, Table):
-                _table(book, block, names)
+                _figure(book, block)
+            if isinstance(block, Figure | Table):
+                _table(book, block.table if isinstance(block, Figure) else block)
     book.close()
 
 
-class _Names:
-    """Gives each sheet a name of its own that Excel takes."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def of(self, title: str) -> str:
-        """Return a name for a sheet."""
-        plain = re.sub(r"[\[\]:*?/\\']+", " ", one_line(title)).strip() or "table"
-        for number in range(1, 1000):
-            end = f" {number}" if number > 1 else ""
-            name = plain[: 31 - len(end)].rstrip() + end
-            if name.lower() not in self._taken and name.lower() != "history":
-                break
-        self._taken.add(name.lower())
-        return name
-
-
-def _sheet(book: Any, name: str) -> Any:
-    """Add a sheet that is printed as wide as a page."""
-    sheet = book.add_worksheet(name)
+def _sheet(book: Any, title: str) -> Any:
+    """Add a sheet that is printed as wide as a page, with a name of its own that Excel takes."""
+    plain = re.sub(r"[\[\]:*?/\\']+", " ", one_line(title)).strip() or "table"
+    taken = {"history", *map(str.lower, book.sheetnames)}
+    ends = (f" {number}" if number else "" for number in (0, *range(2, 1000)))
+    names = (plain[: 31 - len(end)].rstrip() + end for end in ends)
+    sheet = book.add_worksheet(next(name for name in names if name.lower() not in taken))
     sheet.set_landscape()
     sheet.fit_to_pages(1, 0)
     return sheet
 
 
-def _about(book: Any, report: Report, names: _Names) -> None:
+def _about(book: Any, report: Report) -> None:
     """Write the first sheet: what was found, and what has no table."""
-    sheet = _sheet(book, names.of("About"))
-    bold, wrapped = (
-        book.add_format({"bold": True, "valign": "top"}),
-        book.add_format({"text_wrap": True, "valign": "top"}),
-    )
+    sheet = _sheet(book, "About")
+    bold, wrapped = (book.add_format({look: True, "valign": "top"}) for look in ("bold", "text_wrap"))
     sheet.set_column(0, 0, 14)
     sheet.set_column(1, 1, 110, wrapped)
     rows: list[tuple[str, str]] = [("", report.title), ("made by", report.made_by), ("inputs", report.inputs)]
@@ -98,9 +79,9 @@ def _about(book: Any, report: Report, names: _Names) -> None:
         sheet.set_row(number, 15 * -(-max(1, len(text)) // 110))
 
 
-def _table(book: Any, table: Table, names: _Names) -> None:
+def _table(book: Any, table: Table) -> None:
     """Write a sheet: units, heads, rows; full names of kernels stand in a last column."""
-    sheet = _sheet(book, names.of(table.title))
+    sheet = _sheet(book, table.title)
     dim, bold = book.add_format({"italic": True, "font_color": "#666666"}), book.add_format({"bold": True, "bottom": 1})
     full = [[cell.full for cell in row if isinstance(cell, Name)] for row in table.rows]
     heads = [(column.name, column.unit, column.doc) for column in table.columns]
@@ -113,13 +94,8 @@ def _table(book: Any, table: Table, names: _Names) -> None:
         sheet.write_comment(1, place, _short(doc), {"x_scale": 2}) if doc else None
     for number, row in enumerate(table.rows, 2):
         for place, cell in enumerate(row):
-            _cell(
-                sheet,
-                number,
-                place,
-                cell,
-                real if isinstance(cell, float) and not table.columns[place].unit else formats[place],
-            )
+            is_real = isinstance(cell, float) and not table.columns[place].unit
+            _cell(sheet, number, place, cell, real if is_real else formats[place])
         if full[number - 2]:
             sheet.write_string(number, len(row), _short(", ".join(full[number - 2])))
     for place, (name, _, _) in enumerate(heads):
@@ -157,18 +133,23 @@ def _short(text: str) -> str:
     return shorten(one_line(text), _LONGEST)
 
 
-def _figure(book: Any, figure: Figure, names: _Names) -> None:
+def _figure(book: Any, figure: Figure) -> None:
     """Write a sheet with what a chart shows, and the chart."""
     chart = figure.chart
-    sheet = _sheet(book, names.of(f"{figure.name} chart"))
+    sheet = _sheet(book, f"{figure.name} chart")
     sheet.write_string(0, 0, _short(figure.description))
     match chart:
         case Bars():
             _bars(book, sheet, chart)
         case Lines():
             _lines(book, sheet, chart)
-        case Matrix() | Timeline():
-            _heat(book, sheet, chart)
+        case Matrix():
+            head = f"{chart.axes[0]} \\ {chart.axes[1]} [{chart.unit}]"
+            _heat(book, sheet, [[head, *chart.columns], *map(_named, chart.rows, chart.values)])
+        case Timeline():
+            starts, busy = chart.folded(_SLICES)
+            percents = ([round(share * 100) for share in row] for row in busy)
+            _heat(book, sheet, [["busy [%] at [ns]", *starts], *map(_named, chart.rows, percents)], are_hidden=True)
 
 
 def _grid(sheet: Any, rows: Sequence[Sequence[object]], form: Any = None) -> None:
@@ -188,15 +169,7 @@ def _bars(book: Any, sheet: Any, chart: Bars) -> None:
     drawn = book.add_chart({"type": "bar", "subtype": "stacked"})
     last = len(values) + 2
     for place, (_, fill, _) in enumerate(series, 1):
-        drawn.add_series(
-            {
-                "name": [sheet.name, 2, place],
-                "categories": [sheet.name, 3, 0, last, 0],
-                "values": [sheet.name, 3, place, last, place],
-                "fill": fill,
-                "gap": 40,
-            }
-        )
+        drawn.add_series({**_series(sheet, 0, place, last), "fill": fill, "gap": 40})
     drawn.set_x_axis({"num_format": _AXES.get(chart.unit, "General"), "min": min(chart.starts, default=None)})
     drawn.set_y_axis({"reverse": True})
     drawn.set_legend({"position": "bottom", "delete_series": [0] if chart.starts else None})
@@ -211,18 +184,18 @@ def _lines(book: Any, sheet: Any, chart: Lines) -> None:
         for row, cells in enumerate([(f"[{chart.x_unit}]", f"{series.name} [{chart.y_unit}]"), *series.points], 2):
             for place, cell in enumerate(cells):
                 _cell(sheet, row, left + place, cell, None)
-        drawn.add_series(
-            {
-                "name": [sheet.name, 2, left + 1],
-                "categories": [sheet.name, 3, left, last, left],
-                "values": [sheet.name, 3, left + 1, last, left + 1],
-                "line": {"color": series.colour.hex, "width": 1.5},
-            }
-        )
+        line = {"color": series.colour.hex, "width": 1.5}
+        drawn.add_series({**_series(sheet, left, left + 1, last), "line": line})
     drawn.set_x_axis({"num_format": _AXES.get(chart.x_unit, "General")})
     drawn.set_y_axis({"num_format": _AXES.get(chart.y_unit, "General")})
     drawn.set_legend({"position": "bottom"})
     _insert(sheet, drawn, chart, len(chart.series) * 2 + 1, 360)
+
+
+def _series(sheet: Any, front: int, place: int, last: int) -> dict[str, object]:
+    """Return where a series stands: its name and values in a column, what these belong to in the column `front`."""
+    categories, values = ([sheet.name, 3, column, last, column] for column in (front, place))
+    return {"name": [sheet.name, 2, place], "categories": categories, "values": values}
 
 
 def _insert(sheet: Any, drawn: Any, chart: Bars | Lines, place: int, height: int) -> None:
@@ -231,26 +204,16 @@ def _insert(sheet: Any, drawn: Any, chart: Bars | Lines, place: int, height: int
     sheet.insert_chart(1, place, drawn, {"description": chart.title})
 
 
-def _heat(book: Any, sheet: Any, chart: Matrix | Timeline) -> None:
-    """Write values with colours that say how large they are."""
-    rows = list(_rows_of(chart))
-    _grid(sheet, rows, book.add_format({"num_format": ";;;"}) if isinstance(chart, Timeline) else None)
+def _named(name: str, values: Iterable[object]) -> list[object]:
+    return [name, *values]
+
+
+def _heat(book: Any, sheet: Any, rows: Sequence[Sequence[object]], *, are_hidden: bool = False) -> None:
+    """Write values with colours that say how large they are; `are_hidden`: the colours alone are seen."""
+    _grid(sheet, rows, book.add_format({"num_format": ";;;"}) if are_hidden else None)
     if len(rows) > 1:
         colours = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#d55e00"}
         sheet.conditional_format(3, 1, len(rows) + 1, len(rows[0]) - 1, colours)
-    if isinstance(chart, Timeline):  # colours alone: numbers stand in the cells
+    if are_hidden:  # numbers stand in the cells
         sheet.set_column(1, len(rows[0]) - 1, 1)
     sheet.freeze_panes(3, 1)
-
-
-def _rows_of(chart: Chart) -> Iterator[Sequence[object]]:
-    if isinstance(chart, Matrix):
-        yield [f"{chart.axes[0]} \\ {chart.axes[1]} [{chart.unit}]", *chart.columns]
-        yield from ([name, *values] for name, values in zip(chart.rows, chart.values, strict=True))
-    elif isinstance(chart, Timeline):
-        fold = max(1, -(-chart.slices // _SLICES))
-        starts = range(0, chart.slices, fold)
-        yield ["busy [%] at [ns]", *(chart.start + at * chart.slice for at in starts)]
-        for name, busy in zip(chart.rows, chart.busy, strict=True):
-            parts = [busy[at : at + fold] for at in starts]
-            yield [name, *(round(sum(part) * 100 / len(part) / MOST) for part in parts)]

@@ -12,6 +12,7 @@ Reads these two ranks alone, once the verdict is known.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints, Row
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
@@ -183,13 +185,8 @@ class _Block(NamedTuple):
 
     def take(self, which: Ints | Flags) -> _Block:
         """Return some of the collectives."""
-        return _Block(
-            self.numbers[which],
-            self.arrivals.take(which),
-            self.who[:, which],
-            self.shares[:, which],
-            self.counted[:, which],
-        )
+        who, shares, counted = self.who[:, which], self.shares[:, which], self.counted[:, which]
+        return _Block(self.numbers[which], self.arrivals.take(which), who, shares, counted)
 
 
 @dataclass
@@ -223,9 +220,7 @@ class Waiting:
         who = [self._codes(member, keys) for member in group]
         for block in _blocks(group, who, self.clocks):
             self._list(group, block, list(keys))
-            judged = block.take(block.numbers >= startup)
-            for codes, alike in _alike(judged.who):
-                self._blame(codes, judged.take(alike), list(keys))
+            self._blame(block.take(block.numbers >= startup), list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
@@ -252,31 +247,26 @@ class Waiting:
             front = (group[0].shown, int(number) + 1, among, len(ranks), *who)
             self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
 
-    def _blame(self, codes: Ints, block: _Block, keys: Sequence[Key]) -> None:
-        """Add who waits for whom, where each member counts for the same in all collectives."""
-        order = np.argsort(codes, kind="stable")
-        is_new = np.concatenate([[True], np.diff(codes[order]) > 0])
-        first, ordered = np.flatnonzero(is_new), [keys[code] for code in codes[order][is_new].tolist()]
-        shares = block.shares[order]
-        waits = np.where(shares > 0, 0, block.arrivals.waits[order])  # who came last waits for nobody: that is noise
-        shared, is_last = np.add.reduceat(shares, first), np.maximum.reduceat(shares > 0, first)
-        for key, times_last in zip(ordered, shared.sum(1).tolist(), strict=True):
-            self.took_part[key] += len(block.numbers)
-            self.last[key] = self.last.get(key, 0.0) + times_last
-        waited = np.add.reduceat(waits, first).astype(float)
-        total = waited @ shared.T
-        count = np.maximum.reduceat(waits > 0, first).astype(float) @ is_last.astype(float).T
-        most = np.maximum.reduceat(waits, first)
+    def _blame(self, block: _Block, keys: Sequence[Key]) -> None:
+        """Add who waits for whom; several members may count for one key."""
+        shape = len(keys), len(block.numbers)
+        at = (block.who * shape[1] + np.arange(shape[1])).reshape(-1)
+        waits = np.where(block.shares > 0, 0, block.arrivals.waits).reshape(-1)  # who came last waits for nobody: noise
+        sums = (np.bincount(at, values, math.prod(shape)) for values in (None, block.shares.reshape(-1), waits))
+        members, shared, waited = (values.reshape(shape) for values in sums)
+        most = np.zeros(shape, np.int64)
+        np.maximum.at(most.reshape(-1), at, waits)
+        is_there, is_last = members > 0, shared > 0
+        total, count = waited @ shared.T, (most > 0).astype(float) @ is_last.astype(float).T
+        for code in np.flatnonzero(is_there.any(1)).tolist():
+            self.took_part[keys[code]] += int(is_there[code].sum())
+            self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
         for late in np.flatnonzero(is_last.any(1)).tolist():
             longest = most[:, is_last[late]].max(1)
             for waiter in np.flatnonzero(count[:, late]).tolist():
-                pair = ordered[waiter], ordered[late]
-                before = self.pairs.get(pair, (0, 0.0, 0))
-                self.pairs[pair] = (
-                    before[0] + int(count[waiter, late]),
-                    before[1] + float(total[waiter, late]),
-                    max(before[2], int(longest[waiter])),
-                )
+                times, time, before = self.pairs.get((keys[waiter], keys[late]), (0, 0.0, 0))
+                now = int(count[waiter, late]), float(total[waiter, late]), int(longest[waiter])
+                self.pairs[keys[waiter], keys[late]] = times + now[0], time + now[1], max(before, now[2])
 
     def collective_rows(self) -> list[Row]:
         """Return the rows of the table of collectives; those with most waiting come first."""
@@ -330,18 +320,6 @@ def _blocks(group: Group, who: Sequence[Ints], clocks: Clocks) -> Iterator[_Bloc
         yield _Block(numbers, when, codes, shares, counts).take(counts[is_latest.argmax(0), np.arange(len(numbers))])
 
 
-def _alike(who: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield codes of the members, and the collectives in which they have these."""
-    if not who.shape[1]:
-        return
-    if (who == who[:, :1]).all():
-        yield who[:, 0], np.arange(who.shape[1])
-        return
-    patterns, inverse = np.unique(who, axis=1, return_inverse=True)
-    for number in range(patterns.shape[1]):
-        yield patterns[:, number], np.flatnonzero(inverse.reshape(-1) == number)
-
-
 def _only(block: _Block) -> Ints:
     """Return the code of the one that came last in each collective, -1 where several did or nobody."""
     is_last = block.shares > 0
@@ -359,21 +337,17 @@ def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, f
         times: how long each took by itself [ns].
     """
     member = next((member for member in group if len(member.moves)), None)
+    if member is None:
+        return [(None, None, None)] * len(numbers)
     ranks = group[0].size or len(group)
-    known: list[tuple[int, float | None] | None] = []
-    for transfer in member.transfers if member else ():
-        volume = transfer.volume(ranks) if transfer else 0
-        known.append((volume, transfer.bus_factor(ranks)) if transfer and volume else None)
+    known = [
+        (each.volume(ranks) or None, each.bus_factor(ranks)) if each else (None, None) for each in member.transfers
+    ]
     moved: list[tuple[int | None, float | None, float | None]] = []
-    for code, time in zip(
-        member.moves[numbers].tolist() if member else [0] * len(numbers), times.tolist(), strict=True
-    ):
-        of_kind = known[code] if known else None
-        if of_kind is None or not time:
-            moved.append((of_kind[0] if of_kind else None, None, None))
-            continue
-        (volume, factor), rate = of_kind, of_kind[0] / time
-        moved.append((volume, rate, None if factor is None else rate * factor))
+    for code, time in zip(member.moves[numbers].tolist(), times.tolist(), strict=True):
+        volume, factor = known[code]
+        rate = volume / time if volume and time else None
+        moved.append((volume, rate, None if rate is None or factor is None else rate * factor))
     return moved
 
 
@@ -392,21 +366,14 @@ class _Rank(NamedTuple):
         kernels: shape -> how often, how long in all [ns], how many work-items in all; communication is left out.
         busy: time in which its GPUs ran any kernel.
         clock: mean of the samples of its clock [MHz], None where there are too few.
+        start, end: of the steps [ns].
     """
 
     kernels: dict[Shape, tuple[int, int, int]]
     busy: Union
     clock: float | None
-
-    @property
-    def time(self) -> int:
-        """How long all kernels ran [ns]."""
-        return sum(time for _, time, _ in self.kernels.values())
-
-    @property
-    def items(self) -> int:
-        """How many work-items all kernels had."""
-        return sum(items for _, _, items in self.kernels.values())
+    start: Ints
+    end: Ints
 
 
 class Cause(NamedTuple):
@@ -425,44 +392,44 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         pieces: the steps.
         categories: say which kernels are communication.
     """
-    first, second = (_read(reader, *_span(reader, pieces), categories) for reader in (late, peer))
-    causes = [cause for cause in (_computing(first, second), _clock(first, second)) if cause]
-    if not causes:
-        idles = (_idle(first, pieces, late.rank.number), _idle(second, pieces, peer.rank.number))
-        causes = [cause for cause in (_idling(*idles, float(np.median(pieces.length))),) if cause]
+    both = _read(late, pieces, categories), _read(peer, pieces, categories)
+    causes = [cause for cause in (_computing(*both), _clock(*both)) if cause]
+    idling = None if causes else _idling(*both, float(np.median(pieces.length)))
+    causes += [idling] if idling else []
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Cause(", ".join(cause.text for cause in causes), evidence)
 
 
-def _span(reader: RankReader, pieces: Periods) -> tuple[int, int]:
+def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
     column = pieces.ranks.index(reader.rank.number)
-    return int(pieces.start[0, column]), int(pieces.end[-1, column])
-
-
-def _read(reader: RankReader, start: int, end: int, categories: Categories) -> _Rank:
+    starts, ends = pieces.start[:, column], pieces.end[:, column]
+    span = int(starts[0]), int(ends[-1])
     texts = {number: as_text(name) for number, name in reader.rows(names_of_kernels())}
     compute = {number: text for number, text in texts.items() if not is_communication(categories.of(text))}
     kernels: dict[Shape, tuple[int, int, int]] = {}
-    for number, *shape, count, time, items in reader.rows(statement("shapes"), (start, end)):
+    for number, *shape, count, time, items in reader.rows(statement("shapes"), span):
         if number in compute:
             key = (compute[number], *shape)
             before = kernels.get(key, (0, 0, 0))
             kernels[key] = before[0] + count, before[1] + time, before[2] + (items or 0)
-    times = np.array(reader.rows(statement("kernel_times"), (start, end)), np.int64).reshape(-1, 2)
-    ((samples, clock),) = reader.rows(statement("clock_samples"), (start, end))
-    return _Rank(kernels, union(times[:, 0], times[:, 1]), clock if samples >= _LEAST_SAMPLES else None)
+    times = np.array(reader.rows(statement("kernel_times"), span), np.int64).reshape(-1, 2)
+    ((samples, clock),) = reader.rows(statement("clock_samples"), span)
+    busy, clock = union(times[:, 0], times[:, 1]), clock if samples >= _LEAST_SAMPLES else None
+    return _Rank(kernels, busy, clock, starts, ends)
 
 
 def _computing(late: _Rank, peer: _Rank) -> Cause | None:
     """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do."""
-    longer = late.time - peer.time
-    if not peer.time or longer < _MATTERS * peer.time:
+    sums = [[sum(column) for column in zip((0, 0, 0), *rank.kernels.values(), strict=True)] for rank in (late, peer)]
+    (_, time, items), (_, usual, usual_items) = sums
+    longer = time - usual
+    if not usual or longer < _MATTERS * usual:
         return None
     same = [key for key, (count, *_) in late.kernels.items() if peer.kernels.get(key, (0,))[0] == count]
     times = [sum(rank.kernels[key][1] for key in same) for rank in (late, peer)]
     slower = times[0] - times[1]
     percent = slower * 100 / times[1] if times[1] else 0.0
-    more = (late.items / peer.items - 1) * 100 if peer.items else 0.0
+    more = (items / usual_items - 1) * 100 if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more}
     if slower >= _MOSTLY * longer:
         return Cause(f"the same kernels with equal grids take {percent:.2g} % longer", evidence)
@@ -478,26 +445,22 @@ def _clock(late: _Rank, peer: _Rank) -> Cause | None:
     return Cause(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
 
 
-_Idle = tuple[Ints, Ints, Ints]
-"""Time between steps, time in steps before the first kernel, and idle time after it [ns]."""
-
-
-def _idling(late: _Idle, peer: _Idle, step: float) -> Cause | None:
+def _idling(late: _Rank, peer: _Rank, step: float) -> Cause | None:
     """Return where a rank that computes no longer loses time; `step` is how long a step takes [ns]."""
     names = ("starts its steps {} later", "launches its first kernel of a step {} later", "idles {} longer in a step")
-    more = [float(np.median(a - b)) if len(a) else 0.0 for a, b in zip(late, peer, strict=True)]
+    more = [float(np.median(a - b)) if len(a) else 0.0 for a, b in zip(_idle(late), _idle(peer), strict=True)]
     most = int(np.argmax(more))
     if more[most] < _MATTERS * step:
         return None
     return Cause(f"it {names[most].format(f'{more[most] / 1000:.3g} us')}", {"later_ns": more[most]})
 
 
-def _idle(rank: _Rank, pieces: Periods, number: int) -> _Idle:
-    column = pieces.ranks.index(number)
-    start, end = pieces.start[:, column], pieces.end[:, column]
-    first = np.append(rank.busy[0], end[-1])[np.searchsorted(rank.busy[0], start)]
-    begun = np.clip(first, start, end)
-    return start[1:] - end[:-1], begun - start, end - begun - (covered(rank.busy, end) - covered(rank.busy, begun))
+def _idle(rank: _Rank) -> tuple[Ints, Ints, Ints]:
+    """Return time between steps, time in steps before the first kernel, and idle time after it [ns]."""
+    first = np.append(rank.busy[0], rank.end[-1])[np.searchsorted(rank.busy[0], rank.start)]
+    begun = np.clip(first, rank.start, rank.end)
+    idle = rank.end - begun - (covered(rank.busy, rank.end) - covered(rank.busy, begun))
+    return rank.start[1:] - rank.end[:-1], begun - rank.start, idle
 
 
 class RankCommunication(NamedTuple):
@@ -612,11 +575,11 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
         why = "; ".join(f"{count}: {reason}" for reason, count in matched.lost.most_common())
         session.note(f"collectives: {of} could not be matched with those of others ({why})")
     waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
-    startup = _Startup()
-    for group in matched.groups:
-        is_whole = session.window is None  # the first step in a window is not the first of the job
-        waiting.add(group, startup.add(group, matched.pieces, matched.clocks) if is_whole else 0)
-    findings = (*matched.judgement.findings, *startup.findings())
+    is_whole = session.window is None  # the first step in a window is not the first of the job
+    startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
+    for group, first in zip(matched.groups, startup, strict=True):
+        waiting.add(group, first)
+    findings = (*matched.judgement.findings, *_of_startup(matched, startup))
     if channels and not waiting.rows:
         session.note("no collective that two ranks took part in")
     tables = tuple(_tables(by, channels, waiting, matched, findings))
@@ -637,7 +600,7 @@ def _tables(
         yield late.pictured_by
     transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
     if channels:
-        rows = _class_rows(channels, waiting, transfers)
+        rows = _class_rows(channels, waiting, matched.pairs, transfers)
         yield Summary.whole(TABLES["communication"], rows, findings=findings)
     if transfers:
         ordered = sorted(_by_pair(transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
@@ -668,50 +631,45 @@ def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tupl
     return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
 
 
-class _Transfers(NamedTuple):
-    """The transfers of two ranks: their row, kernels that count, and the time of these [ns]."""
-
-    row: tuple[Any, ...]
-    kernels: int
-    time: int
-
-
-def _transfers(partners: Partners, clocks: Clocks) -> _Transfers:
+def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
+    """Return the row of the transfers of two ranks."""
     sender, receiver, is_directed = partners
     numbers = np.union1d(sender.numbers, receiver.numbers)
     when = arrivals((sender, receiver), clocks, numbers)
     mean = float(when.times.min(0).mean()) if len(numbers) else None
     waits = when.waits.sum(1).tolist()
-    time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
-    row = (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
-    return _Transfers(row, _count((sender, receiver)), time)
+    return (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
 
 
-def _by_pair(transfers: Sequence[_Transfers]) -> Iterator[Row]:
+def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: several channels may do the transfers of one."""
     rows: dict[Row, list[Row]] = {}
     for each in transfers:
-        rows.setdefault(each.row[:4], []).append(each.row[4:])
+        rows.setdefault(each[:4], []).append(each[4:])
     for pair, some in rows.items():
         counts, means, *waits = zip(*some, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
         yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
 
 
-def _class_rows(channels: Sequence[Channel], waiting: Waiting, transfers: Sequence[_Transfers]) -> list[Row]:
+def _class_rows(
+    channels: Sequence[Channel], waiting: Waiting, pairs: Sequence[Partners], transfers: Sequence[tuple[Any, ...]]
+) -> list[Row]:
     """Return what the time of communication went into; the last row is what belongs to nothing."""
-    every = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
+    every, sent = _time(channels), [channel for pair in pairs for channel in (pair.sender, pair.receiver)]
     sums: list[tuple[Any, ...]] = [
-        (name, *(waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0))) for name in CLASSES
+        (name, *waiting.classes.get(name, np.zeros(4, np.int64)).tolist()) for name in CLASSES
     ]
-    waits = sum(wait for each in transfers for wait in each.row[-2:])
-    kernels, time = (
-        (sum(column) for column in zip(*(each[1:] for each in transfers), strict=True)) if transfers else (0, 0)
-    )
-    sums.append(("point-to-point", sum(each.row[4] for each in transfers), kernels, time, waits))
+    counts, waits = sum(row[4] for row in transfers), sum(sum(row[-2:]) for row in transfers)
+    sums.append(("point-to-point", counts, _count(sent), _time(sent), waits))
     rest = _count(channels) - sum(row[2] for row in sums), every - sum(row[3] for row in sums)
     sums.append(("unmatched", None, *rest, None))
     return [(*row[:4], percent(row[3], every), row[4]) for row in sums]
+
+
+def _time(channels: Iterable[Channel]) -> int:
+    """Return how long the kernels of channels that count take [ns]."""
+    return sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
 
 
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
@@ -724,35 +682,20 @@ def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
         reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
 
 
-class _Startup:
-    """Collectives that wait for ranks to start, not for a straggler."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._caused: dict[int, int] = {}
-
-    def add(self, group: Group, pieces: Periods | None, clocks: Clocks) -> int:
-        """Add those of a group; return how many they are."""
-        first = first_judged(group, pieces)
-        if first:
-            when = arrivals(group, clocks, np.arange(first))
-            caused = (when.shares * when.waits.sum(0)).sum(1)
-            self._count += first
-            for member, wait in zip(group, caused.tolist(), strict=True):
-                self._caused[member.rank] = self._caused.get(member.rank, 0) + round(wait)
-        return first
-
-    def findings(self) -> tuple[Finding, ...]:
-        """Return what is to be said of them; nothing where there are none."""
-        if not self._count:
-            return ()
-        wait, worst = sum(self._caused.values()), max(self._caused, key=lambda rank: self._caused[rank])
-        collectives = "1 collective" if self._count == 1 else f"{self._count} collectives"
-        all_of_it, most = readable(wait, "ns"), readable(self._caused[worst], "ns")
-        text = f"start-up is not judged: {collectives}, {all_of_it} of waiting"
-        text += f", {most} of it for rank {worst}" if wait else ""
-        evidence = {"collectives": self._count, "wait_ns": wait}
-        return (Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence),)
+def _of_startup(matched: MatchedCommunication, first: Sequence[int]) -> Iterator[Finding]:
+    """Yield what is to be said of the first collectives of groups, which wait for ranks to start: no straggler."""
+    if not (count := sum(first)):
+        return
+    caused = Counter[int]()
+    for group, of_group in ((group, some) for group, some in zip(matched.groups, first, strict=True) if some):
+        when = arrivals(group, matched.clocks, np.arange(of_group))
+        for member, wait in zip(group, (when.shares * when.waits.sum(0)).sum(1).tolist(), strict=True):
+            caused[member.rank] += round(wait)
+    wait, worst = caused.total(), max(caused, key=lambda rank: caused[rank])
+    text = f"start-up is not judged: {amount(count, 'collective')}, {readable(wait, 'ns')} of waiting"
+    text += f", {readable(caused[worst], 'ns')} of it for rank {worst}" if wait else ""
+    evidence = {"collectives": count, "wait_ns": wait}
+    yield Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence)
 
 
 def first_judged(group: Group, pieces: Periods | None) -> int:

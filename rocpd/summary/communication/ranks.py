@@ -21,14 +21,15 @@ from rocpd.base.types import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.ids import distinct
-from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within, split
+from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.options import GROUPS, LANES, LAUNCHES, By
-from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE
+from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import Key, RankReading, key_of
 from rocpd.facts.spread import total
-from rocpd.facts.timeline import covered, unite
+from rocpd.facts.timeline import covered
 from rocpd.facts.units import Times
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
@@ -134,6 +135,8 @@ TABLES = by_name(
             Field("busy_percent", "%", "time with any operation"),
             Field("compute_percent", "%", "time with compute"),
             Field("communication_percent", "%", "time with communication"),
+            Field("exposed_communication_percent", "%", "time with communication and without compute", True),
+            Field("exposed_copies_percent", "%", "time with copies and nothing else", True),
         ),
         chart="rocpd.summary.plots:heat",
         picture=Picture("rocpd.summary.pictures:heat", is_all=True),
@@ -203,8 +206,9 @@ class _Question:
 
 
 class _Rank(NamedTuple):
-    """The answer of one rank: loads and shares of slices by division, communication, steps, what slow ones have."""
+    """The answer of one rank: number of operations, loads and shares of slices by division, communication, steps."""
 
+    operations: int
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
     communication: RankCommunication
@@ -228,22 +232,24 @@ def ranks(reading: Reading) -> Tables:
         is_step(reading.options.step_marker),
         slices,
         reading.times(),
-        frozenset(filter(reading.wants, ("steps", "phases"))),
+        frozenset(filter(reading.wants, ("steps", "phases", "heat"))),
     )
     steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     working_ranks: Counter[Key] = Counter()
+    operations = 0
     communication: dict[int, RankCommunication] = {}
     yield (answers := reading.each(partial(_of_rank, question=question)))
     for rank, answer in answers:
         merge(loads, answer.loads)
+        operations += answer.operations
         merge(heat, answer.heat)
         working_ranks.update(answer.heat.keys())
         communication[rank.number] = answer.communication
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
         steps.add_growths(rank, answer.growths)
-    if not heat and not steps.phases:
+    if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = collectives.communication(reading, by, communication)
     working = _working(reading, by, loads)
@@ -273,16 +279,16 @@ def _of_rank(reading: RankReading, question: _Question) -> _Rank:
     loads = _loads(reading, ops, kinds, question)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     heat = {
-        key_of(by, reading.rank, lane): _heat(on_lane, split(on_lane, categories, names), slices, reading.rank.number)
+        key_of(by, reading.rank, lane): _heat(on_lane, kinds_of(on_lane, categories, names), slices, reading.rank)
         for lane, on_lane in lanes
-        if len(on_lane)
+        if len(on_lane) and "heat" in wanted
     }
     communication = communication_of(reading, ops, names, categories, question.step)
     gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
     grown: dict[tuple[str, int], Growth] = {}
     if "steps" in wanted:
         grown = growths(reading, ops, names, kinds, communication.steps.whole)
-    return _Rank(loads, heat, communication, gpu, grown)
+    return _Rank(len(ops), loads, heat, communication, gpu, grown)
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
@@ -306,13 +312,14 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
     return loads
 
 
-def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
-    """Return the percentages of each slice in which something is busy, computes and communicates."""
-    edges = slices.shifts[rank].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
-    compute, communication, copy = (ops.union(rows_by_kind[kind]) for kind in ("compute", "communication", "copy"))
-    busy = unite(unite(compute, communication), copy)
-    inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
-    return np.array(inside).T
+def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:
+    """Return the percentages of each slice that the columns of the table have; exposed time adds up with compute."""
+    edges = slices.shifts[rank.number].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
+    pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
+    whose = (*(part == kind for kind in range(len(KINDS))), hides & HIDES_COMMUNICATION > 0)
+    times = [np.diff(covered((pieces.start[which], pieces.end[which]), edges)) for which in whose]
+    compute, exposed, copies, hidden = times
+    return np.array([compute + exposed + copies, compute, exposed + hidden, exposed, copies]).T * 100 / slices.width
 
 
 def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Key, _Load]:
@@ -364,8 +371,7 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
 def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
         ranks = {rank.number: rank for rank in reading.session.ranks}
-        named = {step: rank for step, rank in judgement.slowest.items() if rank is not None}
-        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in named.items()}
+        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in judgement.slowest.items()}
         yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows(slow))
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
@@ -384,27 +390,17 @@ def _heat_table(
     return reading.summary(TABLES["heat"], rows, By.RANK)
 
 
-class _Launched(NamedTuple):
-    """Communication of a rank, and for each channel where each of its kernels that count was launched."""
-
-    communication: RankCommunication
-    keys: list[list[Key]]
-
-
 def collectives_by_launch(reading: Reading, by: By) -> Tables:
     """Return the tables of collectives, stragglers and waits, divided by step or marker; none without collectives."""
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
-    work = partial(_launched_in_rank, by=by, categories=categories, step=step)
-    yield (answers := reading.each(work))
-    launched = {rank.number: answer for rank, answer in answers}
+    yield (answers := reading.each(partial(_launched_in_rank, by=by, categories=categories, step=step)))
+    communication: dict[int, RankCommunication] = {}
+    keys: dict[int, list[Key]] = {}
+    for rank, (of_rank, places) in answers:
+        communication[rank.number] = of_rank
+        keys |= {id(channel): of_channel for channel, of_channel in zip(of_rank.channels, places, strict=True)}
     if reading.session.runs > 1:
         return
-    keys = {
-        id(channel): keys
-        for rank in launched.values()
-        for channel, keys in zip(rank.communication.channels, rank.keys, strict=True)
-    }
-    communication = {number: rank.communication for number, rank in launched.items()}
     matched = MatchedCommunication.of(reading.session, communication, reading.warm_up())
     ranks = {rank.number: rank for rank in reading.session.ranks}
     waiting: dict[Key, Waiting] = {}
@@ -414,21 +410,27 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
             of_key = waiting.setdefault(key, Waiting(By.RANK, ranks, matched.clocks))
             of_key.add(tuple(_with_some(member, chosen) for member in group), startup)
     ordered = [(key, each) for key, each in in_order(waiting) if each.rows]
-    if ordered:
-        yield _divided("collectives", by, [(*key, *row) for key, each in ordered for row in each.collective_rows()])
-        rows: list[Row] = [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()]
-        yield _divided("stragglers", by, rows, DIVISIONS[By.RANK])
-        yield _divided("waits", by, [(*key, *row) for key, each in ordered for row in each.pair_rows()])
+    rows: dict[str, list[Row]] = {
+        "collectives": [(*key, *row) for key, each in ordered for row in each.collective_rows()],
+        "stragglers": [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()],
+        "waits": [(*key, *row) for key, each in ordered for row in each.pair_rows()],
+    }
+    for name, of_table in rows.items() if ordered else ():
+        rank_first = DIVISIONS[By.RANK] if name == "stragglers" else ()
+        yield Summary(TABLES[name], (*DIVISIONS[by], *rank_first, *who(TABLES[name], By.RANK)), of_table)
 
 
-def _launched_in_rank(reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]) -> _Launched:
+def _launched_in_rank(
+    reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]
+) -> tuple[RankCommunication, list[list[Key]]]:
+    """Return the communication of a rank, and for each channel where each of its kernels that count was launched."""
     names = OperationNames()
     communication = communication_of(reading, read_ops(reading, names), names, categories, step)
     if not communication.channels:
-        return _Launched(communication, [])
+        return communication, []
     origins = read_origins(reading, by)
     codes = (origins.of(KERNEL, channel.counted.row).tolist() for channel in communication.channels)
-    return _Launched(communication, [[origins.key(code) for code in of_channel] for of_channel in codes])
+    return communication, [[origins.key(code) for code in of_channel] for of_channel in codes]
 
 
 def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
@@ -446,7 +448,3 @@ def _with_some(member: Channel, chosen: Flags) -> Channel:
     """Return a channel of which only the kernels of some collectives count."""
     kept = np.flatnonzero(chosen[member.numbers])
     return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))
-
-
-def _divided(name: str, by: By, rows: list[Row], front: tuple[Field, ...] = ()) -> Summary:
-    return Summary(TABLES[name], (*DIVISIONS[by], *front, *who(TABLES[name], By.RANK)), rows)

@@ -143,10 +143,7 @@ class Periods:
 
 
 def periods(
-    steps: Mapping[int, RankSteps],
-    works: Mapping[int, RankWork],
-    groups: Sequence[Group],
-    before: Mapping[int, Ints],
+    steps: Mapping[int, RankSteps], works: Mapping[int, RankWork], groups: Sequence[Group], before: Mapping[int, Ints]
 ) -> Periods | None:
     """Return the periods of the ranks that compute: steps by their markers, else pieces between collectives.
 
@@ -405,20 +402,18 @@ class Judgement:
 
     Args:
         findings: the verdict; the first is the most important.
-        periods: how many steps were looked at.
         culprits: ranks that hold others up, the worst first.
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by the median of its peers.
-        slowest: text and number of a step marker -> the rank that was slow in that step; None: all were alike.
+        slowest: text and number of a step marker -> the rank that was slow in that step, where one was.
         usual: a peer of the worst rank whose time is usual; None without culprits.
     """
 
     findings: tuple[Finding, ...]
-    periods: int = 0
     culprits: tuple[int, ...] = ()
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
-    slowest: Mapping[tuple[str, int], int | None] = field(default_factory=dict)
+    slowest: Mapping[tuple[str, int], int] = field(default_factory=dict)
     usual: int | None = None
 
 
@@ -453,14 +448,7 @@ def judge(
     is_of_all = has_stages and not late.is_known.any()
     if is_of_all:  # where stages may hold each other up, those of all ranks acquit, and accuse nobody
         late = lateness(groups, periods, peers, clocks, has_stages=False)
-    everyone = np.ones(len(periods.ranks), bool)
-    by_compute, by_arrival = (
-        witness(periods.compute.astype(float), peers, everyone),
-        witness(late.late, peers, late.is_known),
-    )
-    slow = slowest(periods.compute.astype(float), late.late, late.is_known, peers)
-    by_idle = None if periods.idle is None else witness(periods.idle.astype(float), peers, everyone)
-    return _Case(periods, peers, late, by_compute, by_arrival, by_idle, slow, hosts, has_stages, is_of_all).judgement()
+    return _Case(periods, peers, late, has_stages, is_of_all).judgement(hosts)
 
 
 def unknown(text: str) -> Judgement:
@@ -468,35 +456,57 @@ def unknown(text: str) -> Judgement:
     return Judgement((Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
 
 
-@frozen
 class _Case:
-    """What is known when the verdict is to be found; columns are ranks."""
+    """What is known when the verdict is to be found; columns are ranks.
 
-    periods: Periods
-    peers: Sequence[Ints]
-    late: Lateness
-    by_compute: Witness
-    by_arrival: Witness
-    by_idle: Witness | None
-    slow: Sequence[int | None]
-    hosts: Mapping[int, str | None]
-    has_stages: bool
-    is_of_all: bool
+    Attributes:
+        by_compute, by_arrival, by_idle: who computed longest, came last, did nothing longest in how many periods.
+        slow: the rank that was slow in each period.
+        compared: ranks that have peers.
+        trials: how often chance may strike: four questions for each of them.
+        step: how long a step takes [ns].
+        computes, waited_for: which part of a step each rank computes longer, and others wait for it.
+        idle_cost: which part of a step each rank does nothing for longer than its peers; 0 where that says nothing: in
+            a pipeline it tells who is late by itself, as a rank that others hold up waits for them in communication.
+        is_longest: which ranks compute longest more often than chance explains.
+        idles: which ranks do nothing for longer than their peers, by more than chance.
+        stands_out: which ranks were slow in more of the steps in which one was than chance explains.
+    """
 
-    @property
-    def _step(self) -> float:
-        """How long a step takes [ns]."""
-        return max(1.0, float(np.median(self.periods.length)))
+    def __init__(
+        self, periods: Periods, peers: Sequence[Ints], late: Lateness, has_stages: bool, is_of_all: bool
+    ) -> None:
+        self.periods, self.peers, self.late = periods, peers, late
+        self.has_stages, self.is_of_all = has_stages, is_of_all
+        count, everyone = len(periods.ranks), np.ones(len(periods.ranks), bool)
+        compute = periods.compute.astype(float)
+        idle = np.zeros_like(compute) if periods.idle is None else periods.idle.astype(float)
+        self.by_compute, self.by_idle = (witness(values, peers, everyone) for values in (compute, idle))
+        self.by_arrival = witness(late.late, peers, late.is_known)
+        self.slow = slowest(compute, late.late, late.is_known, peers)
+        self.compared = [column for columns in peers if len(columns) > 1 for column in columns.tolist()]
+        self.trials = 4 * len(self.compared)
+        self.step = max(1.0, float(np.median(periods.length)))
+        self.computes = self.by_compute.excess / self.step
+        self.waited_for = late.caused.mean(0) / max(1, count - 1) / self.step
+        self.idle_cost = self.by_idle.excess / self.step * has_stages
+        self.is_longest = self._is_above_chance(self.by_compute)
+        self.idles = self._is_above_chance(self.by_idle) & (self.idle_cost >= _LEAST_COST)
+        named = np.array([column for column in self.slow if column is not None], np.int64)
+        by_chance = 1 / len(self.compared)
+        chance = [at_least(int(times), len(named), by_chance) for times in np.bincount(named, minlength=count)]
+        self.stands_out: Flags = np.array(chance) * self.trials <= _CHANCE
 
-    def judgement(self) -> Judgement:
-        """Return the verdict, with what it rests on."""
+    def judgement(self, hosts: Mapping[int, str | None]) -> Judgement:
+        """Return the verdict, with what it rests on; `hosts`: rank -> name of its host."""
         ranks = self.periods.ranks
-        culprits, finding = self._guilty_host() or self._guilty_ranks()
-        compared = [column for columns in self.peers if len(columns) > 1 for column in columns.tolist()]
-        compute = {ranks[column]: 1 + self._longer(column) for column in compared}
+        culprits, finding = self._guilty_host(hosts) or self._guilty_ranks()
+        compute = {ranks[column]: 1 + self._longer(column) for column in self.compared}
         last = {ranks[column]: float(self.by_arrival.first[column]) for column in np.flatnonzero(self.late.is_known)}
         usual = self._usual(culprits) if finding.rank is not None else None
-        return Judgement((finding,), len(self.periods), culprits, last, compute, self._slowest(), usual)
+        marked = zip(self.periods.markers, self.slow, strict=False)
+        slowest = {marker: ranks[column] for marker, column in marked if column is not None}
+        return Judgement((finding,), culprits, last, compute, slowest, usual)
 
     def _usual(self, culprits: Sequence[int]) -> int | None:
         """Return a peer of the worst rank that is to blame for nothing and computes as long as most."""
@@ -506,27 +516,6 @@ class _Case:
         by_time = sorted(innocent, key=lambda column: float(self.periods.compute[:, column].sum()))
         return ranks[by_time[len(by_time) // 2]] if by_time else None
 
-    def _slowest(self) -> dict[tuple[str, int], int | None]:
-        ranks = [None if column is None else self.periods.ranks[column] for column in self.slow]
-        return dict(zip(self.periods.markers, ranks, strict=False))
-
-    def _stands_out(self) -> Flags:
-        """Return which ranks were slow in more of the steps in which one was than chance explains."""
-        named = [column for column in self.slow if column is not None]
-        times = np.bincount(np.array(named, np.int64), minlength=len(self.periods.ranks))
-        chance = np.array([at_least(int(count), len(named), 1 / self._compared) for count in times])
-        return chance * self._trials <= _CHANCE
-
-    @property
-    def _compared(self) -> int:
-        """How many ranks have peers."""
-        return sum(len(columns) for columns in self.peers if len(columns) > 1)
-
-    @property
-    def _trials(self) -> int:
-        """How often chance may strike: four questions for each of them."""
-        return 4 * self._compared
-
     def _longer(self, column: int) -> float:
         """Return by which part a rank computes longer than its peers."""
         mean = float(self.periods.compute[:, column].mean())
@@ -534,29 +523,8 @@ class _Case:
         return mean / usual - 1 if usual > 0 else 0.0
 
     def _is_above_chance(self, witness: Witness) -> Flags:
-        above: Flags = witness.chance * self._trials <= _CHANCE
+        above: Flags = witness.chance * self.trials <= _CHANCE
         return above
-
-    def _costs(self) -> tuple[Floats, Floats]:
-        """Return which part of a step each rank computes longer, and others wait for it."""
-        others = max(1, len(self.periods.ranks) - 1)
-        return self.by_compute.excess / self._step, self.late.caused.mean(0) / others / self._step
-
-    def _idle_cost(self) -> Floats:
-        """Return which part of a step each rank does nothing for longer than its peers; 0 where that says nothing.
-
-        In a pipeline it tells who is late by itself: a rank that others hold up waits for them in communication.
-        """
-        if self.by_idle is None or not self.has_stages:
-            return np.zeros(len(self.periods.ranks))
-        return self.by_idle.excess / self._step
-
-    def _idles(self) -> Flags:
-        """Return which ranks do nothing for longer than their peers, by more than chance."""
-        if self.by_idle is None:
-            return np.zeros(len(self.periods.ranks), bool)
-        idles: Flags = self._is_above_chance(self.by_idle) & (self._idle_cost() >= _LEAST_COST)
-        return idles
 
     def _guilty_ranks(self) -> tuple[tuple[int, ...], Finding]:
         """Return the ranks that hold others up, the worst first, and the verdict."""
@@ -580,10 +548,10 @@ class _Case:
 
         These compute longer, or just come late: who comes late may hide from others that some compute longer.
         """
-        computes, waited_for = self._costs()
+        waited_for = self.waited_for
         comes_late = ~self.late.is_known | ((self.late.late.mean(0) > 0) & (waited_for >= _LEAST_WAIT))
-        slow = (self._is_above_chance(self.by_compute) | self._stands_out()) & (computes >= _LEAST_COST)
-        slow, cost = (slow | self._idles()) & comes_late, np.maximum(computes, self._idle_cost())
+        slow = (self.is_longest | self.stands_out) & (self.computes >= _LEAST_COST)
+        slow, cost = (slow | self.idles) & comes_late, np.maximum(self.computes, self.idle_cost)
         tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
         by_slow = np.where(self.late.is_known, waited_for, np.inf)[slow].max(initial=0)
         is_hidden = waited_for[tardy].max(initial=0) > _HIDES * by_slow
@@ -593,8 +561,7 @@ class _Case:
     def _alternating(self) -> tuple[list[int], str]:
         """Return the columns of two ranks that hold others up in turn, the worst first, and how often one did."""
         count, first = len(self.periods), self.by_compute.first
-        computes, waited_for = self._costs()
-        costs = (computes >= _LEAST_COST) & (~self.late.is_known | (waited_for >= _LEAST_COST))
+        costs = (self.computes >= _LEAST_COST) & (~self.late.is_known | (self.waited_for >= _LEAST_COST))
         for columns in (columns for columns in self.peers if len(columns) > 3):
             pair = sorted(columns.tolist(), key=lambda column: (-first[column], column))[:2]
             times = float(first[pair].sum())
@@ -602,13 +569,13 @@ class _Case:
             if costs[pair].all() and chance * math.comb(len(columns), 2) <= _CHANCE:
                 expected = _counted(2 * count / len(columns))
                 in_turn = f" (longest in {_counted(times)} of {count}, {expected} expected)"
-                return sorted(pair, key=lambda column: -computes[column]), in_turn
+                return sorted(pair, key=lambda column: -self.computes[column]), in_turn
         return [], ""
 
     def _confidence(self, column: int) -> Confidence:
         """Return how sure it is: coming last alone, with nothing that explains it, must be far beyond chance."""
-        is_slow = self._is_above_chance(self.by_compute) | (self._idles() & self.late.is_known)
-        is_last = self.by_arrival.chance[column] * self._trials <= _LEAST_CHANCE
+        is_slow = self.is_longest | (self.idles & self.late.is_known)
+        is_last = self.by_arrival.chance[column] * self.trials <= _LEAST_CHANCE
         return Confidence.LIKELY if is_slow[column] or is_last else Confidence.HINT
 
     def _sentence(self, column: int) -> str:
@@ -618,23 +585,16 @@ class _Case:
             (self.by_arrival, "was last") if self.late.is_known[column] else (self.by_compute, "took longest")
         )
         times, expected = witness.first[column], witness.expected[column]
-        idled = self.by_idle if self._idles()[column] else None
-        above = [
-            idled is not None,
-            *(self._is_above_chance(each)[column] for each in (self.by_compute, self.by_arrival)),
-        ]
-        if not any(above) and self._stands_out()[column]:
+        is_above = self.idles | self.is_longest | self._is_above_chance(self.by_arrival)
+        if self.stands_out[column] and not is_above[column]:
             slow = sum(each is not None for each in self.slow)
-            parts.append(
-                f"stands out in {sum(each == column for each in self.slow)} of {slow} {unit} in which a rank does"
-            )
+            parts.append(f"stands out in {self.slow.count(column)} of {slow} {unit} in which a rank does")
         parts.append(f"{did} in {_counted(times)} of {count} {unit} ({_counted(expected)} expected)")
         longer = self._longer(column)
         parts.append(f"computes {longer * 100:.2g} % longer" if longer >= _LEAST_COST else "computes no longer")
-        if idled:
-            parts.append(
-                f"idles longest in {_counted(idled.first[column])} ({_counted(idled.expected[column])} expected)"
-            )
+        if self.idles[column]:
+            idled, usually = self.by_idle.first[column], self.by_idle.expected[column]
+            parts.append(f"idles longest in {_counted(idled)} ({_counted(usually)} expected)")
         share = self._share(column)
         if share:
             parts.append(f"causes {share[0]:.0f} % ({share[1]:.0f}-{share[2]:.0f}) of the waiting")
@@ -696,18 +656,18 @@ class _Case:
 
     def _too_few(self) -> Iterator[str]:
         """Yield which ranks were slow throughout, though that is no proof among so few alike."""
-        count, (computes, _) = len(self.periods), self._costs()
+        count = len(self.periods)
         for columns in self.peers:
             wanted = self._wanted(len(columns))
             if len(columns) > 1 and count < wanted:
-                is_slow = (self.by_compute.first[columns] == count) & (computes[columns] >= _LEAST_COST)
+                is_slow = (self.by_compute.first[columns] == count) & (self.computes[columns] >= _LEAST_COST)
                 for rank in (self.periods.ranks[column] for column in columns[is_slow].tolist()):
                     took = f"rank {rank} took longest in all of {count} {self.periods.unit}"
                     yield f"{took}, too few to tell one of {len(columns)} from chance ({wanted} are enough)"
 
     def _wanted(self, size: int) -> int:
         """Return how many periods it takes to tell one of so many peers from chance."""
-        return math.ceil(math.log(self._trials / _CHANCE) / math.log(max(2, size)))
+        return math.ceil(math.log(self.trials / _CHANCE) / math.log(max(2, size)))
 
     def _apart(self) -> str:
         """Return what is to be said of a rank that comes last but is no slower, where others may hold it up."""
@@ -717,10 +677,10 @@ class _Case:
         times = f"{_counted(self.by_arrival.first[column])} of {len(self.periods)}"
         return f"rank {self.periods.ranks[column]} came last in {times}, which other stages may cause"
 
-    def _guilty_host(self) -> tuple[tuple[int, ...], Finding] | None:
+    def _guilty_host(self, hosts: Mapping[int, str | None]) -> tuple[tuple[int, ...], Finding] | None:
         """Return the ranks of a host all of which compute longer than those of other hosts, and the verdict."""
         for every in self.peers:
-            names = np.array([self.hosts.get(self.periods.ranks[column]) or "" for column in every.tolist()])
+            names = np.array([hosts.get(self.periods.ranks[column]) or "" for column in every.tolist()])
             for host in dict.fromkeys(names.tolist()):
                 here = every[names == host]
                 if 1 < len(here) < len(every) - 1 and (longer := self._longer_here(here, every[names != host])):
@@ -742,7 +702,7 @@ class _Case:
         times = math.floor(self.by_compute.first[here].sum() + 1e-9)
         size = len(here) + len(elsewhere)
         chance = at_least(times, len(self.periods), len(here) / size) * 2 * size
-        is_slow = more.min() >= max(more.max() / 2, _LEAST_COST * self._step) and chance <= _CHANCE
+        is_slow = more.min() >= max(more.max() / 2, _LEAST_COST * self.step) and chance <= _CHANCE
         return float(more.min() / usual.mean()) if is_slow else 0.0
 
 

@@ -12,16 +12,16 @@ from statistics import median
 
 from rocpd.base import entries
 from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
 from rocpd.facts.options import By
-from rocpd.federate.federation import Federation, Notes
+from rocpd.federate.federation import Federation
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import OF_ONE_JOB, joined_analyses
+from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.run import Function, tables_alone, together
+from rocpd.summary.run import Function, known_tables, tables_alone
 from rocpd.summary.time import gpu_time
 from rocpd.table.human import readable
 
@@ -63,7 +63,7 @@ TABLES = by_name(
         ),
     ),
 )
-_SHOWN = {"budget", "kernels", "steps"}
+_SHOWN = frozenset({"budget", "kernels", "steps"})
 _JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
@@ -74,7 +74,11 @@ def overview(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: nothing has the data that it needs.
     """
-    tables = _run(reading)
+    analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
+    options, session = dict.fromkeys(analyses, reading.options), reading.session
+    tables: dict[str, Summary] = {}
+    for _, known in known_tables(session, analyses, options, _SHOWN, lambda done, _: reading.report(done)):
+        tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
     if reading.session.runs > 1:
         findings[1:1] = _runs(reading)
@@ -128,25 +132,6 @@ def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
         raise RocpdError(message) from error
     definition = TableDefinition("overview", domains.doc, domains.fields)
     return Summary(definition, definition.fields, domains.fetchall(), findings=findings)
-
-
-def _run(reading: Reading) -> dict[str, Summary]:
-    """Run the analyses, of separate runs without what compares their ranks.
-
-    What they note beside their answers is for those who ask for them by name.
-    """
-    session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
-    quiet = reading.on(session).of_tables(_SHOWN)
-    tables: dict[str, Summary] = {}
-    analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
-    for _, answered in together(quiet, analyses):
-        try:
-            tables |= {table.name: table for table in answered}
-        except UsageError:
-            raise
-        except RocpdError:  # it lacks the data that it needs
-            continue
-    return {name: table for name, table in tables.items() if reading.session.runs == 1 or name not in OF_ONE_JOB}
 
 
 def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:

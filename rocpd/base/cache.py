@@ -188,29 +188,6 @@ def size_of(folder: Path) -> int:
         return 0
 
 
-def cache_root(kind: str) -> Path:
-    """Return the folder of one kind of entries, `$XDG_CACHE_HOME/rocpd/<kind>`, which need not exist.
-
-    Raises:
-        OutputError: neither the variable nor a home folder says where.
-    """
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):  # the specification has relative ones ignored
-        return Path(named) / "rocpd" / kind
-    try:
-        return Path.home() / ".cache" / "rocpd" / kind
-    except RuntimeError as error:
-        raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
-
-
-def has_cache_folder() -> bool:
-    """Whether the user has a folder for caches."""
-    try:
-        return bool(cache_root(""))
-    except OutputError:
-        return False
-
-
 def _most_bytes() -> int:
     """Return how many bytes all entries of one kind may take: `$ROCPD_CACHE_SIZE`, else 20 GiB.
 

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from weakref import WeakSet
 
+from rocpd.base import entries
 from rocpd.base.errors import OutputError
-
-JOURNALS = ("-journal", "-wal", "-shm")
-"""Endings of the files that SQLite keeps beside a database and reads with it."""
+from rocpd.base.home import cache_root
+from rocpd.base.identity import JOURNALS, seen
 
 RECORDINGS = "rocpd.importers.recordings"
 """The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
@@ -110,8 +110,6 @@ def remember(path: Path) -> None:
 
 def is_own(path: Path) -> bool:
     """Whether it is proved that rocpd wrote a file, and nobody changed it since."""
-    from rocpd.base import entries
-
     with contextlib.suppress(OSError, ValueError, OutputError):
         if json.loads(_entry(path).read_text(encoding="ascii")) == _seen(path):
             return True
@@ -120,8 +118,6 @@ def is_own(path: Path) -> bool:
 
 def _check_in_folder(path: Path, real: Path, folder: Path) -> None:
     """Refuse what replaces a file of a folder that was given, or what would be read with what lies there."""
-    from rocpd.base import entries
-
     if os.path.lexists(real):
         if not real.is_dir() and not is_own(real):
             raise OutputError(f"{path}: lies in the input {folder.name}, and rocpd did not write it", _HINT)
@@ -130,22 +126,16 @@ def _check_in_folder(path: Path, real: Path, folder: Path) -> None:
 
 
 def _kind(path: Path) -> str | None:
-    from rocpd.base import entries
-
     kind: str | None = entries.load(f"{RECORDINGS}:kind_of", RECORDINGS)(path)
     return kind
 
 
 def _entry(path: Path) -> Path:
-    from rocpd.base.cache import cache_root
-
     name = hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
     return cache_root("outputs") / name
 
 
 def _seen(path: Path) -> Sequence[int]:
-    from rocpd.base.identity import seen
-
     return list(seen(path.stat()))
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rocpd.base.evidence import JOURNALS
+JOURNALS = ("-journal", "-wal", "-shm")
+"""Endings of the files that SQLite keeps beside a database and reads with it."""
 
 _SAMPLES, _SAMPLE = 16, 1 << 14
 _BLOCK = 1 << 20

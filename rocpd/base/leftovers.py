@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from rocpd.base.evidence import JOURNALS
+from rocpd.base.identity import JOURNALS
 
 PREFIX, ENDING = ".rocpd-", ".partial"
 _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))

@@ -40,7 +40,7 @@ def cache(asked: CacheOptions) -> None:
         rocpd cache list
         rocpd cache clear
     """
-    from rocpd.base.cache import cache_root
+    from rocpd.base.home import cache_root
     from rocpd.importers.cache import imports
     from rocpd.index.entries import indexes
     from rocpd.index.kept import kept_answers

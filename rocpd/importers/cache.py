@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.base import leftovers
-from rocpd.base.cache import Cache, cache_root
+from rocpd.base.cache import Cache
 from rocpd.base.errors import InputError, OutputError
 from rocpd.base.frozen import frozen
+from rocpd.base.home import cache_root
 from rocpd.base.identity import identity_of
 from rocpd.base.output import as_output_error
 from rocpd.base.types import Progress

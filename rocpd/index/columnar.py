@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.base.cache import has_cache_folder
 from rocpd.base.errors import InputError, OutputError, UsageError
+from rocpd.base.home import has_cache_folder
 from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.cache import Cache, cache_root, size_of
+from rocpd.base.cache import Cache, size_of
 from rocpd.base.frozen import frozen
+from rocpd.base.home import cache_root
 from rocpd.base.identity import seen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rocpd.base import leftovers
-from rocpd.base.cache import Cache, cache_root
+from rocpd.base.cache import Cache
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
+from rocpd.base.home import cache_root
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankTask, Works, run_task
 from rocpd.index.asked import names_of, works_of

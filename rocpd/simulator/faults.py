@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rocpd.base.evidence import JOURNALS
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import JOURNALS
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.schema.quote import quote_name

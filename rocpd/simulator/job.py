@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocpd.base.errors import OutputError
-from rocpd.base.evidence import JOURNALS
+from rocpd.base.identity import JOURNALS
 from rocpd.base.output import as_output_error, check_free
 from rocpd.simulator import faults
 from rocpd.simulator.job_plan import plan

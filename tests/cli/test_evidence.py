@@ -16,7 +16,8 @@ from apsw.shell import Shell
 
 import rocpd
 from rocpd.base.errors import OutputError
-from rocpd.base.evidence import JOURNALS, Evidence, check_folder, check_output
+from rocpd.base.evidence import Evidence, check_folder, check_output
+from rocpd.base.identity import JOURNALS
 from rocpd.cli.shell import shell_class
 from rocpd.convert import FORMATS
 from rocpd.table import TABLE_FORMATS

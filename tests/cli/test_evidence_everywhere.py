@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.evidence import JOURNALS
+from rocpd.base.identity import JOURNALS
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli, state_of
 

@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from rocpd.base import leftovers
 from rocpd.base.errors import ForeignError, InputError, OutputError
-from rocpd.base.evidence import JOURNALS
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.file_notes import FileNote

@@ -28,7 +28,7 @@ from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour
 from rocpd.table.screen import Screen
 
 if TYPE_CHECKING:
-    from rocpd.facts.options import Options
+    from rocpd.facts.rank import Options
     from rocpd.session import Session
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions

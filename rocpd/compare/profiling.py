@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from rocpd.base.documents import json_object
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints, Progress
@@ -38,15 +39,13 @@ from rocpd.compare.run_profile import (
     RunProfile,
 )
 from rocpd.facts.agent_time import CAUSES
+from rocpd.facts.columns import statement
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.documents import json_object
-from rocpd.facts.names import as_text
-from rocpd.facts.options import Options
-from rocpd.facts.rank import RankReading
+from rocpd.facts.keys import as_text
+from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
-from rocpd.facts.statements import statement
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

@@ -23,11 +23,13 @@ packed: reals (a JSON text need not hold all their bits), rows without a key to 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from itertools import chain
 from types import NoneType
 from typing import Any
@@ -38,10 +40,16 @@ from rocpd.base.errors import QueryError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import NULL, Flags, Floats, Ints
+from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.facts.sampled import NO_SENTINEL, OWN_SAMPLE
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.agents import copy_agent_sql
+from rocpd.schema.rules.categories import IS_CALL, TORCH_OPERATOR, marker_categories
+from rocpd.schema.rules.memory import IS_SCRATCH, NOT_SCRATCH
 
 BATCH = 1 << 17
 """Rows of a batch: a few megabytes a column, and numpy's overhead per call vanishes."""
@@ -307,3 +315,25 @@ def number(value: object) -> int:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(quote_name, names))
+
+
+_RULES = {
+    "marker_categories": marker_categories(),
+    "copy_agent": copy_agent_sql(),
+    "is_scratch": IS_SCRATCH,
+    "not_scratch": NOT_SCRATCH,
+    "is_call": IS_CALL,
+    "operator": TORCH_OPERATOR,
+    "own_sample": OWN_SAMPLE,
+    "no_sentinel": NO_SENTINEL,
+    "python_function": PYTHON_FUNCTION,
+}
+
+
+@functools.cache
+def statement(name: str) -> str:
+    """Return the text of a `.sql` file without comments; rules of `rocpd.trace` take the places of `{{…}}`."""
+    text = strip_comments((files("rocpd.facts") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
+    for rule, condition in _RULES.items():
+        text = text.replace(f"{{{{{rule}}}}}", condition)
+    return text

@@ -16,12 +16,10 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import NO_THREAD, launch_calls
-from rocpd.facts.nesting import Nesting, nest
-from rocpd.facts.operations import COPY, KERNEL, Ops, read_stacks
-from rocpd.facts.options import LAUNCHES, By
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.keys import grouped
+from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
+from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
+from rocpd.facts.regions import Nesting, nest
 from rocpd.facts.spread import total
 from rocpd.facts.steps import read_nesting, read_ranges, read_steps
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces

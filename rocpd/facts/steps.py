@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.facts.names import as_text
-from rocpd.facts.nesting import Nesting, nest
-from rocpd.facts.regions import read_markers
+from rocpd.facts.keys import as_text
+from rocpd.facts.regions import Nesting, nest, read_markers
 from rocpd.facts.spread import Spread
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded
@@ -70,21 +69,22 @@ def read_nesting(reader: RankReader) -> Nesting:
 
 
 def _read_ranges(reader: RankReader) -> Ranges:
-    ids, every = _ranges(reader.whole())
+    ids, every = marker_ranges(reader.whole())
     if not reader.selects("rocpd_region"):
         return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})
     rows = {number: row for row, number in enumerate(ids)}
-    counted = zip(*_ranges(reader), strict=True)
+    counted = zip(*marker_ranges(reader), strict=True)
     return Ranges(every, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
 
 
-def _ranges(reader: RankReader) -> tuple[list[int], list[MarkerRange]]:
+def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool) -> tuple[list[int], list[MarkerRange]]:
+    """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
     rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
-    texts = {row: as_text(markers.texts[0][row]) for row in rows}
-    rows = [row for row in rows if texts[row]]
-    ranges = [MarkerRange(texts[row] or "", int(start[row]), int(end[row]), int(thread[row])) for row in rows]
+    texts = {row: as_text(markers.texts[0][row]) or "" for row in rows}
+    rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
+    ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
     return number[rows].tolist(), ranges
 
 

@@ -17,20 +17,16 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
-from rocpd.facts.names import as_text
-from rocpd.facts.options import Options
-from rocpd.facts.rank import Base, RankWindow
-from rocpd.facts.regions import read_markers
+from rocpd.facts.rank import Base, Options, RankWindow
+from rocpd.facts.steps import marker_ranges
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
-from rocpd.schema.rules.steps import MarkerRange, is_step, step_times
-from rocpd.schema.rules.times import VALID_TIMES, valid_times
+from rocpd.schema.rules.steps import is_step, step_times
+from rocpd.schema.rules.times import VALID_TIMES
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything
@@ -165,12 +161,8 @@ def windows(session: Federation) -> dict[int, RankWindow]:
     known = [each.number for each in session.ranks if each.window or each.number in session.spans]
     for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
         if window and rank in window.parts:
-            part, shift, base = window.part(rank), session.alignment.shift(rank), None
-            if not window.is_by_launch(rank):
-                first, last = session.time_range or (0, 0)
-                low = shift.to_clock(first) if part.start is None else part.start
-                base = low, shift.to_clock(last) if part.end is None else part.end
-            seen[rank] = RankWindow(part, base)
+            base = None if window.is_by_launch(rank) else session.window_of(rank)
+            seen[rank] = RankWindow(window.part(rank), base)
     return seen
 
 
@@ -189,13 +181,7 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
 
 
 def _steps(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
-    markers = read_markers(reader)
-    _, threads, starts, ends = markers.numbers
-    is_named = functools.cache(lambda text: bool(text) and pattern.search(text) is not None)
-    rows = [row for row, text in enumerate(markers.texts[0]) if is_named(as_text(text))]
-    named = np.array(rows, np.int64)[valid_times(starts[rows], ends[rows])].tolist() if rows else []
-    texts, columns = markers.texts[0], (starts[named].tolist(), ends[named].tolist(), threads[named].tolist())
-    ranges = [MarkerRange(as_text(texts[row]) or "", *times) for row, *times in zip(named, *columns, strict=True)]
+    _, ranges = marker_ranges(reader, functools.cache(pattern.search))
     return step_times(ranges, pattern)
 
 

@@ -1,4 +1,4 @@
-"""The job: its ranks, their files, when they ran, and whose clocks compare.
+"""The job: its ranks, their files, when they ran, whose clocks compare, and which ranks are passes of one program.
 
 Never changes: fewer ranks are another job on the same files. Never decides which events count (`select` does).
 """
@@ -12,19 +12,17 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.passes import CountedRun, counted_run, programs
 from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.rank_reader import RankReader, RankTask
+from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
     Align,
@@ -32,12 +30,13 @@ from rocpd.federate.select.align import (
     Alignment,
     Domain,
     GivenOffset,
+    Span,
+    TimeLine,
     align,
     clock_domains,
     given_offsets,
 )
 from rocpd.federate.select.part import Cut, stored_cut
-from rocpd.federate.select.timeline import Span, TimeLine
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
@@ -199,17 +198,9 @@ class Job:
         """
         self.files.check_open()
         tasks = [RankTask(rank, tables[rank.number], work) for rank in self.ranks]
-        with contextlib.closing(self._answers(tasks)) as answers:
+        index, do = self.files.index, self.files.executor.each
+        with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)
-
-    def _answers(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
-        """Yield the answers of tasks, in order, from the index where it has them."""
-        if self.files.index is None:
-            return self._done(tasks)
-        return self.files.index.each(tasks, self._done)
-
-    def _done(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
-        return self.files.executor.each(run_task, tasks, [task.rank for task in tasks])
 
     @cached_property
     def rank_of(self) -> dict[int, Rank]:
@@ -243,3 +234,60 @@ def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
                 if column.lower() not in known:
                     further.setdefault(base, {}).setdefault(column.lower(), column)
     return {base: tuple(columns.values()) for base, columns in further.items()}
+
+
+_DISPATCHES = "SELECT COUNT(*) FROM rocpd_kernel_dispatch"
+_COUNTERS = """SELECT DISTINCT I.name FROM (SELECT pmc_id, event_id FROM rocpd_pmc_event LIMIT 4096) V
+JOIN rocpd_info_pmc I ON I.id = V.pmc_id WHERE V.event_id IN (SELECT event_id FROM rocpd_kernel_dispatch)"""
+_SIMILAR = 0.95  # of the dispatches: the number that a program launches may hang on time
+
+
+@frozen
+class CountedRun:
+    """What a rank counted: how many dispatches it has, and names of counters."""
+
+    dispatches: int
+    counters: frozenset[str]
+
+
+Survey: TypeAlias = Callable[[Iterable[int]], Mapping[int, CountedRun]]
+"""Looks into ranks, by their numbers."""
+
+
+def counted_run(reader: RankReader) -> CountedRun:
+    """Return what a rank counted, by its first values."""
+    counters = frozenset(str(name) for (name,) in reader.rows(_COUNTERS))
+    return CountedRun(int(reader.rows(_DISPATCHES)[0][0]), counters)
+
+
+def programs(ranks: Sequence[Rank], survey: Survey) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers of ranks that are passes of one program, in the order in which they ran.
+
+    Reads nothing where no command ran twice.
+    """
+    groups = _candidates(ranks)
+    if not groups:
+        return ()
+    runs = survey([number for group in groups for number in group])
+    lives = {rank.number: rank.life or (0, 0) for rank in ranks}
+    return tuple(
+        tuple(sorted(group, key=lambda number: (lives[number], number)))
+        for group in groups
+        if _are_passes([runs[number] for number in group])
+    )
+
+
+def _candidates(ranks: Sequence[Rank]) -> list[list[int]]:
+    """Return the ranks that are each the n-th one of a run of the same command on the same host."""
+    places: dict[int, int] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for rank in ranks:
+        place = places[rank.run] = places.get(rank.run, -1) + 1
+        groups.setdefault((rank.hostname, rank.command, place), []).append(rank.number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _are_passes(runs: Sequence[CountedRun]) -> bool:
+    counters = {run.counters for run in runs}
+    dispatches = [run.dispatches for run in runs]
+    return len(counters) == len(runs) and all(counters) and min(dispatches) >= _SIMILAR * max(dispatches)

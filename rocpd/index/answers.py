@@ -12,14 +12,12 @@ import duckdb
 
 from rocpd.base.errors import InputError
 from rocpd.base.types import Row, Value
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry
-from rocpd.index.kinds import ValueKind
 from rocpd.index.order import RankOrders
-from rocpd.index.selects import Translation, condition_of, translated
-from rocpd.index.sources import StoredSource, gathered_source
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, constant
+from rocpd.index.selects import StoredSource, Translation, condition_of, gathered_source, translated
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -55,7 +53,7 @@ class StoredAnswers:
         )
 
     def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
-        """Return the rows of an answer, as `rocpd.federate.run.columnar.Columnar.rows`, or why ranks must be asked."""
+        """Return the rows of an answer, as `rocpd.federate.run.request.Columnar.rows`, or why ranks must be asked."""
         try:
             translation = self._translation(question, shares)
             with self._lock:

@@ -15,9 +15,8 @@ from typing import TypeAlias
 
 from rocpd.base.errors import InputError, QueryError
 from rocpd.base.frozen import frozen
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.request import PlanLine, Request
+from rocpd.federate.run.request import PlanLine, RankQuestion, Request
 from rocpd.index.entries import IndexEntry
 from rocpd.schema.load import ViewTable
 from rocpd.schema.render import RankTables

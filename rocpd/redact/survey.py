@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TypeAlias
 
+from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
-from rocpd.facts.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue

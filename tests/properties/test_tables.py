@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import rocpd
 from rocpd.base.errors import RocpdError
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.federate.merge import merge
 from rocpd.schema.rules.tables import POINTS, SPANS
 from rocpd.summary.reading import Reading

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.summary.host.calls import Node, Range, grow
 from rocpd.summary.host.flame import folded, speedscope
 from rocpd.summary.reading import Reading

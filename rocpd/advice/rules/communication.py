@@ -9,7 +9,7 @@ from statistics import median
 from rocpd.advice import recording
 from rocpd.advice.case import CannotLookError, Case, Row
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.parts import EXPOSED_COMMUNICATION
+from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable

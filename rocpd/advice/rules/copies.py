@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rocpd.advice import recording
 from rocpd.advice.case import CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.parts import EXPOSED_COPIES
+from rocpd.facts.timeline import EXPOSED_COPIES
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.memory.copies import size_label
 

@@ -37,8 +37,8 @@ from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewReader, ViewRows, damage_line
-from rocpd.facts.moments import Moments
-from rocpd.facts.names import all_texts
+from rocpd.facts.keys import all_texts
+from rocpd.facts.spread import Moments
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from rocpd.base.types import Ints
 from rocpd.convert.cells import Coded, Values, listed
-from rocpd.facts.groups import grouped
-from rocpd.facts.moments import Moments
+from rocpd.facts.keys import grouped
+from rocpd.facts.spread import Moments
 from rocpd.schema.rules.times import valid_times
 
 HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'

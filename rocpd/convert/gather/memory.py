@@ -16,7 +16,7 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
-from rocpd.facts.ids import per_id
+from rocpd.facts.keys import per_id
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
 from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by

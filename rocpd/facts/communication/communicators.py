@@ -31,8 +31,7 @@ from rocpd.facts.communication.rccl import (
     transfer_of,
     whole_number,
 )
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names, as_text
+from rocpd.facts.keys import Names, as_text, grouped
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.launch import launching_regions
 

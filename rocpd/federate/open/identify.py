@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rocpd.base.documents import json_object
 from rocpd.base.errors import ForeignError, InputError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
-from rocpd.federate.open.file_notes import FileNote
-from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.federate.open.stored_window import StoredWindow
+from rocpd.federate.open.opening import FileNote, Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
@@ -32,6 +31,40 @@ from rocpd.schema.versions import (
     suffix_of,
     without_suffix,
 )
+
+TAG = "rocpd_window"
+"""Tag of the window in the metadata of a rank."""
+
+
+@frozen
+class StoredWindow:
+    """The window of which a file holds the rows: start and end by the clock of the rank [ns].
+
+    Args:
+        start, end: what counted.
+        by_launch: whether GPU work counted where it was launched.
+    """
+
+    start: int
+    end: int
+    by_launch: bool = False
+
+    @classmethod
+    def read(cls, metadata: Iterable[tuple[str, str]]) -> StoredWindow | None:
+        """Return the window that metadata rows (tag, value) name; None without one, or where it is damaged."""
+        for tag, value in metadata:
+            if tag == TAG:
+                try:
+                    fields = json.loads(value)
+                    return cls(int(fields["start"]), int(fields["end"]), bool(fields["by_launch"]))
+                except (ValueError, KeyError, TypeError):
+                    return None
+        return None
+
+    def text(self) -> str:
+        """Return the value for the metadata."""
+        return json.dumps({"start": self.start, "end": self.end, "by_launch": self.by_launch})
+
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
@@ -318,11 +351,8 @@ def _number(value: object) -> int | None:
 
 def _boot_and_namespace(extdata: object) -> tuple[object, object]:
     """Return what `rocpd record` says of the machine's start and the namespace of the pid; None of others."""
-    try:
-        said = json.loads(decoded(extdata) or "{}")
-    except (ValueError, RecursionError):
-        return None, None
-    return (said.get("boot_id"), said.get("pid_namespace")) if isinstance(said, dict) else (None, None)
+    said = json_object(decoded(extdata) or "{}") or {}
+    return said.get("boot_id"), said.get("pid_namespace")
 
 
 def _first_row(

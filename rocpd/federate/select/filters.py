@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
+from rocpd.base.option import regular_expression
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.rules.agents import GPUS, copy_agent_sql
 from rocpd.schema.rules.categories import domain_of, normalized
@@ -98,18 +99,6 @@ def _named(text: str, option: str, example: str) -> tuple[str, ...]:
     if not words:
         raise UsageError(f"{option}: empty", f"such as {example}")
     return words
-
-
-def regular_expression(text: str, option: str) -> re.Pattern[str]:
-    """Compile a regular expression.
-
-    Raises:
-        UsageError: the text is not a regular expression.
-    """
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
 
 
 def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:

@@ -10,13 +10,16 @@ import enum
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from rocpd.base.frozen import frozen
-from rocpd.federate.open.stored_window import StoredWindow
-from rocpd.federate.select.timeline import Shift
+from rocpd.federate.select.align import Shift
 from rocpd.schema.render import RankTables
 from rocpd.schema.rules.tables import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS
 from rocpd.schema.rules.times import VALID_TIMES
+
+if TYPE_CHECKING:
+    from rocpd.federate.open.identify import StoredWindow  # imports apsw, and help needs windows
 
 
 class Counting(enum.Enum):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.federate.select.part import Counting, Cut, Part
-from rocpd.federate.select.whole_trace import WholeTrace
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from rocpd.federate.select.timeline import TimeLine
+    from rocpd.federate.select.align import TimeLine
+    from rocpd.federate.select.landmarks import WholeTrace
 
 _POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -93,7 +93,7 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
         return None
     if not (window.launched or window.step is not None):
         return Cut(parts, window.counting)
-    from rocpd.federate.select.launched import known_launches
+    from rocpd.federate.select.landmarks import known_launches
 
     return Cut(parts, window.counting, known_launches(trace))
 
@@ -101,7 +101,7 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
 def _sides(window: Window, trace: WholeTrace) -> tuple[_Sides, _Sides]:
     """Return start and end of the window on each rank."""
     if "step" in window.ways:
-        from rocpd.federate.select.markers import of_step
+        from rocpd.federate.select.landmarks import of_step
 
         _refuse_others(window, "step", "--step sets both sides of the window")
         return of_step(str(window.step), is_step(window.step_marker or STEP_MARKER), trace)
@@ -150,7 +150,7 @@ def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None
 
 
 def _kernels(window: Window, trace: WholeTrace) -> tuple[int, int]:
-    from rocpd.federate.select.region import hottest, of_kernels
+    from rocpd.federate.select.landmarks import hottest, of_kernels
 
     if window.kernel is not None:
         return of_kernels(window.kernel, trace.line, trace.map_ranks)
@@ -162,7 +162,7 @@ def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_
     if point is not None and marker is not None:
         raise UsageError(f"--{name} and --{name}-marker both set the {name}", "give one of them")
     if marker is not None:
-        from rocpd.federate.select.markers import of_marker
+        from rocpd.federate.select.landmarks import of_marker
 
         return dict(of_marker(marker, trace, at_start=at_start))
     if point is None:

@@ -10,8 +10,8 @@ from rocpd.chart.model import MOST, Timeline
 from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.table import markdown
-from rocpd.table.blocks import shade
 from rocpd.table.cell import one_line
+from rocpd.table.pictures import shade
 
 _WIDTH, _MOST_RANKS = 100, 64  # of a time line in characters
 

@@ -20,6 +20,13 @@ VALID_START = f"start BETWEEN 1 AND {LAST}"
 VALID_TIMES = f'{VALID_START} AND "end" BETWEEN start AND {LAST}'
 """SQL condition on events with a valid start and end."""
 
+
+def valid_times_of(alias: str = "") -> str:
+    """Return the same condition as readable views have it, for the columns of an alias, such as `M`."""
+    of = f"{alias}." if alias else ""
+    return f'{of}start > 0 AND {of}"end" BETWEEN {of}start AND {LAST}'
+
+
 VALID_POINT = f'"timestamp" BETWEEN 1 AND {LAST}'
 """SQL condition on samples with a valid time."""
 

@@ -35,7 +35,7 @@ from rocpd.base.types import Flags, Floats, Ints
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.groups import grouped
+from rocpd.facts.keys import grouped
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.steps import RankSteps
 from rocpd.facts.timeline import covered

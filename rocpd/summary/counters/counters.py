@@ -25,14 +25,11 @@ from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, columns, read_all
+from rocpd.facts.columns import Select, columns, read_all, statement
 from rocpd.facts.columns import number as whole
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import as_text
+from rocpd.facts.keys import as_text, grouped
 from rocpd.facts.operations import kernel_texts
-from rocpd.facts.options import By, Options
-from rocpd.facts.rank import Key, RankReading
-from rocpd.facts.statements import statement
+from rocpd.facts.rank import By, Key, Options, RankReading
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.kernel_names import KernelNames

@@ -23,13 +23,11 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns, number
-from rocpd.facts.groups import group_rows, grouped
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import columns, number, statement
+from rocpd.facts.keys import as_text, group_rows, grouped
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
-from rocpd.facts.statements import statement
 from rocpd.facts.steps import read_ranges
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import Times, of_steps

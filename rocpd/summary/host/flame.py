@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rocpd.base.version import __version__
-from rocpd.facts.names import Names
-from rocpd.facts.options import LANES, By
-from rocpd.facts.rank import Key
+from rocpd.facts.keys import Names
+from rocpd.facts.rank import LANES, By, Key
 from rocpd.summary.grouping import order_of
 from rocpd.summary.host.calls import Node, grown, is_lane, trees_of_rank
 from rocpd.summary.host.stacks import all_stacks, read_stacks_of

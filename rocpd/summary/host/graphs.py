@@ -21,14 +21,12 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import columns, statement
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.names import as_text
+from rocpd.facts.keys import as_text, grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.timeline import length
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.grouping import percent

@@ -21,16 +21,13 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import Links, link, started
-from rocpd.facts.operations import OperationNames, Ops, all_lanes, read_ops, string_texts
-from rocpd.facts.options import By, Options
-from rocpd.facts.queue_depth import waiting
-from rocpd.facts.rank import Base, Key, RankReading, key_of
+from rocpd.facts.columns import columns, statement
+from rocpd.facts.keys import grouped
+from rocpd.facts.operations import Links, OperationNames, Ops, all_lanes, link, read_ops, started, string_texts
+from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.statements import statement
 from rocpd.facts.steps import counted_steps
+from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.grouping import (
     Total,

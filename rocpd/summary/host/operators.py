@@ -15,16 +15,13 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import launch_calls
-from rocpd.facts.names import as_text
-from rocpd.facts.nesting import Nesting, nest, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts
+from rocpd.facts.columns import columns, statement
+from rocpd.facts.keys import as_text, grouped
+from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts
 from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.regions import Nesting, nest, nest_times
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.steps import read_ranges
 from rocpd.schema.rules.times import valid_times
 from rocpd.summary.grouping import Total, merge, merge_groups, most_first, percent, ratio, rows_of

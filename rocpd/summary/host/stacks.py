@@ -21,17 +21,14 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import Select, batches, columns
+from rocpd.facts.columns import Select, batches, columns, statement
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import launch_calls
-from rocpd.facts.nesting import Nesting, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts
-from rocpd.facts.options import LAUNCHES
+from rocpd.facts.keys import grouped
+from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts
 from rocpd.facts.places import key_of_place, places_at
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import LAUNCHES, Key, RankReading
+from rocpd.facts.regions import Nesting, nest_times
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.timeline import Union, covered
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.rules.times import valid_start, valid_times

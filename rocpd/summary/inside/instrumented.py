@@ -23,9 +23,9 @@ from typing import TypeAlias, cast
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import statement
+from rocpd.facts.keys import as_text
 from rocpd.facts.rank import RankReading
-from rocpd.facts.statements import statement
 from rocpd.schema.rules.kernel_names import without_instrumentation
 from rocpd.schema.rules.times import LAST
 from rocpd.summary.grouping import Total, merge, order_of

@@ -23,13 +23,11 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import columns, statement
+from rocpd.facts.keys import grouped
 from rocpd.facts.operations import kernel_texts
-from rocpd.facts.options import By
 from rocpd.facts.pc_sampling import active_lanes
-from rocpd.facts.rank import Key, RankReading, key_of
-from rocpd.facts.statements import statement
+from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.schema.rules.tables import PC_SAMPLES
 from rocpd.schema.rules.times import valid_times
 from rocpd.summary.findings import Confidence, Finding, Verdict

@@ -16,10 +16,9 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Row
-from rocpd.facts.groups import grouped
+from rocpd.facts.keys import grouped
 from rocpd.facts.operations import OperationNames, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.rank import RankReading
+from rocpd.facts.rank import By, RankReading
 from rocpd.facts.spread import Spread
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.grouping import Total, merge, most_first

@@ -17,14 +17,12 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names, as_text
+from rocpd.facts.columns import columns, statement
+from rocpd.facts.keys import Names, as_text, grouped
 from rocpd.facts.operations import string_texts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.statements import statement
 from rocpd.facts.units import Times, of_steps
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.times import valid_times

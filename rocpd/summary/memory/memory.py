@@ -28,14 +28,12 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, number, read_all
-from rocpd.facts.names import Names, as_text
-from rocpd.facts.options import By
+from rocpd.facts.columns import Select, number, read_all, statement
+from rocpd.facts.keys import Names, as_text
 from rocpd.facts.places import through_steps
-from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankRegions, marked_threads, read_regions
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.steps import read_ranges, read_steps
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by

@@ -17,16 +17,15 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times
-from rocpd.facts.columns import columns
+from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
-from rocpd.facts.keys import as_text, distinct, find_rows, group_rows, per_id
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.steps import read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
 from rocpd.facts.units import RankTime
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.summary.communication.collectives import channels_of
 from rocpd.summary.host.operators import launched_by, read_operators

@@ -39,17 +39,16 @@ from rocpd.compare.run_profile import (
     RunProfile,
 )
 from rocpd.facts.agent_time import CAUSES
-from rocpd.facts.columns import statement
+from rocpd.facts.columns import as_text, statement
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.keys import as_text
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step

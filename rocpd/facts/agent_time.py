@@ -23,22 +23,12 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall, host_call
-from rocpd.facts.keys import Names, grouped
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.regions import RankRegions, innermost, read_regions
-from rocpd.facts.timeline import (
-    ALWAYS,
-    IDLE,
-    PARTS,
-    Course,
-    Pieces,
-    busy_pieces,
-    divided,
-    gaps_between,
-    union,
-)
+from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, union
 from rocpd.facts.units import RankTime
 from rocpd.schema.rules.launch import launching_regions
 

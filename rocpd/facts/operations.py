@@ -14,10 +14,9 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import columns, statement
+from rocpd.facts.columns import columns, distinct, per_id, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
-from rocpd.facts.keys import distinct, per_id, texts_by_id
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, union
 from rocpd.federate.run.rank_reader import RankReader

@@ -16,7 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
 from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
 from rocpd.facts.regions import Nesting, nest

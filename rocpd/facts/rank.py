@@ -17,7 +17,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
 from rocpd.base.types import NULL
 from rocpd.counters.per import Per
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.steps import STEP_MARKER
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import Piece, Select, columns, read_all, statement
-from rocpd.facts.keys import Names, as_text, grouped
+from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
 from rocpd.facts.operations import launching_rows, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.timeline import Course

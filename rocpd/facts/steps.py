@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.facts.keys import as_text
+from rocpd.facts.columns import as_text
 from rocpd.facts.regions import Nesting, nest, read_markers
 from rocpd.facts.spread import Spread
 from rocpd.federate.run.rank_reader import RankReader

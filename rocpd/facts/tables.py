@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.types import NULL, Ints
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
-from rocpd.facts.keys import Names, grouped
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow

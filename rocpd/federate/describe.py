@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from rocpd.base.amount import amount
 from rocpd.base.documents import json_object
-from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
@@ -39,8 +38,7 @@ _PROCESS = "SELECT environment, extdata FROM rocpd_info_process LIMIT 1"
 _IMPORTER = "SELECT value FROM rocpd_metadata WHERE tag = 'import::importer'"
 
 
-@frozen
-class Agents:
+class Agents(NamedTuple):
     """Agents of one kind on a host, and what one of them has; None: the file does not say."""
 
     host: str | None
@@ -62,10 +60,10 @@ def agents_of(session: Federation) -> list[Agents]:
             if key not in most or number > most[key][0]:
                 most[key] = number, rank, first
     keys = sorted(most, key=lambda key: tuple(map(str, key)))
-    return [_agents_of_key(session, key, *most[key]) for key in keys]
+    return [_agents(session, key, *most[key]) for key in keys]
 
 
-def _agents_of_key(session: Federation, key: Row, number: int, rank: Rank, first: int) -> Agents:
+def _agents(session: Federation, key: Row, number: int, rank: Rank, first: int) -> Agents:
     """Return the agents of a key; what one has is read in the rank that lists most of them."""
     host, kind, name, product = key
     if kind != "GPU":
@@ -327,11 +325,6 @@ def _clocks(session: Federation) -> Iterator[Row]:
         yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()
 
 
-def _agents(session: Federation) -> Iterator[Row]:
-    for a in agents_of(session):
-        yield a.host, a.type, a.name, a.product, a.number, a.units, a.memory_gib, a.mhz
-
-
 def _tables(session: Federation) -> Iterator[Row]:
     names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
     for base in names:
@@ -343,7 +336,7 @@ def _tables(session: Federation) -> Iterator[Row]:
 _SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
     "job": ("fact value", facts_of),
     "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
-    "agents": ("host type agent product count cus memory_gib mhz", _agents),
+    "agents": ("host type agent product count cus memory_gib mhz", agents_of),
     "tables": ("table rows", _tables),
     "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
     "problems": ("rank what", lambda session: ((each.rank, each.text) for each in problems_of(session))),

@@ -10,9 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 
 from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Parameters, Progress, Row
 from rocpd.federate.open.guard import let_signals_in
@@ -168,7 +170,7 @@ class Engine:
     ) -> Iterator[Row]:
         insists = strategy is Strategy.COLUMNAR
         index = self._files.index if insists or strategy is Strategy.AUTO else None
-        run = Run(plan, self._shares, self._files, _bindings(parameters), index, insists=insists)
+        run = Run(plan, self._shares, self._files, _bindings(parameters), index, insists)
         has_yielded_rows = False
         try:
             for rows in run.chunks(progress):
@@ -216,6 +218,7 @@ def _bindings(parameters: Parameters) -> Bindings:
     return {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
 
 
+@frozen
 class Run:
     """One run of a plan over the shares of a job.
 
@@ -226,28 +229,23 @@ class Run:
         bindings: values of the statement's parameters.
         index: answers the steps that it can; None: the ranks answer all.
         insists: the index has to answer all.
+        stored: gathered table -> the step that made it.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        shares: Sequence[Share],
-        files: Files,
-        bindings: Bindings,
-        index: Columnar | None = None,
-        *,
-        insists: bool = False,
-    ) -> None:
-        self._plan = plan
-        self._shares = shares
-        self._executor = files.executor
-        self._chunk_rows = files.limits.chunk_rows
-        self._bindings = bindings
-        self._index = index
-        self._insists = insists
-        self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, written to only when it grows
-        let_signals_in(self._gathered)
-        self._stored: dict[str, Step] = {}
+    plan: Plan
+    shares: Sequence[Share]
+    files: Files
+    bindings: Bindings
+    index: Columnar | None = None
+    insists: bool = False
+    stored: dict[str, Step] = field(default_factory=dict)
+
+    @cached_property
+    def gathered(self) -> apsw.Connection:
+        """The database of gathered tables: a temporary file that SQLite deletes, written to only when it grows."""
+        connection = apsw.Connection("")
+        let_signals_in(connection)
+        return connection
 
     def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:
         """Yield the rows of the result, some at a time.
@@ -260,37 +258,39 @@ class Run:
             InputError: a file cannot be opened or is damaged.
         """
         try:
-            for step in self._plan.steps:
+            for step in self.plan.steps:
                 if isinstance(step, Scatter):
                     self._store(step, self._scattered(step, progress, exact=True))
                 else:
                     self._store(step, [self._combined(step.select, exact=True)])
-            if self._plan.strategy is Strategy.ROWS:
-                yield from self._scattered(self._plan.scattered[-1], progress, exact=False)
+            if self.plan.strategy is Strategy.ROWS:
+                yield from self._scattered(self.plan.scattered[-1], progress, exact=False)
             else:
-                yield from in_chunks(self._combined(self._plan.final), self._chunk_rows)
+                yield from in_chunks(self._combined(self.plan.final), self.files.limits.chunk_rows)
         finally:
-            self._gathered.close(True)
+            self.gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
-        question = RankQuestion(step, self._bindings, tuple(map(self._rows_of, step.reads)))
-        if self._index:
-            rows = self._index.rows(question, self._shares, insists=self._insists)
+        question = RankQuestion(step, self.bindings, tuple(map(self._rows_of, step.reads)))
+        if self.index:
+            rows = self.index.rows(question, self.shares, insists=self.insists)
             if rows is not None:
                 return rows
-        index = self._index if self._executor.is_remote else None
-        return self._executor.rows(Request(question, exact, self._chunk_rows, index), self._shares, progress)
+        index = self.index if self.files.executor.is_remote else None
+        return self.files.executor.rows(
+            Request(question, exact, self.files.limits.chunk_rows, index), self.shares, progress
+        )
 
     def _rows_of(self, table: str) -> tuple[Step, tuple[Row, ...]]:
         """Return a gathered table with its rows, for a statement that joins it in every rank."""
-        return self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))
+        return self.stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))
 
     def _combined(self, select: str, exact: bool = False) -> Cursor:
-        return Cursor(self._gathered, select, self._bindings, exact=exact)
+        return Cursor(self.gathered, select, self.bindings, exact=exact)
 
     def _store(self, step: Step, chunks: Iterable[Iterable[Row]]) -> None:
-        self._stored[step.table] = step
-        create_table(self._gathered, step)
-        with self._gathered:
+        self.stored[step.table] = step
+        create_table(self.gathered, step)
+        with self.gathered:
             for rows in chunks:
-                self._gathered.executemany(insert_text(step), rows)
+                self.gathered.executemany(insert_text(step), rows)

@@ -36,7 +36,7 @@ from rocpd.federate.select.align import (
     clock_domains,
     given_offsets,
 )
-from rocpd.federate.select.part import Cut, stored_cut
+from rocpd.federate.select.selection import Cut, stored_cut
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 

@@ -57,8 +57,8 @@ class StoredSource:
         return f"SELECT {', '.join(items)} FROM {self.sql}{where}"
 
 
-Catalog = Mapping[str, StoredSource]
-"""View -> what is stored of it."""
+Catalog = Callable[[str], "StoredSource | None"]
+"""Returns what is stored of a view, by its name in lower case."""
 
 
 @frozen
@@ -437,7 +437,7 @@ def _source(node: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tupl
     """Return what a part of a FROM names, after its name in lower case."""
     if isinstance(node, exp.Subquery):
         return node.alias.lower(), _subquery(node.this, catalog, bindings)
-    stored = catalog.get(node.name.lower()) if isinstance(node, exp.Table) else None
+    stored = catalog(node.name.lower()) if isinstance(node, exp.Table) else None
     if isinstance(node, exp.Table) and stored:
         return (node.alias or node.name).lower(), stored
     raise Untranslatable(f"{node.name if isinstance(node, exp.Table) else 'the FROM'} is not in the index")

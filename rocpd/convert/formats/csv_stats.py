@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from rocpd.base.types import Ints
 from rocpd.convert.cells import Coded, Values, listed
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.spread import Moments
 from rocpd.schema.rules.times import valid_times
 

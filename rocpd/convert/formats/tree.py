@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
 from rocpd.convert.model import RankEvents, Track, TrackKind
-from rocpd.facts.keys import distinct
+from rocpd.facts.columns import distinct
 from rocpd.schema.rules.categories import is_marker
 
 _Place: TypeAlias = tuple[int, ...]

@@ -16,7 +16,7 @@ from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, events, select
 from rocpd.convert.model import RankEvents, Track, TrackKind
 from rocpd.convert.options import AgentIndex, ConvertOptions
-from rocpd.facts.keys import all_texts
+from rocpd.facts.columns import all_texts
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
 from rocpd.schema.rules.agents import GPUS

@@ -10,7 +10,7 @@ import numpy as np
 from rocpd.base.types import NULL, Ints
 from rocpd.convert.gather.context import Context
 from rocpd.convert.model import Counters, Slices, Track, TrackKind
-from rocpd.facts.keys import distinct, per_id
+from rocpd.facts.columns import distinct, per_id
 from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.launch import launching_regions
 

@@ -9,7 +9,7 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.marked import marker_rows
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
-from rocpd.facts.keys import distinct
+from rocpd.facts.columns import distinct
 from rocpd.federate.select.landmarks import steps_of_rank
 from rocpd.schema.rules.steps import STEP_MARKER, MarkerRange, is_step, step_times
 

@@ -5,7 +5,6 @@ Reads metadata only, never events. Goes by what a file holds, not by what its ve
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
@@ -172,8 +171,7 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            ranks = (_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
-            return tuple(_with_keyless(rank, layouts) for rank in ranks)
+            return tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     except UnicodeDecodeError as error:
@@ -188,11 +186,6 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     for rank in ranks:
         ranks_of.setdefault(rank.opening, []).append(rank)
     return ranks_of
-
-
-def _with_keyless(rank: Rank, layouts: Mapping[str, _Layout]) -> Rank:
-    keyless = frozenset(base for base in rank.tables if layouts[base + rank.suffix].is_keyless)
-    return dataclasses.replace(rank, keyless=keyless) if keyless else rank
 
 
 def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[str, str]]:
@@ -314,6 +307,7 @@ def _rank(
     connection: apsw.Connection,
     opening: Opening,
     suffix: str,
+    layouts: Mapping[str, _Layout],
     tables: Mapping[str, tuple[str, ...]],
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
@@ -340,6 +334,7 @@ def _rank(
         pid_namespace=_number(pid_namespace),
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
+        keyless=frozenset(base for base in tables if layouts[base + suffix].is_keyless),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
     )

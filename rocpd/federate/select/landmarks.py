@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
-from rocpd.federate.select.part import Launches, of_launching_stacks
+from rocpd.federate.select.selection import Launches, of_launching_stacks
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 from rocpd.schema.rules.steps import MarkerRange, step_times
 from rocpd.schema.rules.tables import OPERATIONS
@@ -177,7 +177,7 @@ WHERE {VALID_TIMES}
 GROUP BY K.kernel_id"""
 
 
-def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int]:
+def of_kernels(text: str, trace: WholeTrace) -> tuple[int, int]:
     """Return the region of all kernels whose name matches, on the aligned time line [ns].
 
     Raises:
@@ -185,13 +185,13 @@ def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int
         RocpdError: no kernel matches.
     """
     pattern = regular_expression(text, "--window-kernel")
-    regions = [times for name, _, *times in _kernels(line, map_ranks, filtered=False) if matches(pattern, name)]
+    regions = [times for name, _, *times in _kernels(trace, filtered=False) if matches(pattern, name)]
     if not regions:
         raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels --full-names` lists them")
     return min(start for start, _ in regions), max(end for _, end in regions)
 
 
-def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
+def hottest(trace: WholeTrace) -> tuple[int, int]:
     """Return the region of the kernel with the largest total time, on the aligned time line [ns]; note its name.
 
     Raises:
@@ -199,20 +199,20 @@ def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) ->
     """
     sums: dict[str | None, float] = {}
     times: dict[str | None, list[int]] = {}
-    for name, total, start, end in _kernels(line, map_ranks, filtered=True):
+    for name, total, start, end in _kernels(trace, filtered=True):
         sums[name] = sums.get(name, 0.0) + total
         times.setdefault(name, []).extend((start, end))
     if not sums:
         raise RocpdError("no kernel ran: there is no hottest region")
     name = max(sums, key=lambda name: (sums[name], name or ""))
-    note(f"hottest region: first to last {name}")
+    trace.note(f"hottest region: first to last {name}")
     return min(times[name]), max(times[name])
 
 
-def _kernels(line: TimeLine, map_ranks: MapRanks, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
+def _kernels(trace: WholeTrace, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
     """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
-    for rank, rows in map_ranks(functools.partial(_kernels_of_rank, filtered)):
-        shift = line.shift(rank.number)
+    for rank, rows in trace.map_ranks(functools.partial(_kernels_of_rank, filtered)):
+        shift = trace.line.shift(rank.number)
         for name, total, start, end in rows:
             yield name, total, shift.to_line(start), shift.to_line(end)
 

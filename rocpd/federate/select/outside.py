@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.render import RankTables, outside_of
 from rocpd.schema.rules.categories import marker_categories
 from rocpd.schema.rules.kernel_categories import is_communication, load

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.federate.select.part import Counting, Cut, Part
+from rocpd.federate.select.selection import Counting, Cut, Part
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
@@ -100,14 +100,14 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
 
 def _sides(window: Window, trace: WholeTrace) -> tuple[_Sides, _Sides]:
     """Return start and end of the window on each rank."""
-    if "step" in window.ways:
-        from rocpd.federate.select.landmarks import of_step
+    from rocpd.federate.select.landmarks import hottest, of_kernels, of_step
 
+    if "step" in window.ways:
         _refuse_others(window, "step", "--step sets both sides of the window")
         return of_step(str(window.step), is_step(window.step_marker or STEP_MARKER), trace)
     if "kernels" in window.ways:
         _refuse_others(window, "kernels", "--window-kernel and --auto-roi set both sides of the window")
-        start, end = _kernels(window, trace)
+        start, end = hottest(trace) if window.kernel is None else of_kernels(window.kernel, trace)
         return trace.on_clocks(start), trace.on_clocks(end)
     _note_clamped((window.start, window.end), trace.note)
     return (
@@ -147,14 +147,6 @@ def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None
         match = re.fullmatch(_POINT, str(point).strip())
         if match and match["unit"] == "%" and not 0 <= _number(match) <= 100:
             note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
-
-
-def _kernels(window: Window, trace: WholeTrace) -> tuple[int, int]:
-    from rocpd.federate.select.landmarks import hottest, of_kernels
-
-    if window.kernel is not None:
-        return of_kernels(window.kernel, trace.line, trace.map_ranks)
-    return hottest(trace.line, trace.map_ranks, trace.note)
 
 
 def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_start: bool) -> _Sides:

@@ -19,8 +19,8 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import read_agent_times
+from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
-from rocpd.facts.keys import distinct
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within, split
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_of

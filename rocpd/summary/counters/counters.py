@@ -25,9 +25,8 @@ from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, columns, read_all, statement
+from rocpd.facts.columns import Select, as_text, columns, grouped, read_all, statement
 from rocpd.facts.columns import number as whole
-from rocpd.facts.keys import as_text, grouped
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
 from rocpd.federate.open.identify import Rank

@@ -21,7 +21,7 @@ from rocpd.counters.metrics import Calculated, Calculator, LeafScope, MetricSums
 from rocpd.counters.panels import PANELS
 from rocpd.counters.per import Per
 from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.rank import By, Key, Options, key_of
 from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation

@@ -23,8 +23,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns, number, statement
-from rocpd.facts.keys import as_text, group_rows, grouped
+from rocpd.facts.columns import as_text, columns, group_rows, grouped, number, statement
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit

@@ -27,7 +27,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.keys import Names, grouped
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions

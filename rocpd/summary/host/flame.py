@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rocpd.base.version import __version__
-from rocpd.facts.keys import Names
+from rocpd.facts.columns import Names
 from rocpd.facts.rank import LANES, By, Key
 from rocpd.summary.grouping import order_of
 from rocpd.summary.host.calls import Node, grown, is_lane, trees_of_rank

@@ -21,9 +21,8 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import columns, statement
+from rocpd.facts.columns import as_text, columns, grouped, statement
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.keys import as_text, grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import total

@@ -21,25 +21,14 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns, statement
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import Links, OperationNames, Ops, all_lanes, link, read_ops, started, string_texts
 from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.steps import counted_steps
 from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.steps import is_step
-from rocpd.summary.grouping import (
-    Total,
-    add,
-    in_order,
-    merge,
-    merge_groups,
-    most_first,
-    percent,
-    ratio,
-    rows_of,
-)
+from rocpd.summary.grouping import Total, add, in_order, merge, merge_groups, most_first, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
 

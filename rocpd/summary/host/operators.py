@@ -15,8 +15,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints, Row
-from rocpd.facts.columns import columns, statement
-from rocpd.facts.keys import as_text, grouped
+from rocpd.facts.columns import as_text, columns, grouped, statement
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts
 from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading, key_of

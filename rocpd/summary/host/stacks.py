@@ -21,9 +21,8 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import Select, batches, columns, statement
+from rocpd.facts.columns import Select, batches, columns, grouped, statement
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
-from rocpd.facts.keys import grouped
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts
 from rocpd.facts.places import key_of_place, places_at
 from rocpd.facts.rank import LAUNCHES, Key, RankReading

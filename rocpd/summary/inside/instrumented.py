@@ -23,8 +23,7 @@ from typing import TypeAlias, cast
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
-from rocpd.facts.columns import statement
-from rocpd.facts.keys import as_text
+from rocpd.facts.columns import as_text, statement
 from rocpd.facts.rank import RankReading
 from rocpd.schema.rules.kernel_names import without_instrumentation
 from rocpd.schema.rules.times import LAST

@@ -23,8 +23,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import columns, statement
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.pc_sampling import active_lanes
 from rocpd.facts.rank import By, Key, RankReading, key_of

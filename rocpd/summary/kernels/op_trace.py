@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.spread import Spread

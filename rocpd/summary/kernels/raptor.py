@@ -16,7 +16,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Row
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.spread import Spread

@@ -17,8 +17,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, batches, columns, read_before, statement
-from rocpd.facts.keys import Names, as_text, group_rows, grouped
+from rocpd.facts.columns import Names, Select, as_text, batches, columns, group_rows, grouped, read_before, statement
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, kernel_forms, read_ops, string_texts
 from rocpd.facts.places import read_origins

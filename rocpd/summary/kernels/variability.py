@@ -29,7 +29,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints, Row
-from rocpd.facts.keys import Names, grouped
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.spread import Spread

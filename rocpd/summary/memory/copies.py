@@ -17,8 +17,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints, Row
-from rocpd.facts.columns import columns, statement
-from rocpd.facts.keys import Names, as_text, grouped
+from rocpd.facts.columns import Names, as_text, columns, grouped, statement
 from rocpd.facts.operations import string_texts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_regions

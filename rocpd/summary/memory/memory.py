@@ -28,8 +28,7 @@ import numpy as np
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, number, read_all, statement
-from rocpd.facts.keys import Names, as_text
+from rocpd.facts.columns import Names, Select, as_text, number, read_all, statement
 from rocpd.facts.places import through_steps
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankRegions, marked_threads, read_regions

@@ -34,9 +34,8 @@ from rocpd.facts.agent_time import (
     read_agent_times,
     read_history,
 )
-from rocpd.facts.columns import columns, statement
+from rocpd.facts.columns import Names, columns, grouped, statement
 from rocpd.facts.host_calls import HostCall, host_call
-from rocpd.facts.keys import Names, grouped
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
 from rocpd.facts.places import key_of_place, places_at, whereabouts
 from rocpd.facts.rank import By, Key, RankReading

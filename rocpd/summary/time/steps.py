@@ -12,7 +12,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
-from rocpd.facts.keys import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.spread import Spread

@@ -14,9 +14,9 @@ import numpy as np
 from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
+from rocpd.facts.columns import Names
 from rocpd.facts.communication.communicators import launches
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.keys import Names
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of

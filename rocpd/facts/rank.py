@@ -101,6 +101,9 @@ Base: TypeAlias = tuple[int, int]
 """Start and end of a time that counts, by the clock of a rank [ns]."""
 
 
+_OF_RANK = {By.RANK: "number", By.HOST: "hostname", By.RUN: "run", By.COMMAND: "command"}
+
+
 def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     """Return the values of the columns of a division.
 
@@ -112,24 +115,15 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     Raises:
         ValueError: agents or streams divide, and no lane is given; or it goes by the launch, of which `Origins` knows.
     """
-    match by:
-        case By.RANK:
-            return (rank.number,)
-        case By.HOST:
-            return (rank.hostname,)
-        case By.RUN:
-            return (rank.run,)
-        case By.COMMAND:
-            return (rank.command,)
-        case By.AGENT | By.STREAM:
-            if lane is None:
-                raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
-            return (rank.number, None if lane == NULL else lane)
-        case By.DISPATCH:
-            raise ValueError("the key of a division by dispatch needs the number of the dispatch")
-        case By.STEP | By.MARKER | By.API:
-            raise ValueError(f"a division by {by.value} goes by the launch of each operation")
-    return ()
+    if by is None:
+        return ()
+    if by in _OF_RANK:
+        return (getattr(rank, _OF_RANK[by]),)
+    if by in LANES and lane is not None:
+        return (rank.number, None if lane == NULL else lane)
+    if by in (*LANES, By.DISPATCH):
+        raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
+    raise ValueError(f"a division by {by.value} goes by the launch of each operation")
 
 
 @frozen

@@ -22,7 +22,6 @@ from rocpd.base.types import Answer
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.steps import marker_ranges
 from rocpd.federate.federation import Federation
-from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.steps import is_step, step_times
@@ -83,7 +82,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
         return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
     every = steps_of_ranks(session, options.step_marker)
     times: dict[int, RankTime] = {}
-    for ranks in _runs(session.ranks):
+    for ranks in session.job.by_run:
         steady = steady_times({rank.number: every[rank.number] for rank in ranks})
         if options.everything or len(steady) < len(ranks):
             times |= active_times(session, [rank.number for rank in ranks], steady)
@@ -192,13 +191,6 @@ def _extent(reader: RankReader) -> Extent:
         rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []
         extents.append(next(((start, end) for start, end in rows if start is not None), None))
     return Extent(*extents)
-
-
-def _runs(ranks: Iterable[Rank]) -> Iterator[list[Rank]]:
-    runs: dict[object, list[Rank]] = {}
-    for rank in ranks:
-        runs.setdefault(rank.run, []).append(rank)
-    yield from runs.values()
 
 
 def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:

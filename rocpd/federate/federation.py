@@ -81,7 +81,7 @@ class Federation:
     @cached_property
     def runs(self) -> int:
         """How many separate runs the ranks are of; those of one job are of one."""
-        return len({rank.run for rank in self.ranks})
+        return len(self.job.by_run)
 
     def counted_once(self) -> Self:
         """Return a session with one pass of each program that ran again for other counters; most jobs have none."""

@@ -9,10 +9,10 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer, Row
@@ -143,15 +143,32 @@ class Job:
 
     def _largest_run(self) -> Job:
         """Return the job of the run with most ranks: ranks of others had no collectives with these."""
+        return self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
+
+    @cached_property
+    def by_run(self) -> tuple[tuple[Rank, ...], ...]:
+        """The ranks of each run; those of one job are of one."""
         runs: dict[int, list[Rank]] = {}
         for rank in self.ranks:
             runs.setdefault(rank.run, []).append(rank)
-        return self.of_ranks(max(map(tuple, runs.values()), key=len, default=()), keep_alignment=False)
+        return tuple(map(tuple, runs.values()))
 
     @cached_property
     def programs(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of ranks that are passes of one program, which ran again for other counters."""
-        return programs(self.ranks, self._counted_runs)
+        """Numbers of ranks that are passes of one program, which ran again for other counters, in the order they ran.
+
+        A GPU counts few things at a time, so a program runs for each few. Its passes run one after the other, have as
+        many dispatches, and count different things. The values of all belong together; everything else is there once
+        for each pass, and counts once. Reads nothing where no command ran twice.
+        """
+        groups = _candidates(self.ranks)
+        if not groups:
+            return ()
+        some = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
+        runs = {rank.number: run for rank, run in some.map_ranks(_counted)}
+        began = {rank.number: (rank.life or (0, 0), rank.number) for rank in self.ranks}
+        passes = (group for group in groups if _are_passes([runs[number] for number in group]))
+        return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
 
     def of_first_passes(self, *, keep_alignment: bool) -> Job:
         """Return the job of one pass of each program."""
@@ -165,10 +182,6 @@ class Job:
     @cached_property
     def _aligned_first_passes(self) -> Job:
         return dataclasses.replace(self._first_passes, kept_alignment=self.alignment)
-
-    def _counted_runs(self, numbers: Iterable[int]) -> dict[int, CountedRun]:
-        some = self.of_ranks(tuple(self.rank_of[number] for number in numbers), keep_alignment=False)
-        return {rank.number: run for rank, run in some.map_ranks(counted_run)}
 
     @cached_property
     def time_line(self) -> TimeLine | None:
@@ -242,39 +255,10 @@ JOIN rocpd_info_pmc I ON I.id = V.pmc_id WHERE V.event_id IN (SELECT event_id FR
 _SIMILAR = 0.95  # of the dispatches: the number that a program launches may hang on time
 
 
-@frozen
-class CountedRun:
-    """What a rank counted: how many dispatches it has, and names of counters."""
-
-    dispatches: int
-    counters: frozenset[str]
-
-
-Survey: TypeAlias = Callable[[Iterable[int]], Mapping[int, CountedRun]]
-"""Looks into ranks, by their numbers."""
-
-
-def counted_run(reader: RankReader) -> CountedRun:
-    """Return what a rank counted, by its first values."""
+def _counted(reader: RankReader) -> tuple[int, frozenset[str]]:
+    """Return how many dispatches a rank has, and the names of counters of its first values."""
     counters = frozenset(str(name) for (name,) in reader.rows(_COUNTERS))
-    return CountedRun(int(reader.rows(_DISPATCHES)[0][0]), counters)
-
-
-def programs(ranks: Sequence[Rank], survey: Survey) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of ranks that are passes of one program, in the order in which they ran.
-
-    Reads nothing where no command ran twice.
-    """
-    groups = _candidates(ranks)
-    if not groups:
-        return ()
-    runs = survey([number for group in groups for number in group])
-    lives = {rank.number: rank.life or (0, 0) for rank in ranks}
-    return tuple(
-        tuple(sorted(group, key=lambda number: (lives[number], number)))
-        for group in groups
-        if _are_passes([runs[number] for number in group])
-    )
+    return int(reader.rows(_DISPATCHES)[0][0]), counters
 
 
 def _candidates(ranks: Sequence[Rank]) -> list[list[int]]:
@@ -287,7 +271,6 @@ def _candidates(ranks: Sequence[Rank]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _are_passes(runs: Sequence[CountedRun]) -> bool:
-    counters = {run.counters for run in runs}
-    dispatches = [run.dispatches for run in runs]
-    return len(counters) == len(runs) and all(counters) and min(dispatches) >= _SIMILAR * max(dispatches)
+def _are_passes(runs: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    dispatches, counters = zip(*runs, strict=True)
+    return len(set(counters)) == len(runs) and all(counters) and min(dispatches) >= _SIMILAR * max(dispatches)

@@ -7,7 +7,7 @@ where clocks drift. How far clocks are apart is measured by `rocpd.federate.sele
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base.errors import UsageError
@@ -243,9 +243,7 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
         span = spans[rank.number]
         last = next((d for d in reversed(domains) if d.machine_id == rank.machine_id), None)
         if last and rank.machine_id is not None and span.start <= last.end:
-            numbers = tuple(sorted((*last.ranks, rank.number)))
-            grown = Domain(last.machine_id, numbers, last.start, max(last.end, span.end))
-            domains[domains.index(last)] = grown
+            domains[domains.index(last)] = _with(last, (rank.number,), span.end)
         else:
             domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
     for rank in ranks:
@@ -254,9 +252,13 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
             around = (d for d in domains if d.start <= window.end and window.start <= d.end)
             known = next((d for d in around if d.machine_id == rank.machine_id), None)
             if known:
-                numbers = tuple(sorted((*known.ranks, rank.number)))
-                domains[domains.index(known)] = Domain(known.machine_id, numbers, known.start, known.end)
+                domains[domains.index(known)] = _with(known, (rank.number,), known.end)
     return tuple(domains)
+
+
+def _with(domain: Domain, ranks: Iterable[int], end: int) -> Domain:
+    """Return a domain with further ranks, which last until `end`."""
+    return Domain(domain.machine_id, tuple(sorted({*domain.ranks, *ranks})), domain.start, max(domain.end, end))
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
@@ -264,9 +266,7 @@ def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
     joined: dict[str | int, Domain] = {}
     for number, domain in enumerate(domains):
         key = number if domain.machine_id is None else domain.machine_id
-        before = joined.get(key, domain)
-        ranks = tuple(sorted({*before.ranks, *domain.ranks}))
-        joined[key] = Domain(domain.machine_id, ranks, before.start, max(before.end, domain.end))
+        joined[key] = _with(joined.get(key, domain), domain.ranks, domain.end)
     return tuple(sorted(joined.values(), key=lambda machine: machine.ranks))
 
 

@@ -24,8 +24,7 @@ from rocpd.cli.terminal import screen_of
 from rocpd.summary.findings import JOB, Finding, Verdict
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
-from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour
-from rocpd.table.screen import Screen
+from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour, Screen
 
 if TYPE_CHECKING:
     from rocpd.facts.rank import Options

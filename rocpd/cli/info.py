@@ -17,7 +17,7 @@ from rocpd.cli.terminal import screen_of
 
 if TYPE_CHECKING:
     from rocpd.session import Session
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Screen
 
 
 class InfoSection(StrEnum):

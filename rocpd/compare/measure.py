@@ -22,7 +22,7 @@ from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
-from rocpd.facts.steps import read_ranges, read_steps
+from rocpd.facts.regions import read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
 from rocpd.facts.units import RankTime
 from rocpd.federate.select.selection import Part

@@ -49,7 +49,7 @@ from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.categories import IS_CALL, TORCH_OPERATOR, marker_categories
-from rocpd.schema.rules.memory import IS_SCRATCH, NOT_SCRATCH
+from rocpd.schema.rules.events import IS_SCRATCH, NOT_SCRATCH
 
 
 def distinct(values: Ints) -> Ints:

@@ -1,13 +1,15 @@
-"""Reads the regions of one rank, calls and marker ranges, as columns, outer ones before those inside; how they nest.
+"""Reads the regions of one rank, calls and marker ranges, outer ones before those inside; how they nest; its steps.
 
 The innermost range is the one that started last of those that are open; of equal starts the shorter one. It lies in the
-one that started last of those that contain it as a whole. Memory: one rank at a time, about 50 bytes per region. Rows
-with invalid timestamps are left out and counted.
+one that started last of those that contain it as a whole. Which ranges are steps, `rocpd.schema.rules.steps` says.
+Memory: one rank at a time, about 50 bytes per region. Rows with invalid timestamps are left out and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +19,12 @@ from rocpd.base.types import NULL, Ints
 from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
 from rocpd.facts.operations import launching_rows, string_texts
 from rocpd.facts.rank import RankReading
+from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import is_marker
-from rocpd.schema.rules.steps import MarkerRange
-from rocpd.schema.rules.times import valid_times
+from rocpd.schema.rules.events import valid_times
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded
 
 
 @frozen
@@ -178,3 +181,116 @@ def innermost(ranges: RankRegions) -> Course:
     """Return, for the ranges of one thread, the number of the name of the one that is open and started last."""
     since, rows = nest_times(ranges.start, ranges.end).segments.get(None, (_NO_TIMES, _NO_TIMES))
     return Course.of(since, np.where(rows >= 0, ranges.name[rows], NULL), NULL)
+
+
+@frozen
+class Ranges:
+    """The marker ranges of a rank; marks without length are none.
+
+    Args:
+        every: all of the rank, in order of their ids.
+        counted: row in `every` -> start and end of those that count, as the window cuts them [ns].
+    """
+
+    every: list[MarkerRange]
+    counted: dict[int, tuple[int, int]]
+
+
+def read_ranges(reader: RankReader) -> Ranges:
+    """Read the marker ranges of a rank; what comes back is not to be changed."""
+    return reader.once("marker ranges", lambda: _read_ranges(reader))
+
+
+def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedStep]:
+    """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
+    whole = reader.whole()
+    return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
+
+
+class CountedStep(NamedTuple):
+    """A step that counts: its text, which of this text (from 1), its number in the job, start and end [ns]."""
+
+    text: str
+    of_text: int
+    number: int | None
+    start: int
+    end: int
+
+
+def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[CountedStep]:
+    """Yield the steps that count, as they are numbered in the whole trace."""
+    ranges = read_ranges(reader)
+    seen: Counter[str] = Counter()
+    for row, number in read_steps(reader, pattern):
+        text = ranges.every[row].text
+        seen[text] += 1
+        if row in ranges.counted:
+            yield CountedStep(text, seen[text], number, *ranges.counted[row])
+
+
+def read_nesting(reader: RankReader) -> Nesting:
+    """Return how the ranges of `read_ranges` lie in each other; it is not to be changed."""
+    return reader.once("nesting of marker ranges", lambda: nest(read_ranges(reader).every))
+
+
+def _read_ranges(reader: RankReader) -> Ranges:
+    ids, every = marker_ranges(reader.whole())
+    if not reader.selects("rocpd_region"):
+        return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})
+    rows = {number: row for row, number in enumerate(ids)}
+    counted = zip(*marker_ranges(reader), strict=True)
+    return Ranges(every, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
+
+
+def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool) -> tuple[list[int], list[MarkerRange]]:
+    """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
+    markers = read_markers(reader)
+    number, thread, start, end = markers.numbers
+    rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
+    texts = {row: as_text(markers.texts[0][row]) or "" for row in rows}
+    rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
+    ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
+    return number[rows].tolist(), ranges
+
+
+class RankSteps(NamedTuple):
+    """Steps and phases of one rank.
+
+    A step is one marker: the n-th of a text on one rank is the n-th of that text on every other.
+
+    Args:
+        steps: text and number within the text (from 1) -> start, duration [ns].
+        numbers: the same -> number of the step in the job, None of those of another kind.
+        phases: text, with # for numbers -> durations [ns].
+        cut: steps that a window cuts.
+    """
+
+    steps: dict[tuple[str, int], tuple[int, int]]
+    numbers: dict[tuple[str, int], int | None]
+    phases: dict[str, Spread]
+    cut: frozenset[tuple[str, int]] = frozenset()
+
+    def of(self, numbers: Collection[int]) -> frozenset[tuple[str, int]]:
+        """Return the steps with some numbers."""
+        return frozenset(step for step, number in self.numbers.items() if number in numbers)
+
+    @property
+    def whole(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the steps that no window cuts."""
+        return {step: times for step, times in self.steps.items() if step not in self.cut}
+
+
+def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
+    """Read steps and phases of a rank."""
+    ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
+    lengths: dict[str, list[int]] = {}
+    for row, (start, end) in ranges.counted.items():
+        lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
+    steps = {(step.text, step.of_text): (step.start, step.end - step.start) for step in marked}
+    numbers = {(step.text, step.of_text): step.number for step in marked}
+    phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
+    if not reader.selects("rocpd_region"):
+        return RankSteps(steps, numbers, phases)
+    whole = {(each.text, each.of_text): each.end - each.start for each in counted_steps(reader.whole(), pattern)}
+    cut = frozenset(step for step, (_, length) in steps.items() if length != whole[step])
+    return RankSteps(steps, numbers, phases, cut)

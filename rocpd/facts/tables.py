@@ -17,8 +17,7 @@ from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
-from rocpd.facts.regions import nest_times, read_regions
-from rocpd.facts.steps import read_ranges, read_steps
+from rocpd.facts.regions import nest_times, read_ranges, read_regions, read_steps
 from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided
 from rocpd.facts.units import RankTime, Times, steps_of_ranks, times_that_count, warm_steps, windows
 from rocpd.federate.federation import Federation

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
 from rocpd.facts.rank import Base, Options, RankWindow
-from rocpd.facts.steps import marker_ranges
+from rocpd.facts.regions import marker_ranges
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
+from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step, step_times
-from rocpd.schema.rules.times import VALID_TIMES
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything

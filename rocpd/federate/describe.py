@@ -23,8 +23,7 @@ from rocpd.federate.select.align import Clock
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import outside_of
-from rocpd.schema.rules.tables import SPANS
-from rocpd.schema.rules.times import VALID_START, VALID_TIMES
+from rocpd.schema.rules.events import SPANS, VALID_START, VALID_TIMES
 from rocpd.schema.versions import LATER_TABLES
 
 _FEW = 3  # hosts, commands, versions that are named

@@ -15,8 +15,7 @@ from sqlglot import exp
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row, Value
-from rocpd.federate.plan import vocabulary
-from rocpd.federate.plan.scope import output_index
+from rocpd.federate.plan.scope import is_aggregated, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, read_select
 from rocpd.index.expressions import Expressions
 from rocpd.index.order import Order
@@ -280,7 +279,7 @@ class _Select:
     def translation(self, by_rank: bool) -> Translation:
         """Return the SELECT; its rows are in the order of SQLite."""
         limit = self._limit()
-        if vocabulary.is_aggregated(self._tree):
+        if is_aggregated(self._tree):
             sorts = by_rank and self._tree.args.get("group")
             return Translation(self._grouped(by_rank) + limit, is_short=True, order=Order() if sorts else None)
         if not self._sources.tables:
@@ -296,7 +295,7 @@ class _Select:
 
     def as_source(self) -> StoredSource:
         """Return the SELECT as what another one selects from: rows that keep their rank and their place."""
-        if vocabulary.is_aggregated(self._tree) or any(map(self._tree.args.get, ("distinct", "order", "limit"))):
+        if is_aggregated(self._tree) or any(map(self._tree.args.get, ("distinct", "order", "limit"))):
             raise Untranslatable("a subquery that is more than a choice of rows")
         names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
         if len(set(names)) < len(names):

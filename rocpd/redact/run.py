@@ -30,7 +30,7 @@ from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, surv
 from rocpd.redact.texts import Pseudonyms, Redactor
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import OUTSIDE, RankTables, select_text, views_over
-from rocpd.schema.rules.tables import SPANS
+from rocpd.schema.rules.events import SPANS
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import create_view_text
 

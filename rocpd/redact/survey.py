@@ -23,10 +23,10 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES, Pseudonyms, Redactor
 from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.events import MEASURED, PC_SAMPLES, POINTS, SPANS
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import without_instrumentation, without_kd
 from rocpd.schema.rules.steps import STEP_MARKER
-from rocpd.schema.rules.tables import MEASURED, PC_SAMPLES, POINTS, SPANS
 
 Rule: TypeAlias = Callable[[Redactor, str], str]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from rocpd.base.errors import ViewTextError
 from rocpd.base.frozen import frozen
 from rocpd.schema.rules.agents import COPY_AGENT
-from rocpd.schema.rules.times import valid_times_of
+from rocpd.schema.rules.events import valid_times_of
 
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")

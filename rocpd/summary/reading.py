@@ -22,7 +22,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Shift
 from rocpd.federate.select.selection import Part
-from rocpd.schema.rules.times import INVALID
+from rocpd.schema.rules.events import INVALID
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition
 

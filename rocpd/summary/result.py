@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rocpd.chart.plot import Plot
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
-    from rocpd.table.palette import Colour
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Colour, Screen
 
 
 _BARS = "rocpd.summary.plots:totals"  # of tables without a chart of their own

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TextIO, TypeAlias
 
 from rocpd.base.types import Row
 from rocpd.table.cell import one_line, shorten, shorten_apart
-from rocpd.table.palette import BLUE, Colour
+from rocpd.table.palette import BLUE, Colour, Screen
 from rocpd.table.pictures import bar, spark
-from rocpd.table.screen import Screen
 
 Paint: TypeAlias = Callable[[str, int, int], str]
 """Colours the text of a cell, by the number of its row (-2: the names, -1: the rule below them) and its column."""

@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from rocpd.table.cell import shorten
-from rocpd.table.palette import Colour, on_scale
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Colour, Screen, on_scale
 
 _ACROSS = " ▏▎▍▌▋▊▉█"
 _UP = " ▁▂▃▄▅▆▇█"

@@ -14,7 +14,7 @@ from rocpd.facts.rank import By, Options
 from rocpd.summary.host.calls import Node, Range, grow
 from rocpd.summary.host.flame import folded, speedscope
 from rocpd.summary.reading import Reading
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

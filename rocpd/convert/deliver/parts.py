@@ -21,7 +21,7 @@ from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.schema.rules.tables import EVENTS
+from rocpd.schema.rules.events import EVENTS
 
 _LEVEL = 5
 """gzip level: 6 takes half as long again and saves 2 %."""

@@ -20,7 +20,7 @@ from rocpd.facts.columns import all_texts
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
 from rocpd.schema.rules.agents import GPUS
-from rocpd.schema.rules.times import valid_start, valid_times
+from rocpd.schema.rules.events import valid_start, valid_times
 
 _TIMES = ("start", "end", "timestamp")
 

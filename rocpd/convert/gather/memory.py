@@ -19,7 +19,7 @@ from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optiona
 from rocpd.facts.columns import per_id
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.selection import Part
-from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by
+from rocpd.schema.rules.events import ALLOCATING, SCRATCH, held_by
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TEXTS = ("type", "level")

@@ -14,7 +14,7 @@ from rocpd.base.types import Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name
-from rocpd.schema.rules.tables import MEASURED
+from rocpd.schema.rules.events import MEASURED
 from rocpd.schema.versions import suffix_of
 
 _TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})

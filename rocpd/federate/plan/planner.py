@@ -18,9 +18,8 @@ from sqlglot import exp
 
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
-from rocpd.federate.plan import vocabulary
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
-from rocpd.federate.plan.scope import KEYS, Scope, Source
+from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy
@@ -124,12 +123,12 @@ class Lowering:
         sources = self._sources(tree, ctes, reads)
         if not any(source.sharded for source in sources):
             return self._combine_all(tree, ctes)
-        vocabulary.check_select(tree)
+        check_select(tree)
         scope = Scope(tree, sources)
-        scope.check_names(vocabulary.expressions(tree), self._untyped)
+        scope.check_names(self._untyped)
         _check_joins(scope)
-        aggregated = vocabulary.is_aggregated(tree)
-        local_windows = scope.windows_stay_in_ranks(vocabulary.windows(tree))
+        aggregated = is_aggregated(tree)
+        local_windows = scope.windows_stay_in_ranks()
         local_groups = scope.groups_stay_in_ranks()
         sorting = Sorting.take(tree)
         if aggregated and not (local_groups and local_windows):
@@ -186,7 +185,7 @@ class Lowering:
 
     def _combine_all(self, tree: exp.Select, ctes: Mapping[str, Lowered]) -> Gathered:
         """Run a SELECT as it is over gathered tables, which everything in it names."""
-        vocabulary.check_functions(tree)
+        check_functions(tree)
         self._refuse_untyped(tree)
         gathered = {step.table for step in self.steps}
         for node in list(tree.find_all(exp.Table)):

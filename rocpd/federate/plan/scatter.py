@@ -16,10 +16,9 @@ from functools import cached_property
 from sqlglot import exp
 
 from rocpd.base.frozen import frozen
-from rocpd.federate.plan.scope import Scope, output_index
+from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
 from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.plan.vocabulary import is_aggregate
 from rocpd.schema.keyed import keyed_name, lookup_name, lookups
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.schema.rules.tables import POINTS, SPANS
-from rocpd.schema.rules.times import VALID_POINT, VALID_TIMES
+from rocpd.schema.rules.events import POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.base.types import Ints

@@ -20,8 +20,8 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.selection import RANK_EVENTS
 from rocpd.schema.rules.agents import GPUS, copy_agent_sql
 from rocpd.schema.rules.categories import domain_of, normalized
+from rocpd.schema.rules.events import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
-from rocpd.schema.rules.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks, RankReader

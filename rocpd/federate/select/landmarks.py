@@ -15,10 +15,9 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.select.selection import Launches, of_launching_stacks
+from rocpd.schema.rules.events import OPERATIONS, VALID_TIMES
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 from rocpd.schema.rules.steps import MarkerRange, step_times
-from rocpd.schema.rules.tables import OPERATIONS
-from rocpd.schema.rules.times import VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.base.types import Row

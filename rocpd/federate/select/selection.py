@@ -18,8 +18,7 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.federate.select.align import Shift
 from rocpd.schema.render import RankTables
-from rocpd.schema.rules.tables import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS
-from rocpd.schema.rules.times import VALID_TIMES
+from rocpd.schema.rules.events import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.open.identify import StoredWindow

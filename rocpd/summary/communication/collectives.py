@@ -31,7 +31,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.transfers import Partners
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
 from rocpd.facts.rank import By, Key, RankReading, key_of
-from rocpd.facts.steps import RankSteps, steps_of
+from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

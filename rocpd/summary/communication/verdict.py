@@ -37,7 +37,7 @@ from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.operations import OperationNames, Ops
-from rocpd.facts.steps import RankSteps
+from rocpd.facts.regions import RankSteps
 from rocpd.facts.timeline import covered
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.steps import folded

@@ -31,8 +31,8 @@ from rocpd.facts.operations import kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.schema.rules.times import valid_times
 from rocpd.summary.grouping import add, in_order, merge, merge_groups, order_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name

@@ -26,12 +26,12 @@ from rocpd.base.types import NULL, Floats, Ints, Row
 from rocpd.facts.columns import as_text, columns, group_rows, grouped, number, statement
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.regions import read_ranges
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
-from rocpd.facts.steps import read_ranges
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import Times, of_steps
+from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.steps import is_step, step_times
-from rocpd.schema.rules.times import valid_times
 from rocpd.summary.grouping import Total, add, added, in_order, most_first, order_of, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name

@@ -24,8 +24,8 @@ from rocpd.base.types import NULL, Floats, Ints, Row
 from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import Links, OperationNames, Ops, all_lanes, link, read_ops, started, string_texts
 from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
+from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.steps import counted_steps
 from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.grouping import Total, add, in_order, merge, merge_groups, most_first, percent, ratio, rows_of

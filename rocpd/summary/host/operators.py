@@ -19,10 +19,9 @@ from rocpd.facts.columns import as_text, columns, grouped, statement
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts
 from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading, key_of
-from rocpd.facts.regions import Nesting, nest, nest_times
+from rocpd.facts.regions import Nesting, nest, nest_times, read_ranges
 from rocpd.facts.spread import total
-from rocpd.facts.steps import read_ranges
-from rocpd.schema.rules.times import valid_times
+from rocpd.schema.rules.events import valid_times
 from rocpd.summary.grouping import Total, merge, merge_groups, most_first, percent, ratio, rows_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, TableDefinition, by_name

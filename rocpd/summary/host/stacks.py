@@ -30,7 +30,7 @@ from rocpd.facts.regions import Nesting, nest_times
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import Union, covered
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.rules.times import valid_start, valid_times
+from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.summary.grouping import Total, add, merge, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, TableDefinition, by_name

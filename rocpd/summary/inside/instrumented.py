@@ -25,8 +25,8 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
 from rocpd.facts.columns import as_text, statement
 from rocpd.facts.rank import RankReading
+from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_names import without_instrumentation
-from rocpd.schema.rules.times import LAST
 from rocpd.summary.grouping import Total, merge, order_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, TableDefinition, by_name

@@ -27,8 +27,7 @@ from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import kernel_texts
 from rocpd.facts.pc_sampling import active_lanes
 from rocpd.facts.rank import By, Key, RankReading, key_of
-from rocpd.schema.rules.tables import PC_SAMPLES
-from rocpd.schema.rules.times import valid_times
+from rocpd.schema.rules.events import PC_SAMPLES, valid_times
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, add, added, in_order, merge, most_first, order_of
 from rocpd.summary.host.flame import FlameProfile, folded_lines, speedscope_json

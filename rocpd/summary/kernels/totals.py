@@ -24,8 +24,8 @@ from rocpd.facts.places import read_origins
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
 from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of, is_marker
+from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
-from rocpd.schema.rules.times import VALID_TIMES, valid_times
 from rocpd.summary.grouping import (
     Sum,
     Total,

@@ -23,8 +23,8 @@ from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.units import Times, of_steps
+from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.schema.rules.times import valid_times
 from rocpd.summary.grouping import Total, add, in_order, merge, merge_groups, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables

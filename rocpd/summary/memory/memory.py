@@ -31,13 +31,11 @@ from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.columns import Names, Select, as_text, number, read_all, statement
 from rocpd.facts.places import through_steps
 from rocpd.facts.rank import By, Key, RankReading, key_of
-from rocpd.facts.regions import RankRegions, marked_threads, read_regions
+from rocpd.facts.regions import RankRegions, marked_threads, read_ranges, read_regions, read_steps
 from rocpd.facts.spread import total
-from rocpd.facts.steps import read_ranges, read_steps
+from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, VALID_TIMES, held_by, valid_times
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by
 from rocpd.schema.rules.steps import folded, is_step
-from rocpd.schema.rules.times import LAST, VALID_TIMES, valid_times
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, merge, merge_groups, most_first, order_of, rows_of
 from rocpd.summary.reading import Reading, Tables

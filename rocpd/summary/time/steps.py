@@ -15,8 +15,8 @@ from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_his
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.facts.regions import RankSteps
 from rocpd.facts.spread import Spread
-from rocpd.facts.steps import RankSteps
 from rocpd.facts.timeline import KINDS, covered
 from rocpd.facts.units import RankTime
 from rocpd.federate.open.identify import Rank

@@ -160,8 +160,8 @@ def windows(session: Federation) -> dict[int, RankWindow]:
     known = [each.number for each in session.ranks if each.window or each.number in session.spans]
     for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
         if window and rank in window.parts:
-            base = None if window.is_by_launch(rank) else session.window_of(rank)
-            seen[rank] = RankWindow(window.part(rank), base)
+            by_launch, line = window.is_by_launch(rank), (session.alignment, session.time_range)
+            seen[rank] = RankWindow(window.part(rank), None if by_launch else window.edges(rank, *line))
     return seen
 
 

@@ -28,7 +28,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, of_rank, select_ranks
 from rocpd.federate.select.landmarks import WholeTrace
-from rocpd.federate.select.selection import Cut, Part, Selection
+from rocpd.federate.select.selection import Cut, Selection
 from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
@@ -107,13 +107,6 @@ class Federation:
     def window(self) -> Cut | None:
         """The part of each rank's time that counts, None for all of it; of a merged window that one."""
         return self.selection.window or self.job.window
-
-    def window_of(self, rank: int) -> tuple[int, int]:
-        """Return start and end of the window by the clock of a rank [ns]; an open side is the edge of the trace."""
-        part, shift = self.window.part(rank) if self.window else Part(None, None), self.alignment.shift(rank)
-        first, last = self.time_range or (0, 0)
-        low = shift.to_clock(first) if part.start is None else part.start
-        return low, shift.to_clock(last) if part.end is None else part.end
 
     @property
     def is_part(self) -> bool:

@@ -90,19 +90,7 @@ class Job:
     def rank_tables(self) -> dict[int, RankTables]:
         """Rank number -> its tables as a connection to its own file names them."""
         further = _further(self.ranks)
-        return {
-            rank.number: RankTables(
-                rank.suffix,
-                rank.tables,
-                None,
-                rank.number,
-                rank.hostname,
-                further,
-                guid=rank.guid,
-                keyless=rank.keyless,
-            )
-            for rank in self.ranks
-        }
+        return {rank.number: rank.as_tables(further) for rank in self.ranks}
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -217,7 +218,8 @@ class _Copy:
                 f"INSERT INTO {target} {select}" if is_there else f"CREATE TABLE {target} AS {select}"
             )
             self._counts.pop(outside_of(base) + _output_suffix(rank), None)
-        stored = StoredWindow(*self._session.window_of(rank.number), window.is_by_launch(rank.number))
+        edges = window.edges(rank.number, self._session.alignment, self._session.time_range)
+        stored = StoredWindow(*edges, window.is_by_launch(rank.number))
         self._connection.execute(f"DELETE FROM {quote_name(metadata)} WHERE tag = ?", (TAG,))
         self._connection.execute(f"INSERT INTO {quote_name(metadata)} (tag, value) VALUES (?, ?)", (TAG, stored.text()))
         self._counts[metadata] = self._connection.execute(f"SELECT COUNT(*) FROM {quote_name(metadata)}").get
@@ -309,10 +311,7 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
 
 
 def _store_views(connection: apsw.Connection, session: Federation) -> None:
-    tables = tuple(
-        RankTables(_output_suffix(r), r.tables, None, r.number, r.hostname, guid=r.guid, keyless=r.keyless)
-        for r in session.ranks
-    )
+    tables = tuple(replace(rank.as_tables(), suffix=_output_suffix(rank)) for rank in session.ranks)
     connection.execute("BEGIN")
     for relation in relations(tables):
         connection.execute(create_view_text(relation, select_text(relation, tables)))

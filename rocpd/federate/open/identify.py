@@ -9,6 +9,7 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rocpd.base.documents import json_object
@@ -20,6 +21,7 @@ from rocpd.federate.open.opening import FileNote, Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import RankTables
 from rocpd.schema.versions import (
     as_tuple,
     compression_of,
@@ -137,6 +139,11 @@ class Rank:
     def __repr__(self) -> str:
         """Return what tells it from other ranks, not every column of its tables."""
         return visible(f"<{self.label}: {self.opening.path}>")
+
+    def as_tables(self, further: Mapping[str, tuple[str, ...]] | None = None) -> RankTables:
+        """Return its tables as a connection to its own file names them; `further`: as for `RankTables`."""
+        tables = RankTables(self.suffix, self.tables, None, self.number, self.hostname, further or {})
+        return replace(tables, guid=self.guid, keyless=self.keyless)
 
     @property
     def plain_guid(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
-from rocpd.federate.select.align import Shift
+from rocpd.federate.select.align import Alignment, Shift
 from rocpd.schema.render import RankTables
 from rocpd.schema.rules.events import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS, VALID_TIMES
 
@@ -71,6 +71,18 @@ class Cut:
     def part(self, rank: int) -> Part:
         """Return the part of a rank."""
         return self.parts.get(rank, Part(None, None))
+
+    def edges(self, rank: int, alignment: Alignment, trace: tuple[int, int] | None) -> tuple[int, int]:
+        """Return start and end of the part of a rank [ns of its clock]; an open side is the edge of the trace.
+
+        Args:
+            rank: its number.
+            alignment: how its clock is aligned.
+            trace: first start and last end on the time line of all.
+        """
+        part, shift = self.part(rank), alignment.shift(rank)
+        first, last = map(shift.to_clock, trace or (0, 0))
+        return first if part.start is None else part.start, last if part.end is None else part.end
 
     def as_amd_counts(self) -> Cut:
         """Return the window in which an event counts when its start or its end lies in it, unless asked otherwise."""

@@ -241,6 +241,7 @@ _VIEW_TABLE = re.compile(
     r'^    (?:(?P<join>LEFT JOIN|JOIN) )?"(?P<table>rocpd_\w+)\{\{uuid\}\}" (?P<alias>\w+)(?: ON (?P<condition>.+))?$'
 )
 _VALID_TIMES = re.compile(r"\{\{valid_times(?:_of_(\w+))?\}\}")
+_COPY_AGENT = re.compile(r"( *)\{\{copy_agent\}\}")
 _RANK_OR_HOST = re.compile(r"\b(?:rank|hostname)\b")
 
 
@@ -393,7 +394,7 @@ def table(name: str) -> BaseTable:
 def view(name: str) -> View:
     """Read one view by its name."""
     text = _VALID_TIMES.sub(lambda of: valid_times_of(of[1] or ""), _text_of("views", name))
-    return read_view(name, text.replace("{{copy_agent}}", COPY_AGENT))
+    return read_view(name, _COPY_AGENT.sub(lambda at: at[1] + COPY_AGENT.replace("\n", f"\n{at[1]}"), text))
 
 
 def read_view(name: str, text: str) -> View:

@@ -7,9 +7,10 @@ Memory: one rank at a time, about 50 bytes per region. Rows with invalid timesta
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.events import valid_times
-from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
 
 
 @frozen
@@ -108,6 +109,10 @@ def _segments(ranges: Sequence[MarkerRange], rows: Sequence[int], parents: dict[
 
 _NO_TIMES = np.zeros(0, np.int64)
 _COLUMNS = ("stack", "start", "end", "id", "thread", "name", "category")
+
+
+Steps = Mapping[int, tuple[int, int]]
+"""Number of a step -> its start and end on a rank [ns]."""
 
 
 class RankRegions(NamedTuple):
@@ -205,6 +210,12 @@ def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedS
     """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
     whole = reader.whole()
     return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
+
+
+def step_spans(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+    """Return the steps of a rank in its whole trace; quicker than `read_steps` where nothing else is asked."""
+    _, ranges = marker_ranges(reader.whole(), functools.cache(pattern.search))
+    return step_times(ranges, pattern)
 
 
 class CountedStep(NamedTuple):

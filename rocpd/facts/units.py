@@ -10,8 +10,6 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -20,12 +18,12 @@ from typing import NamedTuple
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
 from rocpd.facts.rank import Base, Options, RankWindow
-from rocpd.facts.regions import marker_ranges
+from rocpd.facts.regions import Steps, step_spans
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.events import VALID_TIMES
-from rocpd.schema.rules.steps import is_step, step_times
+from rocpd.schema.rules.steps import is_step
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything
@@ -60,10 +58,6 @@ def of_steps(times: Times) -> Times:
     return {rank: time for rank, time in times.items() if time.steps}
 
 
-Steps = Mapping[int, Base]
-"""Number of a step -> its start and end on a rank [ns]."""
-
-
 class Extent(NamedTuple):
     """When a rank worked: from its first to its last dispatch, and from its first to its last copy [ns]."""
 
@@ -92,7 +86,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
 
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
     """Return rank -> its steps; read once for a job."""
-    return _of_ranks(session, ("steps", step_marker), partial(_steps, pattern=is_step(step_marker)))
+    return _of_ranks(session, ("steps", step_marker), partial(step_spans, pattern=is_step(step_marker)))
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
@@ -177,11 +171,6 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
         return ""
     have = "has" if missing == 1 else "have"
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
-
-
-def _steps(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
-    _, ranges = marker_ranges(reader, functools.cache(pattern.search))
-    return step_times(ranges, pattern)
 
 
 def _extent(reader: RankReader) -> Extent:

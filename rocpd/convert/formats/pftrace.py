@@ -22,10 +22,10 @@ from rocpd.convert.formats.pftrace_job import job_steps
 from rocpd.convert.formats.tree import TreeNode, tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.gather.steps import StepTimes
 from rocpd.convert.gather.titles import titles_of_job
 from rocpd.convert.model import RankEvents, TrackKind
 from rocpd.convert.options import ConvertOptions
+from rocpd.facts.regions import Steps
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 
@@ -72,13 +72,13 @@ def _nothing(_: object) -> bytes:
     return b""
 
 
-def _job(answers: Sequence[tuple[Damage, StepTimes]]) -> bytes:
+def _job(answers: Sequence[tuple[Damage, Steps]]) -> bytes:
     """Return the packets of the job as a whole."""
     events = job_steps([steps for _, steps in answers])
     return b"".join(packets(events, _SEQUENCE_OF_JOB)) if events else b""
 
 
-def _write_part(titles: Mapping[str, str], part: RankPart, reader: RankReader) -> tuple[Damage, StepTimes]:
+def _write_part(titles: Mapping[str, str], part: RankPart, reader: RankReader) -> tuple[Damage, Steps]:
     damage = Damage()
     events, steps = collect_for_viewers(reader, part.placement, part.options, damage, titles)
     with open_part(part) as file:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.convert.gather.steps import CATEGORY, StepTimes
+from rocpd.convert.gather.steps import CATEGORY
 from rocpd.convert.model import Annotation, Counters, RankEvents, Slices, Track, TrackKind
+from rocpd.facts.regions import Steps
 
 _NS_PER_MS = 1_000_000
 
 
-def job_steps(ranks: Sequence[StepTimes]) -> RankEvents | None:
+def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
     """Return the steps of the job with the time of each as a counter; None where only one rank or none has steps.
 
     A step of the job lasts from its first start on a rank to its last end on one. Where ranks are apart it is shown

@@ -17,7 +17,7 @@ from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.pool import ConnectionCache, Pool, Share
+from rocpd.federate.run.pool import Pool, Share, StatementConnections
 from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
 
@@ -112,9 +112,9 @@ class Local:
         """Yield the answers of tasks, in order; as `Executor.each`."""
         count = self._process_count([task.rank for task in tasks])
         if count == 1:
-            with contextlib.closing(ConnectionCache()) as cache:
-                for task in tasks:
-                    yield cache.run(run_task, task)
+            connections = StatementConnections(self._pool)
+            for task in tasks:
+                yield connections.run(run_task, task)
             return
         if not self._workers or self._workers.count != count:
             from rocpd.federate.run.workers import Workers

@@ -18,7 +18,7 @@ import sys
 import rocpd
 from rocpd.report.contents import chosen_sections
 from rocpd.report.material import gather
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 if __name__ == "__main__":
     with rocpd.connect(sys.argv[1:]) as session:
         sections = [section for section in chosen_sections(()) if section.name != "verdict"]

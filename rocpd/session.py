@@ -18,7 +18,7 @@ from rocpd.base.option import member
 from rocpd.base.output import destination
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
-    from rocpd.federate.open.foreign import Foreign
     from rocpd.federate.open.identify import Rank
+    from rocpd.federate.open.source import Foreign
     from rocpd.federate.relation import Relation
-    from rocpd.federate.run.columnar import Columnar
     from rocpd.federate.run.rank_reader import MapRanks
+    from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockLine
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
@@ -234,7 +234,7 @@ class Session(Federation):
             UsageError: what stands in it makes no sense.
         """
         from rocpd.advice.judge import advise
-        from rocpd.facts.options import Options
+        from rocpd.facts.rank import Options
 
         given = {"categories": Path(categories) if categories else None, "step_marker": step_marker}
         options = Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]

@@ -16,9 +16,9 @@ from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import entries
 from rocpd.base.types import Progress
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
-from rocpd.federate.facts import importers_of
+from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import re
 import shlex
 import types
 import typing
@@ -152,6 +153,18 @@ def member(choices: type[Member], name: str, word: str) -> Member:
         return choices(word)
     except ValueError as error:
         raise UsageError(f"{name} {word}: unknown", f"one of {', '.join(choices)}") from error
+
+
+def regular_expression(text: str, option: str) -> re.Pattern[str]:
+    """Compile a regular expression that a user gave.
+
+    Raises:
+        UsageError: the text is none; the message names the option.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
 
 
 def typed(option: Option, value: Any) -> Any:

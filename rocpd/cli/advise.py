@@ -16,7 +16,7 @@ from rocpd.cli.diagnostics import index_hint
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.terminal import screen_of
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 
 _FEW = 3  # inputs that commands name one by one
 

@@ -24,11 +24,10 @@ from rocpd.cli.terminal import screen_of
 from rocpd.summary.findings import JOB, Finding, Verdict
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
-from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour
-from rocpd.table.screen import Screen
+from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour, Screen
 
 if TYPE_CHECKING:
-    from rocpd.facts.options import Options
+    from rocpd.facts.rank import Options
     from rocpd.session import Session
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions

@@ -9,7 +9,7 @@ from rocpd.base.option import Heading, Option
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.table import find_format
 
 _TABLES = ("collected", "passes", "panels", "to-collect")

@@ -17,7 +17,7 @@ from rocpd.base.visible import for_reading
 from rocpd.federate.open.source import find_sources
 
 if TYPE_CHECKING:
-    from rocpd.facts.options import Options
+    from rocpd.facts.rank import Options
     from rocpd.session import Session
 
 _INTERVAL = 0.5  # seconds between two looks

@@ -17,7 +17,7 @@ from rocpd.cli.terminal import screen_of
 
 if TYPE_CHECKING:
     from rocpd.session import Session
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Screen
 
 
 class InfoSection(StrEnum):
@@ -116,7 +116,7 @@ def _fact(fact: str, value: str, screen: Screen) -> Iterator[str]:
 def _shared(session: Session) -> Iterator[Row]:
     """Yield problems as people read them: those of several ranks once."""
     from rocpd.facts.communication.collectives import listed
-    from rocpd.federate.problems import problems_of, shared
+    from rocpd.federate.describe import problems_of, shared
 
     for problem in shared(problems_of(session)):
         yield len(problem.ranks), listed(sorted(set(problem.ranks))), problem.text

@@ -11,7 +11,7 @@ from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.registry import OVERVIEW
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")

@@ -14,7 +14,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli import completion
 from rocpd.cli.terminal import When
-from rocpd.facts.options import MARKS_STEPS
+from rocpd.facts.rank import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.schema.rules.steps import STEP_MARKER

@@ -85,7 +85,7 @@ def edge(session: Session, text: str | None) -> str | None:
 
 
 def _show(session: Session, asked: RaptorOptions) -> None:
-    from rocpd.facts.options import Options
+    from rocpd.facts.rank import Options
     from rocpd.summary.kernels.op_trace import raptor as trace_of
     from rocpd.summary.kernels.raptor import raptor as tables_of
     from rocpd.summary.reading import Reading

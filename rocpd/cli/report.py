@@ -16,7 +16,7 @@ from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import index_hint, note, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
 from rocpd.report.contents import READ, chosen_sections, known_sections
 from rocpd.report.writers import REPORT_FORMATS

@@ -18,7 +18,7 @@ from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (
     OVERVIEW,

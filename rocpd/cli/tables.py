@@ -81,7 +81,7 @@ def write_rows(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, form: TableFormat | None = None, limit: int = 0
 ) -> bool:
     """Write one table; the console cuts at `limit` rows (0: none). Return whether rows were cut off."""
-    from rocpd.table.console import write_console
+    from rocpd.table.human import write_console
 
     if form:
         form.write(columns, rows, for_reading(out))

@@ -19,7 +19,7 @@ from rocpd.cli.progress import without_bars
 if TYPE_CHECKING:
     import subprocess
 
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Screen
 
 _OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text where it is
 _DUMB = ("dumb", "unknown")
@@ -49,7 +49,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
         return
     import shutil
 
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Screen
 
     width, height = shutil.get_terminal_size()
     out = TerminalPage(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
@@ -74,7 +74,7 @@ def screen_of(out: TextIO) -> Screen | None:
 
 def _colours(when: When) -> int:
     """Return how many colours there are; `$NO_COLOR` is https://no-color.org."""
-    from rocpd.table.screen import FEW, MANY
+    from rocpd.table.palette import FEW, MANY
 
     is_dumb = os.environ.get("TERM", "") in _DUMB
     if when is When.NEVER or (when is When.AUTO and (os.environ.get("NO_COLOR") or is_dumb)):

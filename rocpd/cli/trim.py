@@ -67,7 +67,7 @@ def _refuse_filters(selection: SelectionOptions) -> None:
 
 
 def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None:
-    from rocpd.federate.select.part import Part
+    from rocpd.federate.select.selection import Part
     from rocpd.importers.rpd.trim import trim_rpd
     from rocpd.importers.source import TraceSource
 

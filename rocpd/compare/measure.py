@@ -17,20 +17,15 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Floats, Ints
 from rocpd.facts.agent_time import CAUSES, read_agent_times
-from rocpd.facts.columns import columns
+from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
-from rocpd.facts.groups import group_rows
-from rocpd.facts.ids import distinct, find_rows, per_id
-from rocpd.facts.names import as_text
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.parts import COMMUNICATION, COPIES, IDLE, KINDS
 from rocpd.facts.places import SEPARATOR, read_origins
-from rocpd.facts.rank import RankReading
-from rocpd.facts.steps import read_ranges, step_spans
-from rocpd.facts.timeline import divided
+from rocpd.facts.rank import By, RankReading
+from rocpd.facts.regions import read_ranges, step_spans
+from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
 from rocpd.facts.units import RankTime, Times
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.summary.communication.collectives import channels_of
 from rocpd.summary.host.operators import launched_by, read_operators

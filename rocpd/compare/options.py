@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base.option import Heading, Option, regular_expression
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
@@ -63,19 +63,7 @@ class DiffOptions:
         Raises:
             UsageError: it is none.
         """
-        return None if self.match is None else compiled("--match", self.match)
-
-
-def compiled(option: str, text: str) -> re.Pattern[str]:
-    """Compile a regular expression that a user gave.
-
-    Raises:
-        UsageError: it is none; the message names the option.
-    """
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
+        return None if self.match is None else regular_expression(self.match, "--match")
 
 
 KERNEL, CATEGORY, MARKER, MEMORY = "kernel", "category", "marker", "memory.peak"
@@ -141,5 +129,5 @@ def metric_of(text: str) -> DiffMetric:
     if what and kind == CATEGORY:
         return DiffMetric(text, kind, category=what)
     if what and kind in (KERNEL, MARKER):
-        return DiffMetric(text, kind, compiled(f"--metric {kind}:", what))
+        return DiffMetric(text, kind, regular_expression(what, f"--metric {kind}:"))
     raise UsageError(f"--metric {text}: unknown", "step, kernel:REGEX, category:NAME, marker:REGEX or memory.peak")

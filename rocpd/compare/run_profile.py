@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base.amount import amount
+from rocpd.base.documents import json_object
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints, Progress
@@ -37,20 +38,16 @@ from rocpd.compare.measure import (
 )
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.facts.agent_time import CAUSES
+from rocpd.facts.columns import as_text, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.documents import json_object
-from rocpd.facts.ids import find_rows
-from rocpd.facts.names import as_text
-from rocpd.facts.options import Options
-from rocpd.facts.rank import RankReading
+from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
-from rocpd.facts.statements import statement
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation, OnNote
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step

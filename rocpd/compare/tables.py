@@ -16,7 +16,7 @@ from rocpd.compare.comparison import Comparison, RankDifference
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.table import Sheet
 from rocpd.table.human import Head, heading, readable, write_readable
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 
 _TIMES = (
     Field("base_ns", "ns", "per unit of the base"),

@@ -11,8 +11,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
-from rocpd.facts.columns import Piece, Select
-from rocpd.facts.names import TextCodes
+from rocpd.facts.columns import Piece, Select, TextCodes
 from rocpd.federate.result import decoded
 from rocpd.schema.load import Kind
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from rocpd.base.types import NULL, Ints
 from rocpd.convert.cells import Array, Coded, Values, missing, select_of, take, values_of
-from rocpd.facts.columns import read_all
-from rocpd.facts.ids import find_rows
+from rocpd.facts.columns import find_rows, read_all
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import Kind, Lookup, ViewColumn
 from rocpd.schema.quote import quote_name

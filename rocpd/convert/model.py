@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Floats, Ints
-from rocpd.facts.names import TextCodes
+from rocpd.facts.columns import TextCodes
 
 
 class TrackKind(enum.IntEnum):

@@ -23,22 +23,12 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall, host_call
-from rocpd.facts.names import Names
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.parts import IDLE, PARTS, busy_pieces
-from rocpd.facts.rank import Base, RankReading
+from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.regions import RankRegions, innermost, read_regions
-from rocpd.facts.timeline import (
-    ALWAYS,
-    Course,
-    Pieces,
-    divided,
-    gaps_between,
-    union,
-)
+from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, union
 from rocpd.facts.units import RankTime
 from rocpd.schema.rules.launch import launching_regions
 
@@ -48,21 +38,7 @@ PAUSE = 100_000
 NOT_STARTED, FINISHED, QUEUED, HOST = "not started", "finished", "launched, not started", "host work"
 LEFT_OUT, UNKNOWN = "left out", "unknown"
 
-CAUSES = (
-    NOT_STARTED,
-    HostCall.LAUNCH.value,
-    HostCall.SYNCHRONISE.value,
-    HostCall.ALLOCATE.value,
-    HostCall.COPY.value,
-    HostCall.MODULE.value,
-    HostCall.COMMUNICATION.value,
-    HostCall.OTHER.value,
-    HOST,
-    QUEUED,
-    FINISHED,
-    LEFT_OUT,
-    UNKNOWN,
-)
+CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHED, LEFT_OUT, UNKNOWN)
 """What idle time is divided into."""
 
 

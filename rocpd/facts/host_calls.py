@@ -16,12 +16,12 @@ from rocpd.schema.rules.categories import domain_of
 class HostCall(enum.StrEnum):
     """What a call does."""
 
+    LAUNCH = "launching"
     SYNCHRONISE = "synchronising call"
     ALLOCATE = "allocation or free"
     COPY = "blocking copy"
     MODULE = "module load"
     COMMUNICATION = "communication call"
-    LAUNCH = "launching"
     OTHER = "other call"
 
 

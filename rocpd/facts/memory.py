@@ -1,6 +1,6 @@
 """Allocations and frees of one rank: which allocation each row ends, who made it, and what is held from then on.
 
-Which rows belong together says `rocpd.schema.rules.memory`. Never guesses the size of a free whose allocation is not
+Which rows belong together says `rocpd.schema.rules.events`. Never guesses the size of a free whose allocation is not
 in the trace.
 """
 
@@ -12,16 +12,12 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
-from rocpd.facts.columns import Select, read_all
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names, as_text
+from rocpd.facts.columns import Names, Select, as_text, grouped, read_all, statement
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import marked_threads, read_regions
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
+from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.schema.rules.memory import ALLOCATING, SCRATCH
-from rocpd.schema.rules.times import LAST, valid_times
 
 _NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
 _TEXTS = ("type", "level")
@@ -126,7 +122,7 @@ def _counted(reading: RankReading, rows: Ints) -> Flags:
 
 @frozen
 class MemoryKeys:
-    """What allocations and frees have in common, as columns; the same as `rocpd.schema.rules.memory.held_by`."""
+    """What allocations and frees have in common, as columns; the same as `rocpd.schema.rules.events.held_by`."""
 
     level: Ints
     is_scratch: Flags

@@ -1,6 +1,7 @@
-"""Reads the GPU operations of one rank, kernels and copies, as columns in the order in which each agent ran them.
+"""Reads the GPU operations of one rank, kernels and copies, in the order in which each agent ran them, and their calls.
 
-Memory: one rank at a time, about 80 bytes per operation. Rows with invalid timestamps are left out and counted.
+Which call launched an operation is the rule of `rocpd.schema.rules.launch`. Memory: one rank at a time, about 80 bytes
+per operation. Rows with invalid timestamps are left out and counted.
 """
 
 from __future__ import annotations
@@ -13,21 +14,17 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import columns
+from rocpd.facts.columns import columns, distinct, per_id, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
-from rocpd.facts.ids import distinct, per_id
-from rocpd.facts.names import texts_by_id
-from rocpd.facts.options import By
-from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, KINDS
-from rocpd.facts.rank import Base, RankReading
-from rocpd.facts.statements import statement
-from rocpd.facts.timeline import Union, union
+from rocpd.facts.rank import Base, By, RankReading
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, union
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.agents import GPUS
+from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.schema.rules.kernel_names import UNCUT, KernelNames, names_of_kernels
-from rocpd.schema.rules.times import VALID_TIMES, valid_times
+from rocpd.schema.rules.launch import launches, launching_regions
 
 KERNEL, COPY = 0, 1
 GRID, GROUP = (tuple(f"{what}_size_{axis}" for axis in "xyz") for what in ("grid", "workgroup"))
@@ -301,3 +298,75 @@ def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
     read = columns(reader, base, statement(name), _COLUMNS if stacks else _COLUMNS[:-1])
     return list(read) if stacks else [*read, np.full(len(read[0]), NULL)]
+
+
+_CALLS = ("id", "stack", "start", "end")
+_THREADS = ("stack", "start", "end", "thread")
+NO_THREAD = -2
+"""The thread of a call that is not known: no region has it."""
+
+
+@frozen
+class Links:
+    """For each operation of a rank the call that launched it.
+
+    Args:
+        linked: numbers of the operations whose call is known.
+        call: ids of their calls.
+        start, end: of their calls [ns].
+        first: whether the operation is the first one of its call: a graph launch starts many.
+    """
+
+    linked: Ints
+    call: Ints
+    start: Ints
+    end: Ints
+    first: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def link(reader: RankReader, ops: Ops) -> Links:
+    """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
+    row, stack, start, end = columns(reader.whole(), "rocpd_region", statement("regions"), _CALLS)
+    call = launching_regions(stack, start, end, ops.stack)
+    linked = np.flatnonzero(call >= 0)
+    linked = linked[valid_times(start[call[linked]], end[call[linked]])]
+    call = call[linked]
+    by_time = np.lexsort((ops.start[linked], call))
+    first = np.zeros(len(linked), bool)
+    first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
+    return Links(linked, row[call], start[call], end[call], first)
+
+
+def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
+    """Return thread and start [ns] of the call, in the whole trace, that launched each operation.
+
+    Args:
+        reader: reads the rank.
+        stacks: stack id of each operation.
+
+    Returns:
+        threads, `NO_THREAD` where no call is known, and starts, 0 there.
+    """
+    stack, start, end, thread = columns(reader.whole(), "rocpd_region", statement("regions"), _THREADS)
+    call = launching_regions(stack, start, end, stacks)
+    threads, at = np.full(len(stacks), NO_THREAD), np.zeros(len(stacks), np.int64)
+    launched = np.flatnonzero(call >= 0)
+    threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
+    return threads, at
+
+
+def launching_rows(reader: RankReader) -> Ints:
+    """Return the row ids of the regions that launch operations, in the whole trace."""
+    row, *call = columns(reader.whole(), "rocpd_region", statement("regions"), _CALLS)
+    return row[launches(*call)]
+
+
+def started(reading: RankReading, ops: Ops) -> Ints:
+    """Return the start of each operation [ns], also where the edge of a window cut it off."""
+    if not reading.reader.cuts:
+        return ops.start
+    uncut = read_ops(reading.whole(), OperationNames())
+    codes = uncut.row * 2 + uncut.kind
+    order = np.argsort(codes)
+    start: Ints = uncut.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
+    return start

@@ -16,14 +16,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import NO_THREAD, launch_calls
-from rocpd.facts.nesting import Nesting, nest
-from rocpd.facts.operations import COPY, KERNEL, Ops, read_stacks
-from rocpd.facts.options import LAUNCHES, By
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.columns import grouped
+from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
+from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
+from rocpd.facts.regions import Nesting, nest, read_nesting, read_ranges, read_steps
 from rocpd.facts.spread import total
-from rocpd.facts.steps import read_nesting, read_ranges, read_steps
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, folded, is_step
 

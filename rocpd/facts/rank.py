@@ -1,24 +1,107 @@
-"""One rank, as everything that is derived of it reads it: its rows, what was asked, and which of its time counts.
+"""What is asked of an analysis, and one rank as everything that is derived of it reads it: its rows, and its time.
 
-Never decides which time counts: `units` does, for all ranks of a job at once.
+Each thing that can be asked stands here once, in a field that declares its option. Never decides which time of a rank
+counts: `units` does, for all ranks of a job at once. Help needs this: imports neither numpy nor what reads files.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from rocpd.base.frozen import frozen
+from rocpd.base.option import Option
 from rocpd.base.types import NULL
-from rocpd.facts.options import By, Options
-from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.part import Part
+from rocpd.counters.panels import Per
+from rocpd.federate.select.selection import Part
+from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.schema.rules.steps import STEP_MARKER
+
+if TYPE_CHECKING:
+    from rocpd.federate.open.identify import Rank
+    from rocpd.federate.run.rank_reader import RankReader
+
+
+class By(enum.StrEnum):
+    """What a job is divided into: a table then has rows of its own for each."""
+
+    RANK = "rank"
+    HOST = "host"
+    AGENT = "agent"
+    STREAM = "stream"
+    STEP = "step"
+    MARKER = "marker"
+    RUN = "run"
+    COMMAND = "command"
+    DISPATCH = "dispatch"
+    API = "api"
+
+
+GROUPS = (By.HOST, By.RUN, By.COMMAND)
+"""Divisions that take ranks together."""
+
+LANES = (By.AGENT, By.STREAM)
+"""Divisions of a rank by where its operations run."""
+
+LAUNCHES = (By.STEP, By.MARKER)
+"""Divisions of a rank by where its operations were launched."""
+
+DIVISIONS_OF_TIME = tuple(by for by in By if by not in (By.DISPATCH, By.API))
+"""Divisions of all that has a time: not by what counters or launches alone know."""
+
+WHERE_IT_RAN = tuple(by for by in DIVISIONS_OF_TIME if by not in LAUNCHES)
+"""Those of them that do not go by the launch."""
+
+
+MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
+"""An option of analyses, and of `--step`."""
+
+
+@frozen
+class Options:
+    """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.
+
+    Args:
+        by: divide the job; None: one row for the whole job.
+        kernel_names: display names, short or in full to people, mangled ones, or bare function names.
+        categories: JSON or TOML file of kernel categories; None: the built-in one.
+        step_marker: regular expression for the text of markers that are steps.
+        sequence: how many preceding operations make the context of a kernel.
+        bins: points of curves and columns of the heat map.
+        top: how many of the largest gaps are listed.
+        everything: warm-up counts too, all of the active part of the job.
+        per: what amounts of panels are counted per.
+        amd_compatible: panels have the numbers of rocprof-compute, over all kernels.
+        roofs: `roofline.csv` of measured rates; None: those that follow from the clock.
+        further: values of options that an analysis of another package declares, by name.
+    """
+
+    by: By | None = None
+    kernel_names: KernelNames = KernelNames.DISPLAY
+    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
+    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
+    sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0, most=100)] = 0
+    bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1, most=100_000)] = 50
+    top: Annotated[int, Option("How many of the largest gaps, or slowest copies, to list.", "N", least=0)] = 20
+    everything: Annotated[bool, Option("Count warm-up too: from the first dispatch to the last.", flags=("--all",))] = (
+        False
+    )
+    per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
+    amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
+    roofs: Annotated[Path | None, Option("Measured rates for the roofline, a roofline.csv.", "FILE")] = None
+    further: Mapping[str, object] = field(default_factory=dict)
+
 
 Key: TypeAlias = tuple[object, ...]
 Base: TypeAlias = tuple[int, int]
 """Start and end of a time that counts, by the clock of a rank [ns]."""
+
+
+_OF_RANK = {By.RANK: "number", By.HOST: "hostname", By.RUN: "run", By.COMMAND: "command"}
 
 
 def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
@@ -32,24 +115,15 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     Raises:
         ValueError: agents or streams divide, and no lane is given; or it goes by the launch, of which `Origins` knows.
     """
-    match by:
-        case By.RANK:
-            return (rank.number,)
-        case By.HOST:
-            return (rank.hostname,)
-        case By.RUN:
-            return (rank.run,)
-        case By.COMMAND:
-            return (rank.command,)
-        case By.AGENT | By.STREAM:
-            if lane is None:
-                raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
-            return (rank.number, None if lane == NULL else lane)
-        case By.DISPATCH:
-            raise ValueError("the key of a division by dispatch needs the number of the dispatch")
-        case By.STEP | By.MARKER | By.API:
-            raise ValueError(f"a division by {by.value} goes by the launch of each operation")
-    return ()
+    if by is None:
+        return ()
+    if by in _OF_RANK:
+        return (getattr(rank, _OF_RANK[by]),)
+    if by in LANES and lane is not None:
+        return (rank.number, None if lane == NULL else lane)
+    if by in (*LANES, By.DISPATCH):
+        raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
+    raise ValueError(f"a division by {by.value} goes by the launch of each operation")
 
 
 @frozen

@@ -53,6 +53,9 @@ class TraceProfiler:
         return f"{what}: {how}" if how else what
 
 
+_WORK = (Recordable.KERNELS, Recordable.CALLS, Recordable.COPIES)
+
+
 def _with(rocprofv3: str, ours: str) -> str:
     return f"record with `rocprofv3 {rocprofv3}` or `rocpd record --trace {ours}`"
 
@@ -86,9 +89,7 @@ _KINETO = TraceProfiler(
     "torch.profiler",
     "https://docs.pytorch.org/docs/stable/profiler.html",
     {
-        Recordable.KERNELS: f"record with `{_TORCH}`",
-        Recordable.CALLS: f"record with `{_TORCH}`",
-        Recordable.COPIES: f"record with `{_TORCH}`",
+        **dict.fromkeys(_WORK, f"record with `{_TORCH}`"),
         Recordable.ALLOCATIONS: "record with `torch.profiler.profile(profile_memory=True)`",
         Recordable.COLLECTIVES: "record with ProfilerActivity.CPU and a newer PyTorch: its collectives carry sizes and "
         "groups",
@@ -103,9 +104,7 @@ _NSYS = TraceProfiler(
     "nsys",
     "https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     {
-        Recordable.KERNELS: "record with `nsys profile --trace=cuda`",
-        Recordable.CALLS: "record with `nsys profile --trace=cuda`",
-        Recordable.COPIES: "record with `nsys profile --trace=cuda`",
+        **dict.fromkeys(_WORK, "record with `nsys profile --trace=cuda`"),
         Recordable.ALLOCATIONS: "record with `nsys profile --trace=cuda --cuda-memory-usage=true`",
         Recordable.COLLECTIVES: "record with `nsys profile --trace=cuda,nvtx`: a newer NCCL marks its calls",
         Recordable.STEPS: 'mark them with nvtxRangePush("step 5") (PyTorch: torch.cuda.nvtx.range) and record with '

@@ -1,30 +1,118 @@
-"""Reads the regions of one rank, calls and marker ranges, as columns, outer ones before those inside.
+"""Reads the regions of one rank, calls and marker ranges, outer ones before those inside; how they nest; its steps.
 
+The innermost range is the one that started last of those that are open; of equal starts the shorter one. It lies in the
+one that started last of those that contain it as a whole. Which ranges are steps, `rocpd.schema.rules.steps` says.
 Memory: one rank at a time, about 50 bytes per region. Rows with invalid timestamps are left out and counted.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import Piece, Select, columns, read_all
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import launching_rows
-from rocpd.facts.names import Names, as_text
-from rocpd.facts.nesting import nest_times
-from rocpd.facts.operations import string_texts
+from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
+from rocpd.facts.operations import launching_rows, string_texts
 from rocpd.facts.rank import RankReading
-from rocpd.facts.statements import statement
+from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.schema.rules.markers import is_marker
-from rocpd.schema.rules.times import valid_times
+from rocpd.schema.rules.categories import is_marker
+from rocpd.schema.rules.events import valid_times
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
+
+
+@frozen
+class Nesting:
+    """The ranges of a rank, thread by thread.
+
+    Args:
+        parents: row -> row of the range around it; without those that nothing is around.
+        segments: thread -> times from which another range is the innermost [ns], and which; -1: none.
+    """
+
+    parents: dict[int, int]
+    segments: dict[int | None, tuple[Ints, Ints]]
+
+    def innermost(self, threads: Ints, times: Ints) -> Ints:
+        """Return the row of the range around each time of a thread [ns], -1 where there is none."""
+        around_each = np.full(len(times), -1, np.int64)
+        for thread, (since, rows) in self.segments.items():
+            here = np.flatnonzero(threads == thread)
+            at = np.searchsorted(since, times[here], side="right") - 1
+            around_each[here] = np.where(at >= 0, rows[at], -1)
+        return around_each
+
+    def path(self, row: int) -> Iterator[int]:
+        """Yield a range and those around it, from the inside out; nothing for -1."""
+        while row >= 0:
+            yield row
+            row = self.parents.get(row, -1)
+
+
+def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
+    """Return how ranges without texts lie in each other, as `nest`.
+
+    Args:
+        start, end: of each range [ns].
+        thread: its thread; None: all are of one.
+    """
+    times = [column.tolist() for column in (start, end, *([] if thread is None else [thread]))]
+    return nest([MarkerRange("", *each) for each in zip(*times, strict=True)])
+
+
+def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:
+    """Return how ranges lie in each other.
+
+    >>> step, layer, alone = MarkerRange("step", 0, 9, 1), MarkerRange("layer", 2, 5, 1), MarkerRange("copy", 3, 9, 2)
+    >>> nesting = nest([step, layer, alone])
+    >>> nesting.innermost(np.array([1, 1, 1, 2, 2]), np.array([1, 2, 5, 2, 3])).tolist(), list(nesting.path(1))
+    ([0, 1, 0, -1, 2], [1, 0])
+
+    Args:
+        ranges: of a rank.
+        rows: which of them; None: all.
+        thread: takes all for ranges of this one thread.
+    """
+    by_thread: dict[int | None, list[int]] = {}
+    for row in range(len(ranges)) if rows is None else rows:
+        if ranges[row].end > ranges[row].start:
+            by_thread.setdefault(ranges[row].thread if thread is None else thread, []).append(row)
+    parents: dict[int, int] = {}
+    return Nesting(parents, {key: _segments(ranges, of_thread, parents) for key, of_thread in by_thread.items()})
+
+
+def _segments(ranges: Sequence[MarkerRange], rows: Sequence[int], parents: dict[int, int]) -> tuple[Ints, Ints]:
+    """Return the segments of one thread; add to `parents` what each range lies in."""
+    ends = [(ranges[row].end, 0, 0, row) for row in rows]
+    starts = [(ranges[row].start, 1, -ranges[row].end, row) for row in rows]
+    opened: list[int] = []
+    since, inside = [], []
+    for time, is_start, _, row in sorted(ends + starts):
+        if is_start:
+            around = next((outer for outer in reversed(opened) if ranges[outer].end >= ranges[row].end), -1)
+            if around >= 0:
+                parents[row] = around
+            opened.append(row)
+        else:
+            opened.remove(row)  # nearly always the last
+        since.append(time)
+        inside.append(opened[-1] if opened else -1)
+    return np.array(since, np.int64), np.array(inside, np.int64)
+
 
 _NO_TIMES = np.zeros(0, np.int64)
 _COLUMNS = ("stack", "start", "end", "id", "thread", "name", "category")
+
+
+Steps = Mapping[int, tuple[int, int]]
+"""Number of a step -> its start and end on a rank [ns]."""
 
 
 class RankRegions(NamedTuple):
@@ -98,3 +186,122 @@ def innermost(ranges: RankRegions) -> Course:
     """Return, for the ranges of one thread, the number of the name of the one that is open and started last."""
     since, rows = nest_times(ranges.start, ranges.end).segments.get(None, (_NO_TIMES, _NO_TIMES))
     return Course.of(since, np.where(rows >= 0, ranges.name[rows], NULL), NULL)
+
+
+@frozen
+class Ranges:
+    """The marker ranges of a rank; marks without length are none.
+
+    Args:
+        every: all of the rank, in order of their ids.
+        counted: row in `every` -> start and end of those that count, as the window cuts them [ns].
+    """
+
+    every: list[MarkerRange]
+    counted: dict[int, tuple[int, int]]
+
+
+def read_ranges(reader: RankReader) -> Ranges:
+    """Read the marker ranges of a rank; what comes back is not to be changed."""
+    return reader.once("marker ranges", lambda: _read_ranges(reader))
+
+
+def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedStep]:
+    """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
+    whole = reader.whole()
+    return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
+
+
+def step_spans(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+    """Return the steps of a rank in its whole trace; quicker than `read_steps` where nothing else is asked."""
+    _, ranges = marker_ranges(reader.whole(), functools.cache(pattern.search))
+    return step_times(ranges, pattern)
+
+
+class CountedStep(NamedTuple):
+    """A step that counts: its text, which of this text (from 1), its number in the job, start and end [ns]."""
+
+    text: str
+    of_text: int
+    number: int | None
+    start: int
+    end: int
+
+
+def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[CountedStep]:
+    """Yield the steps that count, as they are numbered in the whole trace."""
+    ranges = read_ranges(reader)
+    seen: Counter[str] = Counter()
+    for row, number in read_steps(reader, pattern):
+        text = ranges.every[row].text
+        seen[text] += 1
+        if row in ranges.counted:
+            yield CountedStep(text, seen[text], number, *ranges.counted[row])
+
+
+def read_nesting(reader: RankReader) -> Nesting:
+    """Return how the ranges of `read_ranges` lie in each other; it is not to be changed."""
+    return reader.once("nesting of marker ranges", lambda: nest(read_ranges(reader).every))
+
+
+def _read_ranges(reader: RankReader) -> Ranges:
+    ids, every = marker_ranges(reader.whole())
+    if not reader.selects("rocpd_region"):
+        return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})
+    rows = {number: row for row, number in enumerate(ids)}
+    counted = zip(*marker_ranges(reader), strict=True)
+    return Ranges(every, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
+
+
+def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool) -> tuple[list[int], list[MarkerRange]]:
+    """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
+    markers = read_markers(reader)
+    number, thread, start, end = markers.numbers
+    rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
+    texts = {row: as_text(markers.texts[0][row]) or "" for row in rows}
+    rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
+    ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
+    return number[rows].tolist(), ranges
+
+
+class RankSteps(NamedTuple):
+    """Steps and phases of one rank.
+
+    A step is one marker: the n-th of a text on one rank is the n-th of that text on every other.
+
+    Args:
+        steps: text and number within the text (from 1) -> start, duration [ns].
+        numbers: the same -> number of the step in the job, None of those of another kind.
+        phases: text, with # for numbers -> durations [ns].
+        cut: steps that a window cuts.
+    """
+
+    steps: dict[tuple[str, int], tuple[int, int]]
+    numbers: dict[tuple[str, int], int | None]
+    phases: dict[str, Spread]
+    cut: frozenset[tuple[str, int]] = frozenset()
+
+    def of(self, numbers: Collection[int]) -> frozenset[tuple[str, int]]:
+        """Return the steps with some numbers."""
+        return frozenset(step for step, number in self.numbers.items() if number in numbers)
+
+    @property
+    def whole(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the steps that no window cuts."""
+        return {step: times for step, times in self.steps.items() if step not in self.cut}
+
+
+def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
+    """Read steps and phases of a rank."""
+    ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
+    lengths: dict[str, list[int]] = {}
+    for row, (start, end) in ranges.counted.items():
+        lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
+    steps = {(step.text, step.of_text): (step.start, step.end - step.start) for step in marked}
+    numbers = {(step.text, step.of_text): step.number for step in marked}
+    phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
+    if not reader.selects("rocpd_region"):
+        return RankSteps(steps, numbers, phases)
+    whole = {(each.text, each.of_text): each.end - each.start for each in counted_steps(reader.whole(), pattern)}
+    cut = frozenset(step for step, (_, length) in steps.items() if length != whole[step])
+    return RankSteps(steps, numbers, phases, cut)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.cxx import Function, readable, take_apart
-from rocpd.table.cell import shorten_apart
+from rocpd.table.cell import alike, shorten_apart
 
 _FIELD = re.compile(r"\[([^\[\]]*)\]|\{(\w+)\}")
 _TOKEN = re.compile(r"\d+(?:x\d+)*|[A-Za-z]+(?:\d+(?:_\d+)*)?")
@@ -78,17 +78,9 @@ def short_names(names: Iterable[str], width: int = 0) -> dict[str, str]:
     last = [partial(_digests, size=size) for size in _DIGESTS]
     steps: list[Callable[[Sequence[str]], list[str]]] = [_arguments, _differences, *last]
     for add in steps:
-        for group in _alike(short):
+        for group in alike(sorted(short), short):
             short.update(zip(group, add(group), strict=True))
     return dict(zip(short, shorten_apart(list(short.values()), width), strict=True)) if width else short
-
-
-def _alike(short: Mapping[str, str]) -> list[list[str]]:
-    """Return the names that look alike, together."""
-    groups: dict[str, list[str]] = {}
-    for name, text in short.items():
-        groups.setdefault(text, []).append(name)
-    return [sorted(group) for group in groups.values() if len(group) > 1]
 
 
 def _arguments(names: Sequence[str]) -> list[str]:

@@ -13,22 +13,16 @@ import numpy as np
 
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.communication.arrivals import CLASSES
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.members import Collectives, collectives_of, read_collectives, volumes
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import link, started
 from rocpd.facts.memory import changes, read_allocations, read_callers
-from rocpd.facts.names import Names
-from rocpd.facts.nesting import nest_times
-from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
-from rocpd.facts.options import By, Options
-from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS
+from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
-from rocpd.facts.rank import RankReading, RankWindow
-from rocpd.facts.regions import read_regions
-from rocpd.facts.steps import read_ranges, read_steps
-from rocpd.facts.timeline import divided
+from rocpd.facts.rank import By, Options, RankReading, RankWindow
+from rocpd.facts.regions import nest_times, read_ranges, read_regions, read_steps
+from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided
 from rocpd.facts.units import RankTime, Times, steps_of_ranks, times_that_count, warm_steps, windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.relation import Given, JobRelation, RankRelation

@@ -17,15 +17,13 @@ from typing import NamedTuple
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
-from rocpd.facts.options import Options
-from rocpd.facts.rank import Base, RankWindow
-from rocpd.facts.steps import Steps, step_spans
+from rocpd.facts.rank import Base, Options, RankWindow
+from rocpd.facts.regions import Steps, step_spans
 from rocpd.federate.federation import Federation
-from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
+from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step
-from rocpd.schema.rules.times import VALID_TIMES
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything
@@ -78,7 +76,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
         return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
     every = steps_of_ranks(session, options.step_marker)
     times: dict[int, RankTime] = {}
-    for ranks in _runs(session.ranks):
+    for ranks in session.job.by_run:
         steady = steady_times({rank.number: every[rank.number] for rank in ranks})
         if options.everything or len(steady) < len(ranks):
             times |= active_times(session, [rank.number for rank in ranks], steady)
@@ -156,12 +154,8 @@ def windows(session: Federation) -> dict[int, RankWindow]:
     known = [each.number for each in session.ranks if each.window or each.number in session.spans]
     for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
         if window and rank in window.parts:
-            part, shift, base = window.part(rank), session.alignment.shift(rank), None
-            if not window.is_by_launch(rank):
-                first, last = session.time_range or (0, 0)
-                low = shift.to_clock(first) if part.start is None else part.start
-                base = low, shift.to_clock(last) if part.end is None else part.end
-            seen[rank] = RankWindow(part, base)
+            by_launch, line = window.is_by_launch(rank), (session.alignment, session.time_range)
+            seen[rank] = RankWindow(window.part(rank), None if by_launch else window.edges(rank, *line))
     return seen
 
 
@@ -186,13 +180,6 @@ def _extent(reader: RankReader) -> Extent:
         rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []
         extents.append(next(((start, end) for start, end in rows if start is not None), None))
     return Extent(*extents)
-
-
-def _runs(ranks: Iterable[Rank]) -> Iterator[list[Rank]]:
-    runs: dict[object, list[Rank]] = {}
-    for rank in ranks:
-        runs.setdefault(rank.run, []).append(rank)
-    yield from runs.values()
 
 
 def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:

@@ -18,19 +18,14 @@ from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
-from rocpd.federate.open.damage import check_file
-from rocpd.federate.open.duplicates import without_duplicates
-from rocpd.federate.open.file_notes import FileNote, lines_of
-from rocpd.federate.open.foreign import Foreign
 from rocpd.federate.open.identify import Rank, identify
-from rocpd.federate.open.machines import with_machines
-from rocpd.federate.open.numbering import numbered
-from rocpd.federate.open.opening import Opening, opening_of
-from rocpd.federate.open.runs import with_runs
-from rocpd.federate.run.columnar import Columnar
+from rocpd.federate.open.numbering import numbered, with_machines, with_runs, without_duplicates
+from rocpd.federate.open.opening import FileNote, Opening, check_file, lines_of, opening_of
+from rocpd.federate.open.source import Foreign
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
+from rocpd.federate.run.local import Executor
+from rocpd.federate.run.request import Columnar
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
 
 if TYPE_CHECKING:

@@ -1,19 +1,272 @@
 """Describes a session before anything is asked of it: what the job is, ranks, agents, rows, problems.
 
-Only reads: problems are counted and reported, and the rows stay as they are.
+Only reads: problems, which make numbers doubtful, are counted and reported, and the rows stay as they are. Files do
+not have the version of ROCm: it is in the paths of the process' environment. They have a date where their clock counts
+the time of day; when a file was written says nothing of the run, as files are copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from rocpd.base.amount import amount
+from rocpd.base.documents import json_object
 from rocpd.base.types import Row
-from rocpd.federate.facts import agents_of, facts_of
 from rocpd.federate.federation import Federation
-from rocpd.federate.problems import problems_of
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Clock
-from rocpd.schema.load import TABLES
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import outside_of
+from rocpd.schema.rules.events import SPANS, VALID_START, VALID_TIMES
+from rocpd.schema.versions import LATER_TABLES
+
+_MINUTE_NS = 60_000_000_000
+_FEW = 3  # hosts, commands, versions that are named
+_ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")
+_OURS = '"recorder"'  # in what our own recorder says of a process
+_LOCAL_MEMORY = (1, 2)  # heaps of a GPU, as KFD numbers them: public and private frame buffer
+_AGENTS = """
+SELECT type, name, product_name, COUNT(*) AS number, MIN(id) AS first FROM rocpd_info_agent GROUP BY 1, 2, 3"""
+_DETAILS = "SELECT extdata FROM rocpd_info_agent WHERE id = ?"
+_PROCESS = "SELECT environment, extdata FROM rocpd_info_process LIMIT 1"
+_IMPORTER = "SELECT value FROM rocpd_metadata WHERE tag = 'import::importer'"
+
+
+class Agents(NamedTuple):
+    """Agents of one kind on a host, and what one of them has; None: the file does not say."""
+
+    host: str | None
+    type: str | None
+    name: str | None
+    product: str | None
+    number: int
+    units: int | None = None
+    memory_gib: float | None = None
+    mhz: int | None = None
+
+
+def agents_of(session: Federation) -> list[Agents]:
+    """Return the agents of all hosts; every rank of a host lists those of the host."""
+    most: dict[Row, tuple[int, Rank, int]] = {}
+    for rank in session.ranks:
+        for kind, name, product, number, first in session.reader(rank.number).rows(_AGENTS):
+            key = (rank.hostname, kind, name, product)
+            if key not in most or number > most[key][0]:
+                most[key] = number, rank, first
+    keys = sorted(most, key=lambda key: tuple(map(str, key)))
+    return [_agents(session, key, *most[key]) for key in keys]
+
+
+def _agents(session: Federation, key: Row, number: int, rank: Rank, first: int) -> Agents:
+    """Return the agents of a key; what one has is read in the rank that lists most of them."""
+    host, kind, name, product = key
+    if kind != "GPU":
+        return Agents(host, kind, name, product, number)
+    ((text,),) = session.reader(rank.number).rows(_DETAILS, (first,)) or [(None,)]
+    details = (json_object(text) if isinstance(text, (str, bytes)) else None) or {}
+    banks = details.get("mem_banks")
+    local = [bank for bank in banks if _whole(bank, "heap_type") in _LOCAL_MEMORY] if isinstance(banks, list) else []
+    memory = round(sum(_whole(bank, "size_in_bytes") or 0 for bank in local) / 2**30, 1) or None
+    units, clock = _whole(details, "cu_count") or None, _whole(details, "max_engine_clk_fcompute") or None
+    return Agents(host, kind, name, product, number, units, memory, clock)
+
+
+def _whole(details: Any, name: str) -> int | None:
+    value = details.get(name) if isinstance(details, dict) else None
+    return value if isinstance(value, int) else None
+
+
+def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
+    """Yield what the job is: (fact, value)."""
+    hosts = sorted({rank.hostname or "?" for rank in session.ranks})
+    ranks = amount(len(session.ranks), "rank")
+    separate = f", {session.runs} separate runs, not one job" if session.runs > 1 else ""
+    yield "ranks", f"{ranks} on {amount(len(hosts), 'host')} ({_some(hosts)}){separate}"
+    for ranks_of in session.job.programs:
+        numbers = ", ".join(f"{number} is pass {k}" for k, number in enumerate(ranks_of, 1))
+        yield "passes", f"{len(ranks_of)} of one program, for different counters: rank {numbers}"
+    commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
+    if commands:
+        yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
+    gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
+    if gpus:
+        yield "gpus", _some(f"{words} on {_each(number)}" for words, number in gpus.items())
+    yield from _software(session)
+    yield "date", _date(session)
+
+
+def _date(session: Federation) -> str:
+    """Return when the job ran, by clocks that count the time of day; files say nothing of it: they are copied."""
+    spans = [session.job.spans[rank.number] for rank in session.ranks if rank.has_date and rank.number in session.spans]
+    if not spans:
+        return "not recorded: times count from the start of the machine"
+    first, last = min(span.start for span in spans), max(span.end for span in spans)
+    start, end = (datetime.fromtimestamp(time // 10**9).astimezone() for time in (first, last))
+    return f"{start:%Y-%m-%d %H:%M}" + (f" to {end:%Y-%m-%d %H:%M}" if last - first >= _MINUTE_NS else "")
+
+
+def _each(hosts: int) -> str:
+    return "1 host" if hosts == 1 else f"each of {hosts} hosts"
+
+
+def _described(agents: Agents) -> str:
+    """Return the agents of a host in words: 8 × AMD Instinct MI300X (gfx942, 304 CUs, 192 GiB, 2100 MHz)."""
+    details = [
+        agents.name,
+        *([f"{agents.units} CUs"] if agents.units else []),
+        *([f"{agents.memory_gib:.0f} GiB"] if agents.memory_gib else []),
+        *([f"{agents.mhz} MHz"] if agents.mhz else []),
+    ]
+    return f"{agents.number} × {agents.product or 'GPU'} ({', '.join(filter(None, details))})"
+
+
+def importers_of(session: Federation) -> frozenset[str]:
+    """Return the importers that made the files, as one rank of each host knows them; empty: none did."""
+    readers = map(session.reader, _one_of_each_host(session))
+    return frozenset("".join(str(name) for (name,) in reader.rows(_IMPORTER)) for reader in readers)
+
+
+def _one_of_each_host(session: Federation) -> Sequence[int]:
+    return list({rank.hostname: rank.number for rank in reversed(session.ranks)}.values())
+
+
+def _software(session: Federation) -> Iterator[tuple[str, str]]:
+    """Yield the versions of ROCm, and what recorded the files, as one rank of each host knows them."""
+    rocm, profilers = set(), set()
+    for reader in map(session.reader, _one_of_each_host(session)):
+        ((environment, extdata),) = reader.rows(_PROCESS) or [(None, None)]
+        environment, extdata = str(environment or ""), str(extdata or "")
+        rocm.update(_ROCM.findall(environment))
+        imported = [f"imported from {importer}" for (importer,) in reader.rows(_IMPORTER)]
+        profiler = "rocprofv3" if "rocprofv3" in environment else "rocpd record" if _OURS in extdata else "unknown"
+        profilers.update(imported or [profiler])
+    if rocm:
+        yield "rocm", _some(sorted(rocm))
+    schemas = sorted({rank.version for rank in session.ranks})
+    yield "profiler", f"{_some(sorted(profilers))}, schema {_some(schemas)}"
+
+
+def _some(words: Iterable[str], joined: str = ", ") -> str:
+    every = list(words)
+    return joined.join(every[:_FEW]) + (f"{joined}… {len(every) - _FEW} more" if len(every) > _FEW else "")
+
+
+_ROWS = "{rows}"
+
+
+class Problem(NamedTuple):
+    """A problem of a rank: in `what`, `{rows}` stands for how many rows have it, if it is one of rows."""
+
+    rank: int
+    what: str
+    rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """The problem in words."""
+        rows = amount(self.rows, "row")
+        return self.what.replace(_ROWS, rows, 1) if self.rows else self.what
+
+
+class SharedProblem(NamedTuple):
+    """The same problem of several ranks; rows of all of them together."""
+
+    ranks: tuple[int, ...]
+    text: str
+
+
+def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
+    """Put the same problems of different ranks together, in the order in which they come."""
+    by_what: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_what.setdefault(problem.what, []).append(problem)
+    return [
+        SharedProblem(tuple(each.rank for each in same), same[0]._replace(rows=sum(each.rows for each in same)).text)
+        for same in by_what.values()
+    ]
+
+
+def problems_of(session: Federation) -> Iterator[Problem]:
+    """Yield the problems of all ranks."""
+    for rank in session.ranks:
+        if rank.number not in session.spans:
+            yield Problem(rank.number, "no events with valid timestamps")
+        for base in SPANS:
+            if {"start", "end"} <= set(rank.tables.get(base, ())):
+                for condition, problem in (
+                    (f"({VALID_START}) IS NOT 1", "without a start"),
+                    (f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1", "without an end, or with one before the start"),
+                ):
+                    count = session.count(rank.number, base, condition)
+                    if count:
+                        yield Problem(rank.number, f"{base}: {_ROWS} {problem}", count)
+        yield from (Problem(rank.number, note.of_any) for note in (*filter(None, (rank.opening.note,)), *rank.notes))
+        yield from _missing(rank)
+        yield from _repeated_ids(session, rank)
+        yield from _streamed_values(session, rank)
+        later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
+        if later:
+            yield Problem(rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}")
+        if rank.window:
+            work = ", GPU work by its launch" if rank.window.by_launch else ""
+            yield Problem(rank.number, f"a window of its trace: {rank.window.start} to {rank.window.end} ns{work}")
+        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)})
+        if unknown:
+            yield Problem(rank.number, f"tables beyond the schema: {', '.join(unknown)}")
+    yield from _recorded_twice(session)
+
+
+def _missing(rank: Rank) -> Iterator[Problem]:
+    """Yield the tables and columns that every version of the schema has, and this rank lacks."""
+    for contract in map(table, TABLES):
+        if contract.since or contract.name in OPTIONAL_TABLES:
+            continue
+        if contract.name not in rank.tables:
+            yield Problem(rank.number, f"{contract.name}: is missing, counts as empty")
+            continue
+        lacks = [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]
+        if lacks:
+            yield Problem(rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL")
+
+
+def _streamed_values(session: Federation, rank: Rank) -> Iterator[Problem]:
+    """Yield how many counter values are those of streamed samples."""
+    if "sample_id" in rank.tables.get("rocpd_pmc_event", ()):
+        count = session.count(rank.number, "rocpd_pmc_event", "sample_id IS NOT NULL")
+        if count:
+            values = amount(count, "streamed (SPM) value")
+            yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
+
+
+def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Problem]:
+    """Yield tables with ids that occur more than once; in those with a primary key none does."""
+    for base in sorted(rank.keyless):
+        repeated = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
+        ((count,),) = session.reader(rank.number).rows(f"SELECT COUNT(*) FROM ({repeated})")
+        if count:
+            yield Problem(rank.number, f"{base}: {count} id{' occurs' if count == 1 else 's occur'} more than once")
+
+
+def _recorded_twice(session: Federation) -> Iterator[Problem]:
+    """Yield ranks with the pid, host and time of another: two recordings of one process under two GUIDs."""
+    ranks = [rank for rank in session.ranks if rank.number in session.spans]
+    for index, rank in enumerate(ranks):
+        for other in ranks[:index]:
+            same = _process(rank) == _process(other)
+            span, other_span = session.spans[rank.number], session.spans[other.number]
+            if same and span.start <= other_span.end and other_span.start <= span.end:
+                yield Problem(rank.number, f"overlaps rank {other.number} in time, with the same host and pid")
+
+
+def _process(rank: Rank) -> tuple[object, ...]:
+    """Return what tells a process from others: containers of one host count pids each by itself."""
+    return rank.machine_id, rank.hostname, rank.pid_namespace, rank.pid
 
 
 class Description(dict[str, Result]):
@@ -80,11 +333,6 @@ def _clocks(session: Federation) -> Iterator[Row]:
         yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()
 
 
-def _agents(session: Federation) -> Iterator[Row]:
-    for a in agents_of(session):
-        yield a.host, a.type, a.name, a.product, a.number, a.units, a.memory_gib, a.mhz
-
-
 def _tables(session: Federation) -> Iterator[Row]:
     names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
     for base in names:
@@ -96,7 +344,7 @@ def _tables(session: Federation) -> Iterator[Row]:
 _SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
     "job": ("fact value", facts_of),
     "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
-    "agents": ("host type agent product count cus memory_gib mhz", _agents),
+    "agents": ("host type agent product count cus memory_gib mhz", agents_of),
     "tables": ("table rows", _tables),
     "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
     "problems": ("rank what", lambda session: ((each.rank, each.text) for each in problems_of(session))),

@@ -1,28 +1,33 @@
 """Answers statements: planned per rank, or attached on one connection that sees all ranks.
 
-Decides between the two; `plan` takes a statement apart, `run` runs it. Never decides which rows count.
+Decides between the two; `plan` takes a statement apart, and a run of it has executors run its steps in every share,
+gathers their rows in order, and combines them: the result does not depend on the executor. Never decides which rows
+count.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 
 from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Parameters, Progress, Row
+from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.plan.steps import Plan, Strategy
-from rocpd.federate.result import Cursor, Rows, as_query_error
+from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy, create_table, insert_text
+from rocpd.federate.result import Cursor, Rows, as_query_error, spooled
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
 from rocpd.federate.run.calculated import Load, add_calculated
-from rocpd.federate.run.columnar import Bindings, RankQuestion
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.spool import spooled
+from rocpd.federate.run.request import Bindings, Columnar, RankQuestion, Request, in_chunks
 from rocpd.federate.unify import Unifier
+from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations
 
 
@@ -66,7 +71,9 @@ class Engine:
             return self._run_attached(sql, parameters)
         plan = self.plan(sql, parameters)
         if strategy is Strategy.COLUMNAR:
-            self._require_index(plan, parameters)
+            if reason := self._why_not_columnar(plan, parameters):
+                hint = "--strategy auto answers it"
+                raise UsageError(f"this statement can't run by strategy columnar: {reason}", hint)
         elif strategy is not Strategy.AUTO and plan.strategy is not strategy:
             raise UsageError(
                 f"this statement can't run by strategy {strategy}: {plan.reason}", "--explain shows the plan"
@@ -103,15 +110,6 @@ class Engine:
         positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
         return plan(sql, self._tables, positional, self._calculated)
 
-    def _require_index(self, plan: Plan, parameters: Parameters) -> None:
-        """Refuse a statement that the index cannot answer.
-
-        Raises:
-            UsageError: it says why.
-        """
-        if reason := self._why_not_columnar(plan, parameters):
-            raise UsageError(f"this statement can't run by strategy columnar: {reason}", "--strategy auto answers it")
-
     def _why_not_columnar(self, plan: Plan, parameters: Parameters) -> str:
         index = self._files.index
         if index is None or index.why_not:
@@ -130,7 +128,7 @@ class Engine:
         self._files.check_open()
         if self._attached is None:
             if self._is_copied:
-                from rocpd.federate.run.copying import CopiedDatabase
+                from rocpd.federate.run.attach import CopiedDatabase
 
                 self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
             else:
@@ -170,11 +168,9 @@ class Engine:
     def _run(
         self, plan: Plan, sql: str, parameters: Parameters, strategy: Strategy, progress: Progress | None
     ) -> Iterator[Row]:
-        from rocpd.federate.run.execute import Run
-
         insists = strategy is Strategy.COLUMNAR
         index = self._files.index if insists or strategy is Strategy.AUTO else None
-        run = Run(plan, self._shares, self._files, _bindings(parameters), index, insists=insists)
+        run = Run(plan, self._shares, self._files, _bindings(parameters), index, insists)
         has_yielded_rows = False
         try:
             for rows in run.chunks(progress):
@@ -220,3 +216,81 @@ def _bindings(parameters: Parameters) -> Bindings:
     if isinstance(parameters, Mapping):
         return parameters
     return {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
+
+
+@frozen
+class Run:
+    """One run of a plan over the shares of a job.
+
+    Args:
+        plan: the plan.
+        shares: the ranks with their selected rows.
+        files: the open files.
+        bindings: values of the statement's parameters.
+        index: answers the steps that it can; None: the ranks answer all.
+        insists: the index has to answer all.
+        stored: gathered table -> the step that made it.
+    """
+
+    plan: Plan
+    shares: Sequence[Share]
+    files: Files
+    bindings: Bindings
+    index: Columnar | None = None
+    insists: bool = False
+    stored: dict[str, Step] = field(default_factory=dict)
+
+    @cached_property
+    def gathered(self) -> apsw.Connection:
+        """The database of gathered tables: a temporary file that SQLite deletes, written to only when it grows."""
+        connection = apsw.Connection("")
+        let_signals_in(connection)
+        return connection
+
+    def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:
+        """Yield the rows of the result, some at a time.
+
+        Args:
+            progress: called with (ranks done, ranks in all).
+
+        Raises:
+            QueryError: SQLite refuses something; the statement may still run attached.
+            InputError: a file cannot be opened or is damaged.
+        """
+        try:
+            for step in self.plan.steps:
+                if isinstance(step, Scatter):
+                    self._store(step, self._scattered(step, progress, exact=True))
+                else:
+                    self._store(step, [self._combined(step.select, exact=True)])
+            if self.plan.strategy is Strategy.ROWS:
+                yield from self._scattered(self.plan.scattered[-1], progress, exact=False)
+            else:
+                yield from in_chunks(self._combined(self.plan.final), self.files.limits.chunk_rows)
+        finally:
+            self.gathered.close(True)
+
+    def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
+        question = RankQuestion(step, self.bindings, tuple(map(self._rows_of, step.reads)))
+        if self.index:
+            rows = self.index.rows(question, self.shares, insists=self.insists)
+            if rows is not None:
+                return rows
+        index = self.index if self.files.executor.is_remote else None
+        return self.files.executor.rows(
+            Request(question, exact, self.files.limits.chunk_rows, index), self.shares, progress
+        )
+
+    def _rows_of(self, table: str) -> tuple[Step, tuple[Row, ...]]:
+        """Return a gathered table with its rows, for a statement that joins it in every rank."""
+        return self.stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))
+
+    def _combined(self, select: str, exact: bool = False) -> Cursor:
+        return Cursor(self.gathered, select, self.bindings, exact=exact)
+
+    def _store(self, step: Step, chunks: Iterable[Iterable[Row]]) -> None:
+        self.stored[step.table] = step
+        create_table(self.gathered, step)
+        with self.gathered:
+            for rows in chunks:
+                self.gathered.executemany(insert_text(step), rows)

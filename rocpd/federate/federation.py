@@ -22,15 +22,13 @@ from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
 from rocpd.federate.run.attach import schemas_of
 from rocpd.federate.run.calculated import Load
-from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.local import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.align import Alignment, Domain
+from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, of_rank, select_ranks
-from rocpd.federate.select.part import Cut
-from rocpd.federate.select.selection import Selection
-from rocpd.federate.select.timeline import Span
-from rocpd.federate.select.whole_trace import WholeTrace
+from rocpd.federate.select.landmarks import WholeTrace
+from rocpd.federate.select.selection import Cut, Selection
 from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
@@ -83,26 +81,21 @@ class Federation:
     @cached_property
     def runs(self) -> int:
         """How many separate runs the ranks are of; those of one job are of one."""
-        return len({rank.run for rank in self.ranks})
+        return len(self.job.by_run)
 
     def counted_once(self) -> Self:
         """Return a session with one pass of each program that ran again for other counters; most jobs have none."""
-        if not self.job.programs:
-            return self
-        passes = max(map(len, self.job.programs))
-        self.note(f"{passes} passes of one program, for different counters: what is no counter is of the first pass")
-        return self._of_first_passes()
+        return self._of_first_passes("what is no counter is of the first pass")
 
     @cached_property
     def in_rows(self) -> Self:
         """The session whose rows SQL and converters read: one pass of each program, unless it opened all."""
-        if self.job.has_all_passes or not self.job.programs:
-            return self
-        passes = max(map(len, self.job.programs))
-        self.note(f"{passes} passes of one program, for different counters: the first is read; --all-passes reads all")
-        return self._of_first_passes()
+        return self if self.job.has_all_passes else self._of_first_passes("the first is read; --all-passes reads all")
 
-    def _of_first_passes(self) -> Self:
+    def _of_first_passes(self, why: str) -> Self:
+        if not self.job.programs:
+            return self
+        self.note(f"{max(map(len, self.job.programs))} passes of one program, for different counters: {why}")
         return self._with(self.job.of_first_passes(keep_alignment=self.window is not None), self.selection)
 
     def note_runs(self) -> None:

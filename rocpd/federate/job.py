@@ -1,4 +1,4 @@
-"""The job: its ranks, their files, when they ran, and whose clocks compare.
+"""The job: its ranks, their files, when they ran, whose clocks compare, and which ranks are passes of one program.
 
 Never changes: fewer ranks are another job on the same files. Never decides which events count (`select` does).
 """
@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -17,14 +17,12 @@ from typing import Any, TypeVar
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.passes import CountedRun, counted_run, programs
 from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.rank_reader import RankReader, RankTask
+from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
     Align,
@@ -32,12 +30,13 @@ from rocpd.federate.select.align import (
     Alignment,
     Domain,
     GivenOffset,
+    Span,
+    TimeLine,
     align,
     clock_domains,
     given_offsets,
 )
-from rocpd.federate.select.part import Cut, stored_cut
-from rocpd.federate.select.timeline import Span, TimeLine
+from rocpd.federate.select.selection import Cut, stored_cut
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
@@ -91,19 +90,7 @@ class Job:
     def rank_tables(self) -> dict[int, RankTables]:
         """Rank number -> its tables as a connection to its own file names them."""
         further = _further(self.ranks)
-        return {
-            rank.number: RankTables(
-                rank.suffix,
-                rank.tables,
-                None,
-                rank.number,
-                rank.hostname,
-                further,
-                guid=rank.guid,
-                keyless=rank.keyless,
-            )
-            for rank in self.ranks
-        }
+        return {rank.number: rank.as_tables(further) for rank in self.ranks}
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -144,15 +131,32 @@ class Job:
 
     def _largest_run(self) -> Job:
         """Return the job of the run with most ranks: ranks of others had no collectives with these."""
+        return self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
+
+    @cached_property
+    def by_run(self) -> tuple[tuple[Rank, ...], ...]:
+        """The ranks of each run; those of one job are of one."""
         runs: dict[int, list[Rank]] = {}
         for rank in self.ranks:
             runs.setdefault(rank.run, []).append(rank)
-        return self.of_ranks(max(map(tuple, runs.values()), key=len, default=()), keep_alignment=False)
+        return tuple(map(tuple, runs.values()))
 
     @cached_property
     def programs(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of ranks that are passes of one program, which ran again for other counters."""
-        return programs(self.ranks, self._counted_runs)
+        """Numbers of ranks that are passes of one program, which ran again for other counters, in the order they ran.
+
+        A GPU counts few things at a time, so a program runs for each few. Its passes run one after the other, have as
+        many dispatches, and count different things. The values of all belong together; everything else is there once
+        for each pass, and counts once. Reads nothing where no command ran twice.
+        """
+        groups = _candidates(self.ranks)
+        if not groups:
+            return ()
+        some = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
+        runs = {rank.number: run for rank, run in some.map_ranks(_counted)}
+        began = {rank.number: (rank.life or (0, 0), rank.number) for rank in self.ranks}
+        passes = (group for group in groups if _are_passes([runs[number] for number in group]))
+        return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
 
     def of_first_passes(self, *, keep_alignment: bool) -> Job:
         """Return the job of one pass of each program."""
@@ -166,10 +170,6 @@ class Job:
     @cached_property
     def _aligned_first_passes(self) -> Job:
         return dataclasses.replace(self._first_passes, kept_alignment=self.alignment)
-
-    def _counted_runs(self, numbers: Iterable[int]) -> dict[int, CountedRun]:
-        some = self.of_ranks(tuple(self.rank_of[number] for number in numbers), keep_alignment=False)
-        return {rank.number: run for rank, run in some.map_ranks(counted_run)}
 
     @cached_property
     def time_line(self) -> TimeLine | None:
@@ -199,17 +199,9 @@ class Job:
         """
         self.files.check_open()
         tasks = [RankTask(rank, tables[rank.number], work) for rank in self.ranks]
-        with contextlib.closing(self._answers(tasks)) as answers:
+        index, do = self.files.index, self.files.executor.each
+        with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)
-
-    def _answers(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
-        """Yield the answers of tasks, in order, from the index where it has them."""
-        if self.files.index is None:
-            return self._done(tasks)
-        return self.files.index.each(tasks, self._done)
-
-    def _done(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
-        return self.files.executor.each(run_task, tasks, [task.rank for task in tasks])
 
     @cached_property
     def rank_of(self) -> dict[int, Rank]:
@@ -243,3 +235,30 @@ def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
                 if column.lower() not in known:
                     further.setdefault(base, {}).setdefault(column.lower(), column)
     return {base: tuple(columns.values()) for base, columns in further.items()}
+
+
+_DISPATCHES = "SELECT COUNT(*) FROM rocpd_kernel_dispatch"
+_COUNTERS = """SELECT DISTINCT I.name FROM (SELECT pmc_id, event_id FROM rocpd_pmc_event LIMIT 4096) V
+JOIN rocpd_info_pmc I ON I.id = V.pmc_id WHERE V.event_id IN (SELECT event_id FROM rocpd_kernel_dispatch)"""
+_SIMILAR = 0.95  # of the dispatches: the number that a program launches may hang on time
+
+
+def _counted(reader: RankReader) -> tuple[int, frozenset[str]]:
+    """Return how many dispatches a rank has, and the names of counters of its first values."""
+    counters = frozenset(str(name) for (name,) in reader.rows(_COUNTERS))
+    return int(reader.rows(_DISPATCHES)[0][0]), counters
+
+
+def _candidates(ranks: Sequence[Rank]) -> list[list[int]]:
+    """Return the ranks that are each the n-th one of a run of the same command on the same host."""
+    places: dict[int, int] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for rank in ranks:
+        place = places[rank.run] = places.get(rank.run, -1) + 1
+        groups.setdefault((rank.hostname, rank.command, place), []).append(rank.number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _are_passes(runs: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    dispatches, counters = zip(*runs, strict=True)
+    return len(set(counters)) == len(runs) and all(counters) and min(dispatches) >= _SIMILAR * max(dispatches)

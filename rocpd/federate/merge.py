@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,11 +19,9 @@ from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
-from rocpd.federate.open.identify import Rank, by_file
+from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.federate.open.stored_window import TAG, StoredWindow
 from rocpd.federate.select.outside import outside_conditions
-from rocpd.federate.select.part import Cut
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
@@ -220,17 +219,11 @@ class _Copy:
                 f"INSERT INTO {target} {select}" if is_there else f"CREATE TABLE {target} AS {select}"
             )
             self._counts.pop(outside_of(base) + _output_suffix(rank), None)
-        stored = StoredWindow(*self._edges(rank.number, window), window.is_by_launch(rank.number))
+        edges = window.edges(rank.number, self._session.alignment, self._session.time_range)
+        stored = StoredWindow(*edges, window.is_by_launch(rank.number))
         self._connection.execute(f"DELETE FROM {quote_name(metadata)} WHERE tag = ?", (TAG,))
         self._connection.execute(f"INSERT INTO {quote_name(metadata)} (tag, value) VALUES (?, ?)", (TAG, stored.text()))
         self._counts[metadata] = self._connection.execute(f"SELECT COUNT(*) FROM {quote_name(metadata)}").get
-
-    def _edges(self, rank: int, window: Cut) -> tuple[int, int]:
-        """Return start and end of a window by the clock of a rank [ns]; an open side is the edge of the trace."""
-        part, shift = window.part(rank), self._session.alignment.shift(rank)
-        first, last = self._session.time_range or (0, 0)
-        low = shift.to_clock(first) if part.start is None else part.start
-        return low, shift.to_clock(last) if part.end is None else part.end
 
     def _note_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
         names = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
@@ -319,10 +312,7 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
 
 
 def _store_views(connection: apsw.Connection, session: Federation) -> None:
-    tables = tuple(
-        RankTables(_output_suffix(r), r.tables, None, r.number, r.hostname, guid=r.guid, keyless=r.keyless)
-        for r in session.ranks
-    )
+    tables = tuple(replace(rank.as_tables(), suffix=_output_suffix(rank)) for rank in session.ranks)
     connection.execute("BEGIN")
     for relation in relations(tables):
         connection.execute(create_view_text(relation, select_text(relation, tables)))

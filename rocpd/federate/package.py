@@ -19,7 +19,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
-from rocpd.federate.open.opening import Opening, as_input_error, opening_of
+from rocpd.federate.open.opening import Opening, as_input_error, first_open, opening_of
 from rocpd.federate.open.source import INDEX, INDEX_FOLDER
 
 _BESIDE = ("-journal", "-wal")
@@ -166,7 +166,7 @@ def _backup(opening: Opening, target: Path) -> None:
 
 
 def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Progress | None) -> Mapping[Path, Path]:
-    in_use = _first_in_use([opening.path for opening in openings])
+    in_use = first_open([opening.path for opening in openings])
     if in_use:
         raise InputError(
             f"{in_use}: another process has it open", "wait until the profiler has finished, or use --copy"
@@ -219,17 +219,6 @@ def _move(path: Path, target: Path, moves: list[tuple[Path, Path]]) -> None:
         path.unlink()
         return
     moves.append((path, target))
-
-
-def _first_in_use(paths: Sequence[Path]) -> Path | None:
-    """Return a file that some process of this machine has open, as far as this user can see."""
-    by_inode = {(path.stat().st_dev, path.stat().st_ino): path for path in paths}
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            status = link.stat()
-            if (status.st_dev, status.st_ino) in by_inode:
-                return by_inode[status.st_dev, status.st_ino]
-    return None
 
 
 def _beside(path: Path, ending: str) -> Path:

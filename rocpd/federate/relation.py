@@ -35,11 +35,9 @@ class Relation(Protocol):
     @property
     def table(self) -> CalculatedTable:
         """Its name, columns and arguments."""
-        ...
 
     def rows(self, session: Federation, given: Given) -> Iterable[Row]:
         """Return its rows in a session; where the job lacks what it needs there are none, and a note says so."""
-        ...
 
 
 @frozen

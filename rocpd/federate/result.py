@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from rocpd.chart.plot import Plot
 
-
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JOIN", "WITH", "VALUES", "EXPLAIN")
 _CHARACTERS = 60  # of a text at a prompt
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
@@ -315,14 +314,14 @@ class Result:
 
     def write_text(self, out: TextIO, limit: int = 0) -> bool:
         """Write up to `limit` rows (0: all) as a text table; return whether there were more."""
-        from rocpd.table.console import write_console
+        from rocpd.table.human import write_console
 
         return write_console(self.columns, iter(self.first(limit + 1) if limit else self.fetchall()), out, limit)
 
     def _write_first(self, out: TextIO, limit: int) -> bool:
         """Write the first rows for a prompt, which names of kernels must not flood; return whether there were more."""
         from rocpd.table.cell import one_line, shorten_apart
-        from rocpd.table.console import write_console
+        from rocpd.table.human import write_console
 
         first = self.first(limit + 1)
         columns = zip(*first[:limit], strict=True)
@@ -377,3 +376,32 @@ class SessionCursor(Rows):
         self._names = rows.columns
         self._rows = iter(rows)
         return self
+
+
+_IN_MEMORY = 50_000  # rows
+
+
+def spooled(rows: Iterable[Row], width: int, in_memory: int = _IN_MEMORY) -> Iterator[Row]:
+    """Read all rows now and return an iterator over them; those beyond `in_memory` wait in a temporary file.
+
+    Args:
+        rows: rows of `width` values.
+        width: columns of a row.
+        in_memory: number of rows.
+    """
+    source = iter(rows)
+    first = list(itertools.islice(source, in_memory))
+    if len(first) < in_memory or width == 0:
+        return iter(first)
+    database = apsw.Connection("")
+    database.execute(f"CREATE TABLE spool ({', '.join(f'c{i}' for i in range(width))})")
+    with database:
+        database.executemany(f"INSERT INTO spool VALUES ({', '.join('?' * width)})", source)
+    return itertools.chain(first, _rows_of(database))
+
+
+def _rows_of(database: apsw.Connection) -> Iterator[Row]:
+    try:
+        yield from database.execute("SELECT * FROM spool ORDER BY rowid")
+    finally:
+        database.close(True)

@@ -54,7 +54,7 @@ class CacheEntry:
 
 
 class CachedImports:
-    """Imports what commands are given, once; see `rocpd.federate.open.foreign.Foreign`.
+    """Imports what commands are given, once; see `rocpd.federate.open.source.Foreign`.
 
     Args:
         progress: called with (bytes read, bytes in all).

@@ -19,7 +19,7 @@ from rocpd.importers.json_stream import Event, JsonEvents
 from rocpd.importers.source import TraceSource
 from rocpd.importers.target import TraceTarget
 from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of
-from rocpd.schema.rules.markers import is_marker
+from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.trace.events import (
     Events,
     GraphLaunches,

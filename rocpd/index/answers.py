@@ -12,14 +12,12 @@ import duckdb
 
 from rocpd.base.errors import InputError
 from rocpd.base.types import Row, Value
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry
-from rocpd.index.kinds import ValueKind
 from rocpd.index.order import RankOrders
-from rocpd.index.selects import Translation, condition_of, translated
-from rocpd.index.sources import StoredSource, gathered_source
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, constant
+from rocpd.index.selects import StoredSource, Translation, condition_of, gathered_source, translated
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -55,7 +53,7 @@ class StoredAnswers:
         )
 
     def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
-        """Return the rows of an answer, as `rocpd.federate.run.columnar.Columnar.rows`, or why ranks must be asked."""
+        """Return the rows of an answer, as `rocpd.federate.run.request.Columnar.rows`, or why ranks must be asked."""
         try:
             translation = self._translation(question, shares)
             with self._lock:
@@ -87,7 +85,7 @@ class StoredAnswers:
             return last[2]
         gathered = {each.table: gathered_source(each.columns, rows) for each, rows in question.gathered}
         catalog = _StoredViews(self._entries, [each for share in shares for each in share.tables], gathered)
-        translation = translated(step.by_name or step.select, catalog, question.bindings, by_rank=not step.merges)
+        translation = translated(step.by_name or step.select, catalog.find, question.bindings, by_rank=not step.merges)
         if translation.order and not self._orders.is_kept(translation.order, question, shares):
             raise Untranslatable("SQLite chooses another order of its rows")
         if key:
@@ -95,7 +93,7 @@ class StoredAnswers:
         return translation
 
 
-class _StoredViews(Mapping[str, StoredSource]):
+class _StoredViews:
     """View -> its Parquet files of the ranks in question, put together when a statement names it; gathered tables."""
 
     def __init__(
@@ -105,12 +103,13 @@ class _StoredViews(Mapping[str, StoredSource]):
         self._tables = tables
         self._gathered = gathered
 
-    def __getitem__(self, name: str) -> StoredSource:
+    def find(self, name: str) -> StoredSource | None:
+        """Return what is stored under a name in lower case, None where nothing is."""
         if name in self._gathered:
             return self._gathered[name]
         if name in VIEWS:
             return self._view(name)
-        return self._base_table(name, _views_by_base()[name])
+        return self._base_table(name, _views_by_base()[name]) if name in _views_by_base() else None
 
     def _view(self, name: str) -> StoredSource:
         of_rank = {column: _of_rank(values) for column, values in self._constants(name).items()}
@@ -160,12 +159,6 @@ class _StoredViews(Mapping[str, StoredSource]):
 
     def _files(self, name: str) -> str:
         return f"read_parquet([{', '.join(quote_text(entry.path(name)) for entry in self._entries)}])"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._gathered, *VIEWS, *_views_by_base()))
-
-    def __len__(self) -> int:
-        return len(self._gathered) + len(VIEWS) + len(_views_by_base())
 
     def _selected(self, name: str, columns: Mapping[str, Typed]) -> str:
         """Return the condition on the rows of a view that window and filters let count; empty: all do.

@@ -26,8 +26,8 @@ from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.index.entries import VIEWS, IndexEntry, cannot_index, facts_of, indexes, state_of
-from rocpd.index.kinds import StoredView, ValueKind
+from rocpd.index.entries import VIEWS, IndexEntry, StoredView, cannot_index, facts_of, indexes, state_of
+from rocpd.index.typed import ValueKind
 from rocpd.schema.load import Kind, ViewColumn, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import without_suffix

@@ -15,10 +15,10 @@ from rocpd.base.home import has_cache_folder
 from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
-from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
+from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import IndexEntry, cannot_index, indexes, is_still, stat_of, state_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """The entries of all ranks of a job; see `rocpd.federate.run.columnar.Columnar`.
+    """The entries of all ranks of a job; see `rocpd.federate.run.request.Columnar`.
 
     It is used while every rank has an entry and its file is what it was when the entry was looked up.
 

@@ -18,7 +18,7 @@ from rocpd.base.home import cache_root
 from rocpd.base.identity import seen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
-from rocpd.index.kinds import StoredView, ValueKind
+from rocpd.index.typed import ValueKind
 
 FORMAT = 3
 """Goes into the name of every entry: raise it when what is written changes."""
@@ -37,6 +37,25 @@ VIEWS = (
 
 _KINDS = {kind.value: kind for kind in ValueKind}  # calling an enum takes ten times as long
 _SAMPLES, _SAMPLE = 16, 1 << 12
+
+
+@frozen
+class StoredView:
+    """A view of one rank in the index.
+
+    Args:
+        rows: how many.
+        columns: column -> kind of its values. A column with values of several kinds is left out.
+        ascii: columns of texts that hold characters of ASCII only.
+        greatest: column of whole numbers -> the greatest of them without their signs.
+        is_by_id: ids rise from row to row, so there is one for each row of the table that the view is of.
+    """
+
+    rows: int
+    columns: Mapping[str, ValueKind]
+    ascii: frozenset[str]
+    greatest: Mapping[str, int]
+    is_by_id: bool
 
 
 @frozen

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from rocpd.base.types import Value
-from rocpd.index.kinds import ValueKind
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, as_real, constant, one_kind, same_kind
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 
 _SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double

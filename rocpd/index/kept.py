@@ -1,30 +1,37 @@
 """Keeps what ranks answered to works on them, for the next command that asks the same while files are what they were.
 
-An answer belongs to the state of a file, to what was asked (`asked`), and to the code of rocpd. Answers are values of
-Python, which only pickle stores, and who writes a pickle has code run where it is read: they lie in the user's own
-cache, to which nobody else may write, wherever the index lies.
+An answer belongs to the state of a file, to what was asked, and to the code of rocpd. What is asked has a name, the
+same in every process: a hash of a text that stands for one value, where a function stands for its name, everything else
+for all that it holds. Answers are values of Python, which only pickle stores, and who writes a pickle has code run
+where it is read: they lie in the user's own cache, to which nobody else may write, wherever the index lies.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import dataclasses
+import functools
 import hashlib
 import os
 import pickle
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from pathlib import Path
+import sys
+import types
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from rocpd.base import leftovers
 from rocpd.base.cache import Cache
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
+from rocpd.base.sqlite import apsw
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankTask, Works, run_task
-from rocpd.index.asked import names_of, works_of
+from rocpd.federate.run.rank_reader import RankTask, Work, Works, run_task
 
 _MOST_OF_AN_ANSWER = 32 << 20  # bytes; larger ones are found again nearly as fast
 _MOST_OF_A_RANK = 256 << 20  # bytes
@@ -221,3 +228,110 @@ def _files(folder: Path) -> dict[Path, os.stat_result]:
 def _of_rank(folder: Path, facts: Mapping[str, Any], used: float) -> AnswersOfRank:
     size = sum(status.st_size for status in _files(folder).values())
     return AnswersOfRank(folder, str(facts["source"]), size, used)
+
+
+def works_of(task: RankTask[Any]) -> tuple[Work, ...]:
+    """Return the works of a task: one, or several that share what they read."""
+    return task.work.works if isinstance(task.work, Works) else (task.work,)
+
+
+def names_of(tasks: Sequence[RankTask[Any]]) -> Iterator[list[str]]:
+    """Yield the names of the works of each task; an empty one where something can't be described."""
+    by_id: dict[int, str] = {}
+
+    def known(value: object) -> str:
+        """Return the description of a part of a task, most of which are parts of others too; empty: it has none."""
+        if id(value) not in by_id:
+            by_id[id(value)] = ""
+            with contextlib.suppress(Indescribable, RecursionError):
+                by_id[id(value)] = described(value)
+        return by_id[id(value)]
+
+    for task in tasks:
+        fields = [(part, each.name) for part in (task.rank, task.tables) for each in dataclasses.fields(part)]
+        of_rank = [known(getattr(part, name)) for part, name in fields if name != "opening"]
+        of_rank.append(described(os.fspath(task.rank.opening.path)))
+        yield [_hashed([known(work), *of_rank]) for work in works_of(task)]
+
+
+def _hashed(parts: Sequence[str]) -> str:
+    if not all(parts):
+        return ""
+    return hashlib.blake2b("\0".join((_code(), *parts)).encode(), digest_size=_DIGEST).hexdigest()
+
+
+@functools.cache
+def _code() -> str:
+    """Return what distinguishes this rocpd from others: what it computes with, size and time of each of its files."""
+    versions = sys.version, np.__version__, apsw.sqlite_lib_version()
+    return repr((versions, sorted(_states(Path(__file__).parent.parent))))
+
+
+def _states(folder: Path) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as files:
+        for each in files:
+            status = each.stat()
+            if not each.is_dir():
+                yield each.path, status.st_size, status.st_mtime_ns
+            elif each.name != "__pycache__":
+                yield from _states(Path(each.path))
+
+
+_PLAIN = (types.NoneType, bool, int, float, str, bytes)
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
+_PACKAGES = ("rocpd", "builtins", "collections", "copyreg", "enum", "functools", "numpy", "operator", "re")
+
+
+class Indescribable(Exception):  # noqa: N818 (a reason, not a failure)
+    """A value is of another package, names a file, or can't be sent to another process."""
+
+
+def described(value: Any) -> str:
+    """Return the description of a value.
+
+    >>> described((1, "a", {"b"})), described(frozenset("ba")) == described(frozenset("ab"))
+    ("tuple(1,'a',set('b'))", True)
+    >>> described(lambda: 1)
+    Traceback (most recent call last):
+    rocpd.index.kept.Indescribable: <lambda>
+
+    Raises:
+        Indescribable: it has none.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)
+    if kind in (tuple, list):
+        return _listed(kind.__name__, map(described, value))
+    if kind in (set, frozenset):
+        return _listed(kind.__name__, sorted(map(described, value)))
+    if kind in (dict, types.MappingProxyType):
+        return _listed("dict", (f"{described(key)}:{described(each)}" for key, each in value.items()))
+    if kind is functools.partial:
+        return _listed("partial", map(described, (value.func, value.args, value.keywords)))
+    parts = value if isinstance(value, _NAMED) else _parts(value)
+    if not isinstance(parts, tuple):
+        return _name(value)
+    return _listed("made", (described(tuple(part) if hasattr(part, "__next__") else part) for part in parts))
+
+
+def _parts(value: Any) -> Any:
+    """Return what a copy of a value is made of, as pickle has it; anything but a tuple: it is known by its name."""
+    if isinstance(value, PurePath):
+        raise Indescribable("a path, whose file may change")
+    try:
+        reduce = copyreg.dispatch_table.get(type(value))
+        return reduce(value) if reduce else value.__reduce_ex__(4)
+    except TypeError as error:
+        raise Indescribable(str(error)) from error
+
+
+def _name(value: Any) -> str:
+    module, name = value.__module__ or "", value.__qualname__
+    if module.partition(".")[0] not in _PACKAGES or "<" in name:
+        raise Indescribable(name)
+    return f"{module}:{name}"
+
+
+def _listed(kind: str, parts: Iterable[str]) -> str:
+    return f"{kind}({','.join(parts)})"

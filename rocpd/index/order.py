@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from rocpd.base.errors import InputError, QueryError
 from rocpd.base.frozen import frozen
-from rocpd.federate.run.columnar import RankQuestion
-from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.request import PlanLine, Request
+from rocpd.federate.limits import Limits
+from rocpd.federate.run.pool import Pool, Share, ShareDatabase
+from rocpd.federate.run.request import PlanLine, RankQuestion, Request
 from rocpd.index.entries import IndexEntry
 from rocpd.schema.load import ViewTable
 from rocpd.schema.render import RankTables
@@ -57,7 +56,7 @@ class RankOrders:
 
     def __init__(self, entries: Mapping[int, IndexEntry]) -> None:
         self._entries = entries
-        self._databases: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._pool = Pool(Limits(idle_connections=_MOST_KINDS))
         self._last: tuple[Sequence[Share], list[_Kind]] | None = None
         self._lock = threading.Lock()
 
@@ -69,10 +68,7 @@ class RankOrders:
 
     def close(self) -> None:
         """Close the connections; idempotent."""
-        with self._lock:
-            for database in self._databases.values():
-                database.close()
-            self._databases.clear()
+        self._pool.close()
 
     def _kinds(self, shares: Sequence[Share]) -> list[_Kind]:
         """Return a rank of each kind, whose plans are those of the others; the selection is the same for many calls."""
@@ -87,26 +83,17 @@ class RankOrders:
 
     def _is_kept(self, order: Order, question: RankQuestion, share: Share, tables: RankTables) -> bool:
         try:
-            database = self._database(share)
-            plan = _without_values(Request(question).plan(database, tables))
+            with self._pool.lend(share) as database:
+                plan = _without_values(Request(question).plan(database, tables))
+                if not order.tables:
+                    return any(line.detail == _SORTED_GROUPS for line in plan)
+                main = order.tables[0].table
+                if main not in tables.columns:
+                    return True  # the rank has no rows
+                has_ids = database.has_key(main + tables.suffix)  # in the order of which rows are stored
+                return has_ids and _Plan(order, database, tables).is_in_order(plan)
         except (QueryError, InputError):  # which the ranks will raise
             return False
-        if not order.tables:
-            return any(line.detail == _SORTED_GROUPS for line in plan)
-        main = order.tables[0].table
-        if main not in tables.columns:
-            return True  # the rank has no rows
-        has_ids = database.has_key(main + tables.suffix)  # in the order of which rows are stored
-        return has_ids and _Plan(order, database, tables).is_in_order(plan)
-
-    def _database(self, share: Share) -> ShareDatabase:
-        if share not in self._databases:
-            if len(self._databases) >= _MOST_KINDS:
-                _, oldest = self._databases.popitem(last=False)
-                oldest.close()
-            self._databases[share] = ShareDatabase(share)
-        self._databases.move_to_end(share)
-        return self._databases[share]
 
 
 _Kind: TypeAlias = tuple[Share, RankTables]

@@ -1,14 +1,30 @@
-"""Expressions of DuckDB with the kind of their values, and what makes several of them comparable as in SQLite."""
+"""Expressions of DuckDB with the kind of their values, and what makes several of them comparable as in SQLite.
+
+A column holds values of one kind, or the index does without it.
+"""
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterable, Sequence
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Value
-from rocpd.index.kinds import ValueKind
 from rocpd.schema.quote import quote_text
+
+
+class ValueKind(enum.StrEnum):
+    """What the values of a column or an expression are, beside NULL."""
+
+    INT = "int"
+    REAL = "real"
+    TEXT = "text"
+    BOOL = "bool"
+    """What comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
+    NULL = "null"
+    """Nothing but NULL."""
+
 
 MOST_OF_64_BITS = (1 << 63) - 1
 _EXACT = 1 << 53  # whole numbers up to here are doubles too

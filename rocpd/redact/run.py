@@ -23,15 +23,14 @@ from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.identify import TAG, Rank
 from rocpd.federate.open.opening import as_input_error
-from rocpd.federate.open.stored_window import TAG
 from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, survey
 from rocpd.redact.texts import Pseudonyms, Redactor
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import OUTSIDE, RankTables, select_text, views_over
-from rocpd.schema.rules.tables import SPANS
+from rocpd.schema.rules.events import SPANS
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import create_view_text
 

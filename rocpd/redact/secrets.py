@@ -45,7 +45,9 @@ class Rules:
 def rules() -> Rules:
     """Return the rules."""
     table: dict[str, Any] = tomllib.loads((files("rocpd.redact") / "data" / "secrets.toml").read_text(encoding="utf-8"))
-    as_tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    as_tuples: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
+    }
     return Rules(**{**as_tuples, "parts": frozenset(table["parts"])})
 
 
@@ -170,7 +172,8 @@ def _go_login(text: str, colon: int) -> tuple[int, int] | None:
     """Return the password of a login in a data source of Go."""
     if not colon or not (text[colon - 1].isalnum() or text[colon - 1] in "_-."):
         return None
-    rest = _NO_BLANK.match(text, colon + 1, colon + 1 + _LONGEST_LOGIN)[0]  # type: ignore[index]  (it may be empty)
+    followed = _NO_BLANK.match(text, colon + 1, colon + 1 + _LONGEST_LOGIN)
+    rest = followed[0] if followed else ""
     at = rest.find("@")
     for _ in range(_MOST_SIGNS):
         if at < 0:

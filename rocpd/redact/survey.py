@@ -16,18 +16,18 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TypeAlias
 
+from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
-from rocpd.facts.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import names_secret
 from rocpd.redact.texts import NOT_TELLING, Pseudonyms, Redactor, may_stay
 from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.events import MEASURED, PC_SAMPLES, POINTS, SPANS
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import without_instrumentation, without_kd
 from rocpd.schema.rules.steps import STEP_MARKER
-from rocpd.schema.rules.tables import MEASURED, PC_SAMPLES, POINTS, SPANS
 
 Rule: TypeAlias = Callable[[Redactor, str], str]
 

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from rocpd.facts.documents import json_object
+from rocpd.base.documents import json_object
 from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import names_secret, secrets_in

@@ -18,9 +18,9 @@ from rocpd.base.version import __version__
 from rocpd.chart.draw import draw, svg
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.facts.recorders import recorder_of
-from rocpd.federate.facts import importers_of
+from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.report.contents import READ, Entry, chosen_sections
 from rocpd.report.material import Material, ReportBase, gather

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.facts.recorders import Recordable
 
 ENTRY_POINTS = "rocpd.report_sections"

@@ -15,7 +15,7 @@ from rocpd.base.types import Progress, Row
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table

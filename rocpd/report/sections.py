@@ -16,7 +16,7 @@ from rocpd.advice.rule import thresholds
 from rocpd.base.types import Row
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.facts.communication.collectives import listed
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.federate.describe import describe
 from rocpd.report.contents import COMPARED
 from rocpd.report.material import Material, advised

@@ -111,7 +111,7 @@ class RaptorParser:
         self._session = self._whole.within(window) if window else self._whole
 
     def _reading(self) -> Reading:
-        from rocpd.facts.options import Options
+        from rocpd.facts.rank import Options
         from rocpd.summary.reading import Reading
 
         categories = None if self.category_json is None else Path(self.category_json)

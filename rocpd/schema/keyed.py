@@ -11,10 +11,9 @@ import functools
 import re
 from collections.abc import Iterable
 
-from rocpd.schema.load import VIEWS, Lookup, View, ViewTable, view
+from rocpd.schema.load import VIEWS, Lookup, View, ViewTable, columns_used, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, identity, rank_select
-from rocpd.schema.text import columns_used
 
 _NAME = r"\bkeyed__\w+|\blookup__\w+"
 

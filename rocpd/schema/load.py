@@ -1,7 +1,9 @@
 """Owns reading `sql/tables` and `sql/views`: their order, columns, documentation, units and kinds.
 
 The `.sql` files are the only place where tables and views are written down, and nothing else reads their texts: a view
-comes as columns, tables and conditions, which others put together. Never talks to a database.
+comes as columns, tables and conditions, which others put together. Rules of the field stand in them by name:
+`{{valid_times}}`, or `{{valid_times_of_M}}` for columns of an alias, and `{{copy_agent}}`. The texts are ours, one
+column or table a line, so patterns are enough to read them. Never talks to a database.
 """
 
 from __future__ import annotations
@@ -14,15 +16,105 @@ from pathlib import Path
 
 from rocpd.base.errors import ViewTextError
 from rocpd.base.frozen import frozen
-from rocpd.schema.text import (
-    bare_column,
-    clauses,
-    columns_used,
-    head_comment,
-    read_comment,
-    relations_named,
-    strip_comments,
-)
+from rocpd.schema.rules.agents import COPY_AGENT
+from rocpd.schema.rules.events import valid_times_of
+
+_SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
+_UNIT = re.compile(r" \[([^\]]+)\]$")
+_KIND = re.compile(r" \{(\w+)\}$")
+_COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
+_RELATION = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
+_STRING = re.compile(r"'[^']*'")
+
+
+@frozen
+class Comment:
+    """What a comment says: `since 3.0.1: meaning [unit] {kind}`, all but the meaning empty where it does not stand."""
+
+    doc: str
+    unit: str
+    since: str
+    kind: str
+
+
+def read_comment(text: str) -> Comment:
+    """Take a comment apart.
+
+    >>> read_comment("since 3.0.2: time in the graph [ns] {integer}")
+    Comment(doc='time in the graph', unit='ns', since='3.0.2', kind='integer')
+    """
+    text, kind = _cut(_KIND, text)
+    text, unit = _cut(_UNIT, text)
+    text, since = _cut(_SINCE, text)
+    return Comment(text, unit, since, kind)
+
+
+def head_comment(text: str) -> str:
+    """Return the lines of comment above CREATE."""
+    return "\n".join(line[3:] for line in text.split("CREATE", 1)[0].splitlines() if line.startswith("-- "))
+
+
+def strip_comments(text: str) -> str:
+    """Drop the trailing `-- …` comments of a `.sql` file of ours (none holds `-- ` in a string)."""
+    return "\n".join(line.rstrip() for line in re.sub(r"-- .*$", "", text, flags=re.M).splitlines() if line.strip())
+
+
+def clauses(select: str) -> dict[str, list[str]]:
+    """Return clause -> its lines: a line that is not indented names a clause, and the first of a name counts."""
+    lines_of: dict[str, list[str]] = {}
+    for clause in re.split(r"\n(?=\S)", select):
+        name, *lines = clause.splitlines()
+        lines_of.setdefault(name, lines)
+    return lines_of
+
+
+def columns_used(sql: str) -> tuple[tuple[str, str], ...]:
+    """Return (alias, column) of every `alias.column` in SQL, each once.
+
+    >>> columns_used("K.end - K.start || ' A.name' || K.start")
+    (('K', 'end'), ('K', 'start'))
+    """
+    return tuple(dict.fromkeys((match["alias"], match["column"]) for match in _COLUMN.finditer(_STRING.sub("", sql))))
+
+
+def bare_column(expression: str) -> tuple[str, str] | None:
+    """Return (alias, column) of an expression that is nothing but a column.
+
+    >>> bare_column('K."end"'), bare_column("K.end - K.start")
+    (('K', 'end'), None)
+    """
+    match = _COLUMN.fullmatch(expression)
+    return (match["alias"], match["column"]) if match else None
+
+
+def relations_named(select: str) -> tuple[tuple[str, str], ...]:
+    """Return (relation, its alias or name) of everything that a text selects from by a quoted name.
+
+    >>> relations_named('SELECT * FROM "kernels" V JOIN "nodes"')
+    (('kernels', 'V'), ('nodes', 'nodes'))
+    """
+    return tuple((match["name"], match["alias"] or match["name"]) for match in _RELATION.finditer(select))
+
+
+def replace_relations(select: str, others: Mapping[str, str]) -> str:
+    """Put other SQL in place of relations that a text selects from.
+
+    >>> replace_relations('SELECT * FROM "kernels" V', {"kernels": "(SELECT 1)"})
+    'SELECT * FROM (SELECT 1) V'
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        name = f'"{match["name"]}"'
+        return match[0].replace(name, others.get(match["name"], name), 1)
+
+    return _RELATION.sub(replaced, select)
+
+
+def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
+    """Return a text without what matches, and the group of the match or nothing."""
+    match = pattern.search(text)
+    return pattern.sub("", text), match[1] if match else ""
+
 
 REFERENCE_TABLES: tuple[str, ...] = (
     "rocpd_metadata",
@@ -148,6 +240,8 @@ _VIEW_COLUMN = re.compile(r'^    (?P<expression>.+) AS "(?P<name>\w+)",? +-- (?P
 _VIEW_TABLE = re.compile(
     r'^    (?:(?P<join>LEFT JOIN|JOIN) )?"(?P<table>rocpd_\w+)\{\{uuid\}\}" (?P<alias>\w+)(?: ON (?P<condition>.+))?$'
 )
+_VALID_TIMES = re.compile(r"\{\{valid_times(?:_of_(\w+))?\}\}")
+_COPY_AGENT = re.compile(r"( *)\{\{copy_agent\}\}")
 _RANK_OR_HOST = re.compile(r"\b(?:rank|hostname)\b")
 
 
@@ -299,7 +393,8 @@ def table(name: str) -> BaseTable:
 @functools.cache
 def view(name: str) -> View:
     """Read one view by its name."""
-    return read_view(name, _text_of("views", name))
+    text = _VALID_TIMES.sub(lambda of: valid_times_of(of[1] or ""), _text_of("views", name))
+    return read_view(name, _COPY_AGENT.sub(lambda at: at[1] + COPY_AGENT.replace("\n", f"\n{at[1]}"), text))
 
 
 def read_view(name: str, text: str) -> View:
@@ -358,7 +453,7 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
         alias, column = bare_column(match["expression"]) or ("", "")
         source = by_alias.get(alias)
         relation = source.table if source else named.get(alias, "")
-        kind = Kind(said.kind) if said.kind else _kinds_of(relation).get(column)
+        kind = Kind(said.kind) if said.kind else kinds_of(relation).get(column)
         if kind is None:
             raise ValueError(f"say {{integer}}, {{real}}, {{text}} or {{json}} after meaning and unit: {line.strip()}")
         lookup = None
@@ -370,13 +465,13 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
 def _check_columns(select: str, named: Mapping[str, str]) -> None:
     """Refuse columns that a table or view lacks: they would be NULL, as those that a file of another version lacks."""
     for alias, column in columns_used(select):
-        known = _kinds_of(named.get(alias, ""))
+        known = kinds_of(named.get(alias, ""))
         if known and column not in known:
             raise ValueError(f"{alias}.{column}: {named[alias]} has no such column")
 
 
 @functools.cache
-def _kinds_of(relation: str) -> Mapping[str, Kind]:
+def kinds_of(relation: str) -> Mapping[str, Kind]:
     """Return column -> kind of a table or view, `rank` and `hostname` of a view of rows too; nothing for others."""
     if relation in TABLES:
         return {column.name: column.kind for column in table(relation).columns}

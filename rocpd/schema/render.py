@@ -11,9 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from rocpd.base.frozen import frozen
-from rocpd.schema.load import OPTIONAL_TABLES, RANK_HOST_OF_V, RPDS, TABLES, VIEWS, View, ViewTable, table, view
+from rocpd.schema.load import (
+    OPTIONAL_TABLES,
+    RANK_HOST_OF_V,
+    RPDS,
+    TABLES,
+    VIEWS,
+    View,
+    ViewTable,
+    replace_relations,
+    table,
+    view,
+)
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.text import replace_relations
 
 COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""

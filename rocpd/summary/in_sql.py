@@ -11,7 +11,7 @@ from rocpd.base import entries
 from rocpd.base.errors import RocpdError
 from rocpd.base.option import Option
 from rocpd.base.types import Row, Value
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.federate.federation import Federation
 from rocpd.federate.relation import Given, JobRelation
 from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable

@@ -12,9 +12,8 @@ from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import readable
-from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour
+from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour, Screen
 from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts
-from rocpd.table.screen import Screen
 
 _LONGEST = 16  # characters of a name in a matrix
 _NUMBERS = "the numbers: --format csv"

@@ -14,16 +14,15 @@ from typing import Any, Generic, Self, TypeAlias
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Answer, Progress, Row
-from rocpd.facts.options import By, Options
-from rocpd.facts.rank import RankReading, RankWindow
+from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.spread import Spread
 from rocpd.facts.units import Times, steps_of_ranks, times_that_count, warm_steps, windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.part import Part
-from rocpd.federate.select.timeline import Shift
-from rocpd.schema.rules.times import INVALID
+from rocpd.federate.select.align import Shift
+from rocpd.federate.select.selection import Part
+from rocpd.schema.rules.events import INVALID
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition
 

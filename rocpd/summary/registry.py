@@ -12,7 +12,7 @@ from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option, options_of, typed
 from rocpd.counters.panels import PANELS
-from rocpd.facts.options import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
+from rocpd.facts.rank import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
 from rocpd.facts.recorders import Recordable
 
 OVERVIEW = "overview"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rocpd.chart.plot import Plot
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
-    from rocpd.table.palette import Colour
-    from rocpd.table.screen import Screen
+    from rocpd.table.palette import Colour, Screen
 
 
 _BARS = "rocpd.summary.plots:totals"  # of tables without a chart of their own
@@ -251,8 +250,7 @@ class Summary(Result):
 
     def write_readable(self, out: TextIO, limit: int = 0, screen: Screen | None = None) -> LeftOut:
         """Write the table for people, as `rocpd.table.human.write_readable`; names of a tree are indented."""
-        from rocpd.table.console import write_console
-        from rocpd.table.human import Head, LeftOut, Pictures, write_readable
+        from rocpd.table.human import Head, LeftOut, Pictures, write_console, write_readable
 
         if self.is_exact:
             whole = any(field.is_command for field in self.fields)

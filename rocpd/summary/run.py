@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, cast
 from rocpd.base import entries
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import Progress
-from rocpd.facts.options import LAUNCHES, By, Options
+from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
-from rocpd.federate.facts import importers_of
+from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works

@@ -11,10 +11,8 @@ from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import AmdVersion, Progress, Row
-from rocpd.facts.moments import Moments
-from rocpd.facts.options import Options
-from rocpd.facts.rank import RankReading
-from rocpd.facts.spread import moments_by_group
+from rocpd.facts.rank import Options, RankReading
+from rocpd.facts.spread import Moments, moments_by_group
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.categories import normalized
 from rocpd.schema.rules.kernel_names import KernelNames

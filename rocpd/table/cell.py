@@ -58,18 +58,18 @@ def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
     short = {text: shorten(text, width) for text in texts}
     _part(sorted(short), width, short)
     for size in _DIGESTS:
-        for group in _alike(sorted(short), short):
+        for group in alike(sorted(short), short):
             cut = [text for text in group if len(text) > width] if size < _DIGESTS[-1] else group
             short.update({text: _digested(text, width, size) for text in cut})
     return [short[text] for text in texts]
 
 
-def _alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
+def alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
     """Return the texts that are different and look the same, together."""
-    alike: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for text in texts:
-        alike.setdefault(short[text], []).append(text)
-    return [group for group in alike.values() if len(group) > 1]
+        groups.setdefault(short[text], []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _digested(text: str, width: int, size: int) -> str:
@@ -82,7 +82,7 @@ def _digested(text: str, width: int, size: int) -> str:
 
 def _part(texts: Sequence[str], width: int, short: dict[str, str]) -> None:
     """Shorten texts that became alike around the first place where they differ."""
-    for group in _alike(texts, short) if width >= 8 else ():
+    for group in alike(texts, short) if width >= 8 else ():
         # Sorted, so the first and the last differ first.
         pairs = enumerate(zip(group[0], group[-1], strict=False))
         differ = next((position for position, (a, b) in pairs if a != b), len(group[0]))

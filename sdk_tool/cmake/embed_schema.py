@@ -11,9 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from rocpd.schema.load import OPTIONAL_TABLES, TABLES, BaseTable, TableColumn, table
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, BaseTable, TableColumn, strip_comments, table
 from rocpd.schema.render import RankTables, select_text, views_over
-from rocpd.schema.text import strip_comments
 
 VERSION = "3.0.0"
 """What rocprofv3 of ROCm 7.1 writes, so that every reader of its files reads these."""

@@ -17,7 +17,7 @@ import rocpd
 from rocpd.base.option import Option, options_of
 from rocpd.convert import FORMATS, Format
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.registry import SUMMARIES
 from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error

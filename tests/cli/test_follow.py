@@ -19,7 +19,7 @@ import pytest
 
 import rocpd
 from rocpd.cli.follow import follow
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.federate.federation import Notes
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli

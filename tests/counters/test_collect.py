@@ -13,7 +13,7 @@ from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.summary.cells import cells

@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import RocpdError, UsageError
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

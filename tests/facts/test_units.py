@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rocpd
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.facts.units import RankTime, times_that_count
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.federate.select.align import Align, Domain, align
-from rocpd.federate.select.timeline import Span
+from rocpd.federate.select.align import Align, Domain, Span, align
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -12,7 +12,7 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.connection_cache import ConnectionCache, borrow
+from rocpd.federate.run.pool import ConnectionCache, borrow
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.session import Session
 from tests.build import TraceBuilder

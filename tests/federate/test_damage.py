@@ -9,8 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import InputError, QueryError
-from rocpd.federate.open.damage import check_file
-from rocpd.federate.open.opening import opening_of
+from rocpd.federate.open.opening import check_file, opening_of
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 

@@ -19,8 +19,8 @@ from rocpd.base.errors import InputError, QueryError
 from rocpd.federate import limits
 from rocpd.federate.limits import Limits
 from rocpd.federate.open import opening
-from rocpd.federate.run.copying import CopiedDatabase
-from rocpd.federate.run.spool import spooled
+from rocpd.federate.result import spooled
+from rocpd.federate.run.attach import CopiedDatabase
 from rocpd.schema.render import RankTables
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.federate.run.functions import SampleDeviation
+from rocpd.federate.run.attach import SampleDeviation
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -15,8 +15,7 @@ from rocpd.base.errors import UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
-from rocpd.schema.load import VIEWS, view
-from rocpd.schema.text import clauses
+from rocpd.schema.load import VIEWS, clauses, view
 from rocpd.summary.relations import RELATIONS
 from tests.build import TraceBuilder
 from tests.conftest import Cli

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import QueryError, UsageError
-from rocpd.facts.statements import statement
+from rocpd.facts.columns import statement
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy

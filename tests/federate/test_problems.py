@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.federate.open.file_notes import FileNote, lines_of
-from rocpd.federate.problems import Problem, problems_of, shared
+from rocpd.federate.describe import Problem, problems_of, shared
+from rocpd.federate.open.opening import FileNote, lines_of
 from tests.build import TraceBuilder
 from tests.conftest import Cli
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.federate.run.reduce import reduced
+from rocpd.federate.run.cluster import reduced
 
 MERGES = ("GROUP", "SUM", "TOTAL", "MIN", "MAX")
 

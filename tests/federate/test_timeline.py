@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import UsageError
-from rocpd.federate.select.timeline import Shift, Span, TimeLine
+from rocpd.federate.select.align import Shift, Span, TimeLine
 from tests.build import TraceBuilder
 from tests.conftest import Cli
 

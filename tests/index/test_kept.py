@@ -18,7 +18,7 @@ from rocpd.cli import diagnostics, run
 from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
-from rocpd.index import asked
+from rocpd.index import kept
 from rocpd.index.build import build
 from rocpd.index.kept import kept_answers
 from rocpd.simulator import JobOptions, simulate
@@ -34,9 +34,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     each = Local.each
 
-    def counted(self: Local, work: Any, tasks: Any, ranks: Any) -> Any:
+    def counted(self: Local, tasks: Any) -> Any:
         counts.append(len(tasks))
-        return each(self, work, tasks, ranks)
+        return each(self, tasks)
 
     monkeypatch.setattr(Local, "each", counted)
     return counts
@@ -186,8 +186,8 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path: Path, monkeypatch: 
     files, folder = _few(tmp_path)
     each = Local.each
 
-    def changing(self: Local, work: Any, tasks: Any, ranks: Any) -> Iterator[Any]:
-        answers = list(each(self, work, tasks, ranks))
+    def changing(self: Local, tasks: Any) -> Iterator[Any]:
+        answers = list(each(self, tasks))
         _change(files[0], 'DELETE FROM "rocpd_memory_copy{uuid}" WHERE id = 1')
         yield from answers
 
@@ -246,7 +246,7 @@ def test_what_others_may_have_written_is_not_read(tmp_path: Path, monkeypatch: p
 def test_other_code_asks_again(tmp_path: Path, done: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     files, folder = _few(tmp_path)
     expected = _copies(files, folder)
-    monkeypatch.setattr(asked, "_code", lambda: "another version")
+    monkeypatch.setattr(kept, "_code", lambda: "another version")
     done.clear()
     assert _copies(files, folder) == expected
     assert set(done) == {2}

@@ -22,8 +22,7 @@ from rocpd.federate.limits import Limits
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS
 from rocpd.index.expressions import Expressions
-from rocpd.index.kinds import ValueKind
-from rocpd.index.typed import Typed, Untranslatable
+from rocpd.index.typed import Typed, Untranslatable, ValueKind
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, TraceBuilder

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import rocpd
 from rocpd.base.errors import RocpdError
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.federate.merge import merge
-from rocpd.schema.rules.tables import POINTS, SPANS
+from rocpd.schema.rules.events import POINTS, SPANS
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import planned, run_planned

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from rocpd.base.types import Answer, Progress, Row
-from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.executor import Task
+from rocpd.federate.run.cluster import reduced
 from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.reduce import reduced
+from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
 
 
@@ -32,12 +31,10 @@ class Tree:
             level = [reduced(itertools.chain.from_iterable(pair), request.step.merges) for pair in pairs]
         yield from level
 
-    def each(
-        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
-    ) -> Generator[Answer, None, None]:
+    def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """As `Executor.each`."""
         for task in tasks:
-            yield sent(sent(work)(sent(task)))
+            yield sent(run_task(sent(task)))
 
     def close(self) -> None:
         """Close the databases."""

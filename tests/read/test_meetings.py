@@ -15,9 +15,8 @@ from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.meetings import meetings_by_kind
 from rocpd.facts.communication.ranks import Communication
 from rocpd.facts.communication.rccl import Transfer
-from rocpd.federate.select.align import Align, Alignment, Domain, align
+from rocpd.federate.select.align import Align, Alignment, Domain, Span, align
 from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks
-from rocpd.federate.select.timeline import Span
 from rocpd.simulator import JobOptions, JobPlan, TrueCollective, plan, simulate
 from tests.build import TraceBuilder
 from tests.soak import sized

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.cli.follow import follow
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.kernels.op_trace import logduration
 from rocpd.summary.reading import Reading
 from tests.record.build import Build

@@ -16,7 +16,7 @@ from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.chart.model import Bars
 from rocpd.compare.tables import document_of
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, base_of, build
 from rocpd.report.model import Figure, Findings, Report, Section, Table

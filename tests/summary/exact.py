@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocpd.facts.moments import Moments
+from rocpd.facts.spread import Moments
 
 
 def moments_one_by_one(durations: Iterable[int | None]) -> Moments:

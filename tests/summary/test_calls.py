@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.summary.host.calls import Node, Range, grow
 from rocpd.summary.host.flame import folded, speedscope
 from rocpd.summary.reading import Reading
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -9,7 +9,7 @@ import numpy as np
 
 import rocpd
 from rocpd.base.errors import RocpdError
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import total
 from rocpd.summary.host.flame import folded
 from rocpd.summary.reading import Reading

@@ -10,7 +10,7 @@ import pytest
 import rocpd
 import rocpd.summary
 from rocpd.base import entries
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import TableDefinition

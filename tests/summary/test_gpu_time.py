@@ -8,7 +8,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import RocpdError
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob

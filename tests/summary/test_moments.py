@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.facts.moments import Moments
+from rocpd.facts.spread import Moments
 from tests.summary.exact import moments_one_by_one
 
 DURATIONS = st.lists(st.none() | st.integers(0, 2**63 - 1), max_size=40)

@@ -14,7 +14,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import RocpdError
-from rocpd.facts.options import WHERE_IT_RAN, By, Options
+from rocpd.facts.rank import WHERE_IT_RAN, By, Options
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.kernels.raptor import raptor
 from rocpd.summary.reading import Reading
 from tests.build import GPU2, TraceBuilder

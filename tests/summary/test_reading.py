@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocpd.base.types import NULL
-from rocpd.facts.options import By, Options
-from rocpd.facts.rank import RankReading
+from rocpd.facts.rank import By, Options, RankReading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.facts.options import Options
+from rocpd.facts.rank import Options
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run
 from tests.summary.cells import cells

@@ -11,7 +11,7 @@ import pytest
 import rocpd
 from rocpd.summary.result import Summary
 from rocpd.summary.summarize import FIELDS, SummaryOptions, summarize
-from rocpd.table.screen import Screen
+from rocpd.table.palette import Screen
 
 SHORT = [f"batched_matmul_128x128x16{end}" for end in ("", "_IGLP", "_transe")]
 

@@ -11,7 +11,7 @@ import pytest
 import rocpd
 from rocpd.base.errors import QueryError, RocpdError, UsageError
 from rocpd.base.types import Row, Value
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import RankRelation
 from rocpd.federate.run.calculated import comparable

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.facts.moments import Moments
-from rocpd.facts.spread import Spread
+from rocpd.facts.spread import Moments, Spread
 from tests.summary.exact import moments_one_by_one
 
 VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=60)

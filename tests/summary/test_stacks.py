@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.facts.frames import frame_of, frames_of
-from rocpd.facts.options import By, Options
+from rocpd.facts.rank import By, Options
 from rocpd.summary.host.flame import folded_stacks, speedscope_stacks
 from rocpd.summary.reading import Reading
 from tests.build import TraceBuilder

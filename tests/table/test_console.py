@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rocpd.base.types import Row
 from rocpd.table.cell import shorten
-from rocpd.table.console import write_console
-from rocpd.table.screen import Screen
+from rocpd.table.human import write_console
+from rocpd.table.palette import Screen
 
 LONG = "void ck::kernel_gemm_xdl_cshuffle_v1<ck::GridwiseGemm<float, 256, 128>>(Argument)"
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from rocpd.base.types import Row
 from rocpd.table import TABLE_FORMATS, Sheet
 from rocpd.table.cell import one_line
-from rocpd.table.console import write_console
 from rocpd.table.html import write_html_page
+from rocpd.table.human import write_console
 from rocpd.table.json import distinct_names
 
 COLUMNS = ("name", "n", "x", "n")

@@ -7,8 +7,7 @@ import io
 import pytest
 
 from rocpd.table.human import Head, Pictures, readable, write_readable
-from rocpd.table.palette import BLUE, RED
-from rocpd.table.screen import MANY, Screen
+from rocpd.table.palette import BLUE, MANY, RED, Screen
 
 
 @pytest.mark.parametrize(

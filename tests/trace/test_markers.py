@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.schema.load import view
-from rocpd.schema.rules.categories import domain_of
-from rocpd.schema.rules.markers import MARKER_PREFIXES, is_marker, marker_categories
+from rocpd.schema.rules.categories import MARKER_PREFIXES, domain_of, is_marker, marker_categories
 
 CATEGORIES = st.text(max_size=5) | st.builds(
     str.__add__, st.sampled_from((*MARKER_PREFIXES, "MARKER", "Rocm_marker")), st.text(max_size=3)

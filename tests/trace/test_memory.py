@@ -8,7 +8,7 @@ import pytest
 
 from rocpd.schema.load import view
 from rocpd.schema.rules.categories import domain_of
-from rocpd.schema.rules.memory import IS_SCRATCH, NOT_SCRATCH, SCRATCH
+from rocpd.schema.rules.events import IS_SCRATCH, NOT_SCRATCH, SCRATCH
 from rocpd.schema.trace.events import MemoryAllocations
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.parts import EXPOSED_COMMUNICATION
+from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rocpd.advice.case import COPIES, HIP, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.parts import EXPOSED_COPIES
+from rocpd.facts.timeline import EXPOSED_COPIES
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.memory.copies import size_label
 

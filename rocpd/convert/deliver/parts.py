@@ -19,9 +19,9 @@ from rocpd.base.types import Answer, Progress
 from rocpd.convert.deliver.placement import Placement, placements
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.connection_cache import ConnectionCache
+from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.schema.rules.tables import EVENTS
+from rocpd.schema.rules.events import EVENTS
 
 _LEVEL = 5
 """gzip level: 6 takes half as long again and saves 2 %."""
@@ -104,7 +104,7 @@ def write_parts(
     ]
     counts = _counts(tasks) if progress else [0] * len(tasks)
     done = 0
-    with contextlib.closing(session.executor.each(run_task, tasks, [task.rank for task in tasks])) as answers:
+    with contextlib.closing(session.executor.each(tasks)) as answers:
         for part, count, answer in zip(parts, counts, answers, strict=True):
             done += count
             if progress:

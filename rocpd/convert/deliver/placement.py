@@ -10,9 +10,8 @@ from pathlib import PurePath
 from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.align import Alignment, Clock
-from rocpd.federate.select.part import Part
-from rocpd.federate.select.timeline import UNSHIFTED, Shift
+from rocpd.federate.select.align import UNSHIFTED, Alignment, Clock, Shift
+from rocpd.federate.select.selection import Part
 
 _STAND_IN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""

@@ -18,15 +18,7 @@ import numpy as np
 from rocpd.base.output import check_free, complete_or_nothing, workplace
 from rocpd.base.types import Ints, Progress
 from rocpd.convert.cells import Coded, Values, joined, listed, take
-from rocpd.convert.deliver.parts import (
-    Output,
-    RankPart,
-    append,
-    open_part,
-    packed,
-    split_outputs,
-    write_parts,
-)
+from rocpd.convert.deliver.parts import Output, RankPart, append, open_part, packed, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats
 from rocpd.convert.formats.csv_agents import agent_lines
@@ -37,8 +29,8 @@ from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewReader, ViewRows, damage_line
-from rocpd.facts.moments import Moments
-from rocpd.facts.names import all_texts
+from rocpd.facts.columns import all_texts
+from rocpd.facts.spread import Moments
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 

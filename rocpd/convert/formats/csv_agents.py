@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rocpd.base.documents import json_object
 from rocpd.base.types import AmdVersion
 from rocpd.convert.formats.bit_fields import FIELDS, packed_number
 from rocpd.convert.formats.csv_files import RANK
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.documents import json_object
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.quote import quote_name

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from rocpd.base.frozen import frozen
 from rocpd.convert.formats import markers
 from rocpd.convert.formats.csv_cells import Cell, address, agent, kernel, message, number, operation, text
-from rocpd.schema.rules.markers import MARKER_PREFIXES
-from rocpd.schema.rules.memory import NOT_SCRATCH
+from rocpd.schema.rules.categories import MARKER_PREFIXES
+from rocpd.schema.rules.events import NOT_SCRATCH
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from rocpd.base.types import Ints
 from rocpd.convert.cells import Coded, Values, listed
-from rocpd.facts.groups import grouped
-from rocpd.facts.moments import Moments
-from rocpd.schema.rules.times import valid_times
+from rocpd.facts.columns import grouped
+from rocpd.facts.spread import Moments
+from rocpd.schema.rules.events import valid_times
 
 HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
 

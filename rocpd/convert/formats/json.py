@@ -24,7 +24,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.titles import titles_of_job
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.ids import distinct
+from rocpd.facts.columns import distinct
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import trace_category

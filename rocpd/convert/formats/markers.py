@@ -14,7 +14,7 @@ from rocpd.convert.gather.rows import json_value
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader, ViewRows
 from rocpd.schema.load import ViewColumn, view
-from rocpd.schema.rules.markers import marker_categories
+from rocpd.schema.rules.categories import marker_categories
 
 SOURCES = ("regions", "sample_regions")
 """Views whose rows are looked through, in order."""

@@ -16,13 +16,13 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
 from rocpd.convert.deliver.placement import Placement
+from rocpd.facts.columns import grouped
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.ranks import Communication, communication
 from rocpd.facts.communication.rccl import BARRIER
-from rocpd.facts.groups import grouped
 from rocpd.federate.federation import Federation
-from rocpd.federate.select.timeline import Shift
+from rocpd.federate.select.align import Shift
 
 
 class Line(NamedTuple):

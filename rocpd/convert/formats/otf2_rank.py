@@ -21,7 +21,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.timeline import Shift, Span
+from rocpd.federate.select.align import Shift, Span
 from rocpd.schema.rules.categories import domain_of, trace_category
 
 LEAVE, ENTER, BOTH = 0, 1, 2

@@ -16,8 +16,7 @@ from rocpd.base.types import Ints
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices
-from rocpd.facts.ids import distinct
-from rocpd.facts.names import TextCodes
+from rocpd.facts.columns import TextCodes, distinct
 from rocpd.schema.rules.categories import trace_category
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11

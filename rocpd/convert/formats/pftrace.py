@@ -25,7 +25,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.titles import titles_of_job
 from rocpd.convert.model import RankEvents, TrackKind
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.steps import Steps
+from rocpd.facts.regions import Steps
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rocpd.convert.gather.steps import CATEGORY
 from rocpd.convert.model import Annotation, Counters, RankEvents, Slices, Track, TrackKind
-from rocpd.facts.steps import Steps
+from rocpd.facts.regions import Steps
 
 _NS_PER_MS = 1_000_000
 

@@ -14,8 +14,8 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
 from rocpd.convert.model import RankEvents, Track, TrackKind
-from rocpd.facts.ids import distinct
-from rocpd.schema.rules.markers import is_marker
+from rocpd.facts.columns import distinct
+from rocpd.schema.rules.categories import is_marker
 
 _Place: TypeAlias = tuple[int, ...]
 """Where something stands among its siblings."""

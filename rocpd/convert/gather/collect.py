@@ -14,7 +14,7 @@ from rocpd.convert.gather.marked import marked
 from rocpd.convert.gather.steps import read_steps, step_slices
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.steps import Steps
+from rocpd.facts.regions import Steps
 from rocpd.federate.run.rank_reader import RankReader
 
 

@@ -16,11 +16,11 @@ from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, events, select
 from rocpd.convert.model import RankEvents, Track, TrackKind
 from rocpd.convert.options import AgentIndex, ConvertOptions
-from rocpd.facts.names import all_texts
+from rocpd.facts.columns import all_texts
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
 from rocpd.schema.rules.agents import GPUS
-from rocpd.schema.rules.times import valid_start, valid_times
+from rocpd.schema.rules.events import valid_start, valid_times
 
 _TIMES = ("start", "end", "timestamp")
 

@@ -15,9 +15,8 @@ from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import calls, documents, json_value
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind, optional
-from rocpd.facts.columns import Select, read_all
-from rocpd.facts.ids import find_rows, look_up, per_id
-from rocpd.schema.rules.markers import is_marker, marker_categories
+from rocpd.facts.columns import Select, find_rows, look_up, per_id, read_all
+from rocpd.schema.rules.categories import is_marker, marker_categories
 
 _ARGUMENTS = Select(
     "SELECT id, event_id, position, name, value FROM rocpd_arg",

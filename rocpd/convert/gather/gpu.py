@@ -17,9 +17,7 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns
 from rocpd.convert.model import Annotation, Slices, TrackKind, optional
-from rocpd.facts.columns import Select, read_all
-from rocpd.facts.ids import distinct, per_id
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import Select, as_text, distinct, per_id, read_all
 from rocpd.schema.rules.agents import copy_agents
 from rocpd.schema.rules.kernel_names import shown_name
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rocpd.base.types import Flags, Ints
 from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind
-from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, KINDS, PARTS, busy_pieces
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, KINDS, PARTS, busy_pieces
 from rocpd.schema.rules.kernel_categories import is_communication
 
 CATEGORY = "gpu_time"

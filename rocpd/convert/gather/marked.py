@@ -14,8 +14,8 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
-from rocpd.facts.ids import distinct
-from rocpd.schema.rules.markers import is_marker
+from rocpd.facts.columns import distinct
+from rocpd.schema.rules.categories import is_marker
 
 CATEGORY = "gpu_marker"
 """Category of the slices."""

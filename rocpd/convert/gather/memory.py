@@ -16,10 +16,10 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
-from rocpd.facts.ids import per_id
+from rocpd.facts.columns import per_id
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.part import Part
-from rocpd.schema.rules.memory import ALLOCATING, SCRATCH, held_by
+from rocpd.federate.select.selection import Part
+from rocpd.schema.rules.events import ALLOCATING, SCRATCH, held_by
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TEXTS = ("type", "level")

@@ -17,9 +17,7 @@ from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind
-from rocpd.facts.columns import Select, read_all
-from rocpd.facts.ids import distinct, find_rows, per_id
-from rocpd.facts.names import TextCodes
+from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, per_id, read_all
 from rocpd.facts.sampled import is_sentinel, meant_unit
 
 _VALUES = Select(

@@ -10,8 +10,8 @@ import numpy as np
 from rocpd.base.types import NULL, Ints
 from rocpd.convert.gather.context import Context
 from rocpd.convert.model import Counters, Slices, Track, TrackKind
-from rocpd.facts.ids import distinct, per_id
-from rocpd.facts.queue_depth import waiting
+from rocpd.facts.columns import distinct, per_id
+from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.launch import launching_regions
 
 

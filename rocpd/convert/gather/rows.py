@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rocpd.base.documents import json_object
 from rocpd.base.types import Flags, Ints
 from rocpd.facts.columns import Piece, Select, read_all
-from rocpd.facts.documents import json_object
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import REPEATING_CATEGORIES

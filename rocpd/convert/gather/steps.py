@@ -1,4 +1,4 @@
-"""The steps of a rank as a track. Which they are, and when, says `rocpd.facts.steps`."""
+"""The steps of a rank as a track. Which they are, and when, says `rocpd.facts.regions`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rocpd.base.types import NULL
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
-from rocpd.facts.steps import Steps, step_spans
+from rocpd.facts.regions import Steps, step_spans
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 CATEGORY = "step"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import as_text
 from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader

@@ -17,7 +17,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import number
+from rocpd.facts.columns import Names, as_text, grouped, number
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.facts.communication.rccl import (
     ARGUMENTS,
@@ -31,8 +31,6 @@ from rocpd.facts.communication.rccl import (
     transfer_of,
     whole_number,
 )
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names, as_text
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.launch import launching_regions
 

@@ -16,7 +16,7 @@ from rocpd.facts.communication.collectives import Channel, Group, match
 from rocpd.facts.communication.program_order import EITHER, sends
 from rocpd.facts.communication.transfers import Partners, match_transfers
 from rocpd.federate.federation import Federation
-from rocpd.federate.select.timeline import UNSHIFTED, Shift
+from rocpd.federate.select.align import UNSHIFTED, Shift
 
 CLOCK_NS = 1_000
 """By which clocks of the GPUs of a machine differ [ns]."""

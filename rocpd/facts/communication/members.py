@@ -19,8 +19,7 @@ from rocpd.facts.communication.collectives import Channel, CommunicationKernels,
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
-from rocpd.facts.options import Options
-from rocpd.facts.rank import RankReading, RankWindow
+from rocpd.facts.rank import Options, RankReading, RankWindow
 from rocpd.facts.units import windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader

@@ -8,16 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base.types import Ints
-from rocpd.facts.columns import columns
+from rocpd.facts.columns import Names, as_text, columns, find_rows
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.rccl import Transfer, transfer_of
-from rocpd.facts.ids import find_rows
-from rocpd.facts.names import Names, as_text
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
-from rocpd.schema.rules.times import valid_times
 
 _DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
 _KERNELS = """

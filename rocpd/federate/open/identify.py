@@ -5,23 +5,23 @@ Reads metadata only, never events. Goes by what a file holds, not by what its ve
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rocpd.base.documents import json_object
 from rocpd.base.errors import ForeignError, InputError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
-from rocpd.federate.open.file_notes import FileNote
-from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.federate.open.stored_window import StoredWindow
+from rocpd.federate.open.opening import FileNote, Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import RankTables
 from rocpd.schema.versions import (
     as_tuple,
     compression_of,
@@ -32,6 +32,40 @@ from rocpd.schema.versions import (
     suffix_of,
     without_suffix,
 )
+
+TAG = "rocpd_window"
+"""Tag of the window in the metadata of a rank."""
+
+
+@frozen
+class StoredWindow:
+    """The window of which a file holds the rows: start and end by the clock of the rank [ns].
+
+    Args:
+        start, end: what counted.
+        by_launch: whether GPU work counted where it was launched.
+    """
+
+    start: int
+    end: int
+    by_launch: bool = False
+
+    @classmethod
+    def read(cls, metadata: Iterable[tuple[str, str]]) -> StoredWindow | None:
+        """Return the window that metadata rows (tag, value) name; None without one, or where it is damaged."""
+        for tag, value in metadata:
+            if tag == TAG:
+                try:
+                    fields = json.loads(value)
+                    return cls(int(fields["start"]), int(fields["end"]), bool(fields["by_launch"]))
+                except (ValueError, KeyError, TypeError):
+                    return None
+        return None
+
+    def text(self) -> str:
+        """Return the value for the metadata."""
+        return json.dumps({"start": self.start, "end": self.end, "by_launch": self.by_launch})
+
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
@@ -106,6 +140,11 @@ class Rank:
         """Return what tells it from other ranks, not every column of its tables."""
         return visible(f"<{self.label}: {self.opening.path}>")
 
+    def as_tables(self, further: Mapping[str, tuple[str, ...]] | None = None) -> RankTables:
+        """Return its tables as a connection to its own file names them; `further`: as for `RankTables`."""
+        tables = RankTables(self.suffix, self.tables, None, self.number, self.hostname, further or {})
+        return replace(tables, guid=self.guid, keyless=self.keyless)
+
     @property
     def plain_guid(self) -> str:
         """The GUID without `#2`, which sets files with one suffix apart."""
@@ -144,8 +183,7 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            ranks = (_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
-            return tuple(_with_keyless(rank, layouts) for rank in ranks)
+            return tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     except UnicodeDecodeError as error:
@@ -160,11 +198,6 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     for rank in ranks:
         ranks_of.setdefault(rank.opening, []).append(rank)
     return ranks_of
-
-
-def _with_keyless(rank: Rank, layouts: Mapping[str, _Layout]) -> Rank:
-    keyless = frozenset(base for base in rank.tables if layouts[base + rank.suffix].is_keyless)
-    return dataclasses.replace(rank, keyless=keyless) if keyless else rank
 
 
 def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[str, str]]:
@@ -286,6 +319,7 @@ def _rank(
     connection: apsw.Connection,
     opening: Opening,
     suffix: str,
+    layouts: Mapping[str, _Layout],
     tables: Mapping[str, tuple[str, ...]],
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
@@ -312,6 +346,7 @@ def _rank(
         pid_namespace=_number(pid_namespace),
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
+        keyless=frozenset(base for base in tables if layouts[base + suffix].is_keyless),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
     )
@@ -323,11 +358,8 @@ def _number(value: object) -> int | None:
 
 def _boot_and_namespace(extdata: object) -> tuple[object, object]:
     """Return what `rocpd record` says of the machine's start and the namespace of the pid; None of others."""
-    try:
-        said = json.loads(decoded(extdata) or "{}")
-    except (ValueError, RecursionError):
-        return None, None
-    return (said.get("boot_id"), said.get("pid_namespace")) if isinstance(said, dict) else (None, None)
+    said = json_object(decoded(extdata) or "{}") or {}
+    return said.get("boot_id"), said.get("pid_namespace")
 
 
 def _first_row(

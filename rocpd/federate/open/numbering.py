@@ -1,11 +1,121 @@
-"""Numbers the ranks of a job, by the MPI ranks of its processes where these say which is which."""
+"""What the ranks of a job are to each other: the same in two files, of one machine, their numbers and runs.
+
+Goes by what their files say of processes; of ranks that share a table suffix it reads the tables, to tell those that
+occur in two inputs from others. Never drops a rank whose rows differ, and never reads an event of others.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rocpd.base.types import Row
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.opening import as_input_error
+from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.events import MEASURED
+from rocpd.schema.versions import suffix_of
+
+_TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})
+
+
+def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
+    """Return each rank once, and a note on each that is dropped or gets another GUID.
+
+    Ranks with one suffix are the same if all tables but the metadata have equal numbers of rows and equal sums of
+    ids, times, sizes, values and lengths of strings. If not, the later one is a rank of its own: its GUID gets `#2`.
+
+    Raises:
+        InputError: a file that has to be compared is damaged or locked.
+    """
+    by_suffix: dict[str, list[Rank]] = {}
+    comparison = _Comparison()
+    all_ranks: list[Rank] = []
+    notes = []
+    for rank in ranks:
+        guid = rank.plain_guid
+        others = by_suffix.setdefault(suffix_of(guid), [])
+        same = next((other for other in others if comparison.are_equal(rank, other)), None)
+        if same:
+            notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {same.opening.path}")
+            continue
+        distinct = dataclasses.replace(rank, guid=_unused(rank.guid, guid, {other.guid for other in others}))
+        if distinct.guid != rank.guid:
+            notes.append(
+                f"{rank.opening.path}: the table suffix is that of {others[0].opening.path}, the rows are not: "
+                f"a rank of its own, with the GUID {distinct.guid}"
+            )
+        others.append(distinct)
+        all_ranks.append(distinct)
+    return tuple(all_ranks), tuple(notes)
+
+
+def _unused(guid: str, base: str, used: set[str]) -> str:
+    number = 1
+    while guid in used:
+        number += 1
+        guid = f"{base}#{number}"
+    return guid
+
+
+class _Comparison:
+    """Compares the rows of ranks; each rank is read once."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[object, str], Mapping[str, Row]] = {}
+
+    def are_equal(self, rank: Rank, other: Rank) -> bool:
+        """Whether two ranks hold the same rows, as far as numbers of rows and sums say."""
+        return self._of(rank) == self._of(other)
+
+    def _of(self, rank: Rank) -> Mapping[str, Row]:
+        key = (rank.opening, rank.suffix)
+        if key not in self._sums:
+            self._sums[key] = _sums(rank)
+        return self._sums[key]
+
+
+def _sums(rank: Rank) -> Mapping[str, Row]:
+    """Return table -> number of rows and sums over them, of tables with rows."""
+    connection = rank.opening.connect()
+    try:
+        with as_input_error(rank.opening.path):
+            selects = {base: _select(rank, base) for base in rank.tables if base != "rocpd_metadata"}
+            rows = {base: tuple(connection.execute(sql).fetchall()[0]) for base, sql in selects.items()}
+            return {base: row for base, row in rows.items() if row[0]}
+    finally:
+        connection.close()
+
+
+def _select(rank: Rank, base: str) -> str:
+    items = ["COUNT(*)"]
+    for column in sorted(rank.tables[base], key=str.lower):
+        name = quote_name(column)
+        if column.lower() == "string":
+            items.append(f"SUM(LENGTH(CAST({name} AS BLOB)))")
+        elif column.lower() in _TIMES_AND_VALUES or (column.lower().endswith("id") and column.lower() != "guid"):
+            # In halves, which no number of rows makes overflow.
+            items += [f"COUNT({name})", f"SUM({name} & 4294967295)", f"SUM({name} >> 32)"]
+    return f"SELECT {', '.join(items)} FROM {quote_name(base + rank.suffix)}"
+
+
+def with_machines(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """Return the ranks, with the boot in the machine id where machines of one id were started at different times.
+
+    Those are several machines, or one that was restarted meanwhile: times of two boots do not compare either way.
+    """
+    boots: dict[str | None, set[str]] = {}
+    for rank in ranks:
+        if rank.boot:
+            boots.setdefault(rank.machine_id, set()).add(rank.boot)
+    several = {machine for machine, of_machine in boots.items() if machine is not None and len(of_machine) > 1}
+    return tuple(
+        dataclasses.replace(rank, machine_id=f"{rank.machine_id}/{rank.boot}")
+        if rank.boot and rank.machine_id in several
+        else rank
+        for rank in ranks
+    )
 
 
 def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
@@ -60,3 +170,62 @@ def _without_first(processes: Sequence[Rank]) -> list[Rank]:
     if len(lives) < len(roots) or len(roots) < 2 or not lives[0][0] < lives[1][0] <= lives[-1][0] <= lives[0][1]:
         return children
     return [*children, *(rank for life, rank in roots if life != lives[0])]
+
+
+def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """Return the ranks with the numbers of their runs, which count from 0 in the order of ranks."""
+    runs: list[list[Rank]] = []
+    for machine in _by_machine(rank for rank in ranks if MEASURED.isdisjoint(rank.tables)):
+        taken: list[list[Rank]] = []
+        for part in _at_one_time(machine):
+            run = next((run for run in runs if run not in taken and _is_one_job(run, part)), None)
+            if run is None:
+                run = []
+                runs.append(run)
+            run += part
+            taken.append(run)
+    if len(runs) < 2 or _are_parts_of_one(runs):
+        return tuple(ranks)
+    runs.sort(key=lambda run: min(rank.number for rank in run))
+    number = {rank.number: run for run, members in enumerate(runs) for rank in members}
+    return tuple(dataclasses.replace(rank, run=number.get(rank.number, 0)) for rank in ranks)
+
+
+def _by_machine(ranks: Iterable[Rank]) -> list[list[Rank]]:
+    """Return the ranks of each machine; one whose machine is unknown stands alone."""
+    machines: dict[object, list[Rank]] = {}
+    for rank in ranks:
+        machines.setdefault(rank.number if rank.machine_id is None else rank.machine_id, []).append(rank)
+    return list(machines.values())
+
+
+def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
+    """Yield the ranks of one machine that lived at one time, the earliest first; unknown ones go with those."""
+    part = [rank for rank in ranks if rank.life is None]
+    last = None
+    known = [(rank.life, rank) for rank in ranks if rank.life is not None]
+    for (start, end), rank in sorted(known, key=lambda one: (one[0], one[1].number)):
+        if last is not None and start > last:
+            yield part
+            part = []
+        part.append(rank)
+        last = end if last is None else max(last, end)
+    yield part
+
+
+def _is_one_job(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
+    mpi_ranks = [{rank.mpi_rank for rank in ranks} - {None} for ranks in (run, part)]
+    commands = [{_command(rank) for rank in ranks} for ranks in (run, part)]
+    return bool(commands[0] & commands[1]) and not mpi_ranks[0] & mpi_ranks[1]
+
+
+def _command(rank: Rank) -> str | None:
+    """Return the command without numbers, which may be those of ranks and ports."""
+    return None if rank.command is None else re.sub(r"\d+", "#", rank.command)
+
+
+def _are_parts_of_one(runs: Sequence[Sequence[Rank]]) -> bool:
+    """Whether all processes have MPI ranks, and each MPI rank is of one run: what a rank starts has its number."""
+    of_runs = [{rank.mpi_rank for rank in run} for run in runs]
+    every = set().union(*of_runs)
+    return None not in every and len(every) == sum(map(len, of_runs))

@@ -1,7 +1,9 @@
-"""Decides how one file is opened without leaving a trace: by which SQLite URI, or as a recovered copy.
+"""Decides how one file is opened without leaving a trace: by which SQLite URI, or as a recovered copy. Finds damage.
 
 Never writes to an input and never creates anything beside it. Looks at files through SQLite's own VFS,
-because closing a plain file descriptor would drop the locks that this process holds on the same file.
+because closing a plain file descriptor would drop the locks that this process holds on the same file. Reads whole files
+(measured: 0.9 GB/s) only after an error, which does not name the file in the middle of a statement on many, or when
+damaged files are to be left out.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import fcntl
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from rocpd.base import leftovers
@@ -22,7 +25,54 @@ from rocpd.base.frozen import frozen
 from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.file_notes import FileNote
+from rocpd.federate.open.guard import let_signals_in
+
+_NAMED = 3  # files in a line
+
+
+class FileNote(NamedTuple):
+    """A file, and what the user should know of it; `left_out`: that it is not read, for that reason."""
+
+    path: Path
+    what: str
+    left_out: bool = False
+
+    @property
+    def text(self) -> str:
+        """The note as a line of its own."""
+        return f"{_front(self)}{self.path}: {self.what}"
+
+    @property
+    def of_any(self) -> str:
+        """What is noted, without the name of the file: files beside it are called like it."""
+        return self.what.replace(self.path.name, "…")
+
+
+def lines_of(notes: Iterable[FileNote], files: int) -> Iterator[str]:
+    """Yield one line per note, or one for all files of which the same is to be said.
+
+    Args:
+        notes: in order.
+        files: how many files there are.
+
+    >>> list(lines_of([FileNote(Path(f"rank{n}.db"), "empty", True) for n in range(5)], 8))
+    ['left out: 5 of 8 files: empty: rank0.db, rank1.db, rank2.db …']
+    """
+    same: dict[tuple[bool, str], list[FileNote]] = {}
+    for note in notes:
+        same.setdefault((note.left_out, note.of_any), []).append(note)
+    for first, *others in same.values():
+        if not others:
+            yield first.text
+            continue
+        names = ", ".join(str(note.path) for note in (first, *others)[:_NAMED])
+        more = " …" if len(others) >= _NAMED else ""
+        yield f"{_front(first)}{len(others) + 1} of {files} files: {first.of_any}: {names}{more}"
+
+
+def _front(note: FileNote) -> str:
+    return "left out: " if note.left_out else ""
+
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
@@ -243,7 +293,7 @@ def _has_writer(path: Path) -> bool:
 
 def _shm_in_use(shm: Path) -> bool:
     """Whether a live process holds the -shm: a killed one has lost its locks."""
-    if _open_in_this_process(shm):
+    if first_open([shm], "self"):
         return True  # closing a second descriptor would drop this process's own locks
     try:
         descriptor = os.open(shm, os.O_RDONLY)
@@ -257,14 +307,19 @@ def _shm_in_use(shm: Path) -> bool:
     return int(struct.unpack("hhqqi", answer)[0]) != fcntl.F_UNLCK
 
 
-def _open_in_this_process(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        wanted = path.stat()
-        for link in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if os.path.samestat(link.stat(), wanted):
-                    return True
-    return False
+def first_open(paths: Iterable[Path], process: str = "[0-9]*") -> Path | None:
+    """Return a file that a process of this machine, any or the one named, has open, as far as this user can see."""
+    by_inode: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            by_inode[status.st_dev, status.st_ino] = path
+    for link in Path("/proc").glob(f"{process}/fd/*"):
+        with contextlib.suppress(OSError):
+            status = link.stat()
+            if (status.st_dev, status.st_ino) in by_inode:
+                return by_inode[status.st_dev, status.st_ino]
+    return None
 
 
 def _read_only(path: Path, busy_ms: int) -> Opening:
@@ -326,3 +381,39 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
 def _copy_blocks(source: apsw.VFSFile, write: Callable[[bytes], int], size: int) -> None:
     for offset in range(0, size, _COPY_BLOCK):
         write(source.xRead(min(_COPY_BLOCK, size - offset), offset))
+
+
+UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
+"""What SQLite raises when the fault is a file's and not the statement's."""
+
+
+def check_file(opening: Opening) -> None:
+    """Read a whole file.
+
+    Raises:
+        InputError: a page is damaged or cannot be read. Rows that break a constraint do not count as damage.
+    """
+    connection = opening.connect()
+    try:
+        let_signals_in(connection)
+        with as_input_error(opening.path):
+            verdict = str(connection.execute("PRAGMA quick_check(1)").get)
+            if verdict.startswith("***"):  # `*** in database main ***`, then what it is
+                raise apsw.CorruptError(verdict.splitlines()[-1])
+    finally:
+        connection.close()
+
+
+def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | None) -> None:
+    """Raise the error that names the unreadable file if `error` is about one; else do nothing.
+
+    Raises:
+        InputError: naming the file.
+    """
+    if isinstance(error, UNREADABLE):
+        files = list(dict.fromkeys(openings))
+        for opening in files:
+            check_file(opening)
+        if files and isinstance(error, apsw.CorruptError):  # in a way that the check does not look for
+            where = f"{files[0].path}" if len(files) == 1 else f"one of {len(files)} files, {files[0].path} …"
+            raise InputError(f"{where}: damaged: {error}", "copy it again from where it was written")

@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from rocpd.base.amount import amount
 from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
 
@@ -86,15 +87,15 @@ def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> SourceFil
     if variable:
         with _as_input_error("$ROCPD_INPUT"):
             paths = _distinct(path for item in variable for path in _expand(item, find_foreign))
-        return SourceFiles(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
+        return SourceFiles(paths, (f"input: {_files(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
     if len(packages) == 1:
         paths = _expand_folder(packages[0], find_foreign)
-        return SourceFiles(paths, (f"input: package {packages[0].name} ({_count(paths)})",), _indexes([packages[0]]))
+        return SourceFiles(paths, (f"input: package {packages[0].name} ({_files(paths)})",), _indexes([packages[0]]))
     if (here / INDEX).is_file():
         paths = _expand_index(here / INDEX)
-        return SourceFiles(paths, (f"input: index.yaml ({_count(paths)})",), _indexes([here]))
+        return SourceFiles(paths, (f"input: index.yaml ({_files(paths)})",), _indexes([here]))
     if (here / "merged.db").is_file():
         return SourceFiles((here / "merged.db",), ("input: merged.db",))
     flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
@@ -194,11 +195,36 @@ def _distinct(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple({os.path.abspath(path): path for path in paths}.values())  # noqa: PTH100 (symlinks stay as given)
 
 
-def _count(paths: Sequence[Path]) -> str:
-    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
-
-
 def _names(paths: Sequence[Path]) -> str:
     if len(paths) <= 3:
         return ", ".join(str(path) for path in paths)
     return f"{len(paths)} files, {paths[0]} … {paths[-1]}"
+
+
+class Foreign(Protocol):
+    """Turns files of other profilers into rocpd files."""
+
+    def inside(self, folder: Path) -> Sequence[Path]:
+        """Return what in a folder can be imported: the folder itself, or files in it.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
+
+    def imported(
+        self, paths: Sequence[Path], jobs: int | None, on_note: Callable[[str], None]
+    ) -> Mapping[Path, Sequence[Path] | InputError]:
+        """Import what is known.
+
+        Args:
+            paths: files and folders that are no rocpd databases.
+            jobs: processes; None: one per core.
+            on_note: called with each line that the user should know.
+
+        Returns:
+            path -> its rocpd files, or what is wrong with it; paths that no importer knows are left out.
+        """
+
+
+def _files(paths: Sequence[Path]) -> str:
+    return amount(len(paths), "file")

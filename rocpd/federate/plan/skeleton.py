@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 
 from rocpd.base.sqlite import apsw
-from rocpd.federate.plan.gathered import create_table
-from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.plan.steps import Scatter, create_table
 from rocpd.federate.unify import Unifier
 from rocpd.schema.keyed import keyed_views
 from rocpd.schema.load import TABLES, VIEWS, view
@@ -91,14 +91,8 @@ class Skeleton(Unifier):
                 self.connection.execute(f"ALTER TABLE {tables.name(base)} ADD COLUMN {column}")
 
 
-class _AnyParameter(Mapping[str, int]):
+class _AnyParameter(UserDict[str, int]):
     """Binds 0 to every parameter: the statement runs over no rows."""
 
-    def __getitem__(self, key: str) -> int:
-        return 0
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
+    def __missing__(self, key: str) -> int:
         return 0

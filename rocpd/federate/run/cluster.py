@@ -22,12 +22,10 @@ from rocpd.base.types import Answer, Progress, Row
 from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import ConnectionCache
-from rocpd.federate.run.executor import Task, in_order
-from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.reduce import reduced
+from rocpd.federate.run.pool import ConnectionCache, Share, ShareDatabase
+from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
+from rocpd.federate.run.threads import Task, in_order
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -140,15 +138,14 @@ class Cluster:
             for future in level:
                 yield pickle.loads(future.result())
 
-    def each(
-        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
-    ) -> Generator[Answer, None, None]:
+    def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """As `Executor.each`."""
         with self._as_rocpd_errors():
+            ranks = [task.rank for task in tasks]
             sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
             workers = [self._workers(rank.opening.path, rank.hostname) for rank in ranks]
             batches = self._batches(tasks, [sizes[rank.opening] for rank in ranks], workers)
-            with contextlib.closing(self._in_order(partial(self._submit, _each, work), batches)) as answers:
+            with contextlib.closing(self._in_order(partial(self._submit, _each, run_task), batches)) as answers:
                 for answers_of_batch in answers:
                     yield from answers_of_batch
 
@@ -309,3 +306,62 @@ def _cancelled() -> Callable[[], bool]:
         return state is None or state.state == "cancelled"
 
     return stopped
+
+
+_EXACT = 1 << 53  # sums of whole numbers up to here are exact as floats
+_LARGEST = (1 << 63) - 1
+
+
+def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
+    """Add up rows with equal groups as far as that is exact; groups come in order of first appearance.
+
+    Args:
+        rows: partial aggregates in rank order.
+        merges: how each column adds up, as `Scatter.merges`; if empty, rows stay as they are.
+    """
+    if not merges:
+        return list(rows)
+    group_columns = [index for index, merge in enumerate(merges) if merge == "GROUP"]
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple((type(row[index]), row[index]) for index in group_columns)
+        members = groups.setdefault(key, [])
+        # Only the first rows are added up: all rows after one that could not be added stay, in their order.
+        added = _added(members[0], row, merges) if len(members) == 1 else None
+        if added:
+            members[0] = added
+        else:
+            members.append(row)
+    return [row for members in groups.values() for row in members]
+
+
+def _added(first: Row, second: Row, merges: Sequence[str]) -> Row | None:
+    """Return one row for two of a group; None if that would not be exact."""
+    values = []
+    for merge, a, b in zip(merges, first, second, strict=True):
+        if merge == "GROUP" or b is None:
+            values.append(a)
+        elif a is None:
+            values.append(b)
+        elif merge in ("SUM", "TOTAL"):
+            if not _is_exact(a, b):
+                return None
+            values.append(a + b)
+        elif _class(a) == _class(b) != 0:
+            values.append(min(a, b) if merge == "MIN" else max(a, b))
+        else:
+            return None
+    return tuple(values)
+
+
+def _is_exact(a: Any, b: Any) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return abs(a + b) <= _LARGEST
+    if isinstance(a, float) and isinstance(b, float):
+        return a.is_integer() and b.is_integer() and abs(a) + abs(b) < _EXACT
+    return False
+
+
+def _class(value: object) -> int:
+    """Return a class in which Python and SQLite order values alike (numbers of one type, or texts); 0: none."""
+    return 1 if isinstance(value, int) else 2 if isinstance(value, float) else 3 if isinstance(value, str) else 0

@@ -13,12 +13,10 @@ from rocpd.base.errors import ClosedError
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.damage import raise_for_damaged_file
-from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.columnar import Columnar
-from rocpd.federate.run.executor import Executor
-from rocpd.federate.run.local import Local
+from rocpd.federate.open.opening import Opening, raise_for_damaged_file
+from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
+from rocpd.federate.run.request import Columnar
 
 
 class Closable(Protocol):

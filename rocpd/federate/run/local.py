@@ -1,6 +1,7 @@
-"""Works on all cores of this machine: threads for SQL, which releases Python's lock, processes for Python.
+"""What an executor is, which works on ranks in parallel, and the one of this machine.
 
-Results come in the order of the shares or ranks, whichever finishes first.
+Threads are for SQL, which releases Python's lock, processes for Python. The answers never depend on the executor: they
+come, and are merged, in the order of the shares or ranks, whichever finishes first.
 """
 
 from __future__ import annotations
@@ -9,22 +10,53 @@ import contextlib
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import StatementConnections
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.executor import Task
-from rocpd.federate.run.pool import Pool, Share
+from rocpd.federate.run.pool import Pool, Share, StatementConnections
+from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Works on ranks in parallel.
+
+    Attributes:
+        is_remote: work is done on other machines, which open the files by themselves.
+    """
+
+    is_remote: bool
+
+    def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        """Run a statement in every share; yield the rows in order of shares, or fewer rows that merge to the same.
+
+        Raises:
+            QueryError: SQLite refuses the statement; it may still run attached.
+            InputError: a file cannot be read.
+        """
+
+    def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
+        """Do tasks; yield the answers, in order, with only a few tasks under way ahead of the consumer.
+
+        Args:
+            tasks: they can be pickled, and so can the answers.
+
+        Raises:
+            what their work raises.
+        """
+
+    def close(self) -> None:
+        """Release what was started for this session; idempotent."""
 
 
 class Local:
@@ -76,29 +108,27 @@ class Local:
         with contextlib.closing(on_threads(self._threads, run, shares, 2 * self._threads, stopped.set)) as answers:
             yield from itertools.takewhile(lambda rows: rows is not None, answers)
 
-    def each(
-        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
-    ) -> Generator[Answer, None, None]:
-        """Yield `work(task)` for each task, in order; as `Executor.each`."""
-        count = self._process_count(len(tasks), ranks)
+    def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
+        """Yield the answers of tasks, in order; as `Executor.each`."""
+        count = self._process_count([task.rank for task in tasks])
         if count == 1:
             connections = StatementConnections(self._pool)
             for task in tasks:
-                yield connections.run(work, task)
+                yield connections.run(run_task, task)
             return
         if not self._workers or self._workers.count != count:
             from rocpd.federate.run.workers import Workers
 
             self.close()
             self._workers = Workers(count)
-        yield from self._workers.each(work, tasks)
+        yield from self._workers.each(run_task, tasks)
 
-    def _process_count(self, tasks: int, ranks: Sequence[Rank]) -> int:
+    def _process_count(self, ranks: Sequence[Rank]) -> int:
         count = self._processes
         if count is None:
             size = sum(opening.size for opening in {rank.opening for rank in ranks})
             count = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1
-        return max(1, min(tasks, count)) if sys.executable else 1  # an embedded Python may not know its executable
+        return max(1, min(len(ranks), count)) if sys.executable else 1  # an embedded Python may not know its executable
 
     def close(self) -> None:
         """End the processes."""

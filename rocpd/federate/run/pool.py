@@ -1,6 +1,8 @@
-"""Connections to the shares of a job: opened when first needed, kept for the next statement, limited in number.
+"""Connections to the shares of a job, which have one borrower at a time and are kept for the next one.
 
-A share is one file, or some ranks of a merged one. A connection has one borrower at a time.
+A share is one file, or some ranks of a merged one. A pool keeps those of a session, limited in number, for its next
+statement. A worker keeps the one to the file that it read last: each rank of a merged file is a task, and SQLite reads
+the entire schema whenever a file is opened; so that happens once per worker, not once per rank.
 """
 
 from __future__ import annotations
@@ -9,18 +11,18 @@ import contextlib
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from typing import TypeVar
 
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Parameters
+from rocpd.base.types import Answer, Parameters
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank, by_file
-from rocpd.federate.open.opening import Opening
+from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables
@@ -178,3 +180,85 @@ class Pool:
                 database.close()
             except apsw.ThreadingViolationError:  # a thread is at work on it, and will close it
                 database.connection.interrupt()
+
+
+Task = TypeVar("Task")
+
+_THREAD = threading.local()  # its `cache` is that of the worker whose task runs in this thread
+
+
+class ConnectionCache:
+    """Runs tasks one after the other; the file that `borrow` opens for one stays open for the next."""
+
+    def __init__(self) -> None:
+        self._idle: ShareDatabase | None = None
+
+    def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
+        """Return `work(task)`."""
+        outer = getattr(_THREAD, "cache", None)
+        _THREAD.cache = self
+        try:
+            return work(task)
+        finally:
+            _THREAD.cache = outer
+
+    def take(self, opening: Opening) -> ShareDatabase | None:
+        """Remove and return the open connection if it is to this file; else close it."""
+        idle, self._idle = self._idle, None
+        if idle and idle.share.opening != opening:
+            idle.close()
+            return None
+        return idle
+
+    def put_back(self, database: ShareDatabase) -> None:
+        """Keep a connection open that is no longer in use."""
+        self.close()
+        self._idle = database
+
+    def close(self) -> None:
+        """Close what is open; idempotent."""
+        if self._idle:
+            self._idle.close()
+            self._idle = None
+
+
+class StatementConnections(ConnectionCache):
+    """Runs tasks in the process of the session, on the connections that its statements use: files are open already."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def take(self, opening: Opening) -> ShareDatabase | None:
+        """Remove and return an idle connection to this file."""
+        return self._pool.take(opening)
+
+    def put_back(self, database: ShareDatabase) -> None:
+        """Keep a connection open that is no longer in use."""
+        self._pool.put_back(database)
+
+
+@contextlib.contextmanager
+def borrow(opening: Opening, tables: RankTables) -> Iterator[ShareDatabase]:
+    """Yield a connection to a file for the duration of a block.
+
+    Args:
+        opening: the file.
+        tables: those of any rank in it; each statement names the tables that it reads.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    cache: ConnectionCache | None = getattr(_THREAD, "cache", None)
+    database = cache.take(opening) if cache else None
+    database = database or ShareDatabase(Share(opening, 0, (tables.rank or 0,), (tables,)))
+    try:
+        yield database
+    except BaseException:
+        database.close()
+        raise
+    # A statement left open would keep the file locked.
+    if cache and database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
+        cache.put_back(database)
+    else:
+        database.close()

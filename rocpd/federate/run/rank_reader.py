@@ -15,8 +15,7 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer, Parameters, Row
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import borrow
-from rocpd.federate.run.pool import ShareDatabase
+from rocpd.federate.run.pool import ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of
 
 
@@ -96,7 +95,6 @@ class MapRanks(Protocol):
 
     def __call__(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank."""
-        ...
 
 
 Work: TypeAlias = Callable[[RankReader], Any]

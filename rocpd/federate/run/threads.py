@@ -12,12 +12,38 @@ import _thread
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from rocpd.base.types import Answer
-from rocpd.federate.run.executor import Task, in_order
+
+Task = TypeVar("Task")
+
+
+def in_order(
+    submit: Callable[[Task], Any], tasks: Iterable[Task], most: int, running: deque[Any]
+) -> Generator[Any, None, None]:
+    """Yield the results of tasks in their order, with only a few tasks under way ahead of the consumer.
+
+    Args:
+        submit: starts a task and returns its future.
+        tasks: what to do.
+        most: how many are under way or finished but not yet yielded.
+        running: holds their futures, including the one that is waited for.
+    """
+    for task in tasks:
+        running.append(submit(task))
+        if len(running) >= most:
+            yield _first(running)
+    while running:
+        yield _first(running)
+
+
+def _first(running: deque[Any]) -> Any:
+    result = running[0].result()
+    running.popleft()
+    return result
 
 
 def on_threads(

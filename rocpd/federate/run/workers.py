@@ -22,9 +22,8 @@ from typing import Any
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Answer
-from rocpd.federate.run.connection_cache import ConnectionCache
-from rocpd.federate.run.executor import Task
-from rocpd.federate.run.threads import on_threads
+from rocpd.federate.run.pool import ConnectionCache
+from rocpd.federate.run.threads import Task, on_threads
 
 _SERVE = """
 import pickle, sys

@@ -1,25 +1,118 @@
-"""Clock domains: which ranks share a clock, and how different clocks are aligned on one time line.
+"""The time line that ranks share: which of them share a clock, and what is added to the times of each.
 
-Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. How far clocks are apart
-is measured by `rocpd.federate.select.clocks`, from what is read above.
+Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them, by what may change slowly
+where clocks drift. How far clocks are apart is measured by `rocpd.federate.select.clocks`, from what is read above.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.federate.select.timeline import UNSHIFTED, Shift, Span
-from rocpd.schema.rules.tables import POINTS, SPANS
-from rocpd.schema.rules.times import VALID_POINT, VALID_TIMES
+from rocpd.schema.rules.events import POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.federate.open.identify import Rank  # imports apsw, and help needs `Align`
+    from rocpd.base.types import Ints
+    from rocpd.federate.open.identify import Rank
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.federate.select.clocks import ClockLine
+
+Time = TypeVar("Time", int, "Ints")
+
+
+@frozen
+class Span:
+    """First start and last end of the events of a rank with valid times [ns of its own clock]."""
+
+    start: int
+    end: int
+
+
+@frozen
+class Shift:
+    """What is added to the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it."""
+
+    offset: int = 0
+    at: int = 0
+    drift: float = 0.0
+
+    def to_line(self, time: Time) -> Time:
+        """Return times of the clock as times of the common line [ns]; they stay in order."""
+        if not self.drift:
+            return time + self.offset
+        return time + self.offset + self._drifted(time, self.drift)
+
+    def to_clock(self, time: Time) -> Time:
+        """Return times of the common line as times of the clock [ns]; a single one is the earliest that is not before.
+
+        >>> shift = Shift(1000, 50, 1e-5)
+        >>> shift.to_line(1_000_050), shift.to_clock(1_001_060), shift.to_clock(shift.to_line(777_777))
+        (1001060, 1000050, 777777)
+        """
+        if not self.drift:
+            return time - self.offset
+        local: Time = time - self.offset
+        local = local - self._drifted(local, self.drift / (1 + self.drift))
+        if isinstance(local, int):
+            while self.to_line(local) < time:
+                local += 1
+            while self.to_line(local - 1) >= time:
+                local -= 1
+        return local
+
+    def _drifted(self, time: Time, drift: float) -> Time:
+        since: Any = (time - self.at) * drift  # no numpy: help imports this
+        return since.round().astype("int64") if hasattr(since, "astype") else round(since)  # type: ignore[no-any-return]
+
+
+UNSHIFTED = Shift()
+
+
+@frozen
+class TimeLine:
+    """All ranks on one time line.
+
+    Args:
+        start, end: first start and last end [ns].
+        spans: rank number -> when it ran, by its own clock.
+        shifts: rank number -> what is added to its times.
+    """
+
+    start: int
+    end: int
+    spans: Mapping[int, Span]
+    shifts: Mapping[int, Shift]
+
+    @classmethod
+    def of(cls, spans: Mapping[int, Span], shifts: Mapping[int, Shift]) -> TimeLine | None:
+        """Return the time line of ranks with these spans; None without events."""
+        if not spans:
+            return None
+        starts = [shifts[rank].to_line(span.start) for rank, span in spans.items()]
+        return cls(min(starts), max(shifts[rank].to_line(span.end) for rank, span in spans.items()), spans, shifts)
+
+    def shift(self, rank: int) -> Shift:
+        """Return what is added to the times of a rank, by its number."""
+        return self.shifts.get(rank, UNSHIFTED)
+
+    def of_view(self, time: int) -> int:
+        """Return on this line a time as views show it [ns]: of the ranks that ran then, or else of the nearest ones.
+
+        Raises:
+            UsageError: ranks whose clocks differ ran then.
+        """
+        away = {rank: max(span.start - time, time - span.end, 0) for rank, span in self.spans.items()}
+        nearest = [rank for rank in away if away[rank] == min(away.values())]
+        places: dict[int, int] = {}
+        for rank in sorted(nearest):
+            places.setdefault(self.shift(rank).to_line(time), rank)
+        if len(places) > 1:
+            which = ", ".join(f"rank {rank}" for rank in places.values())
+            raise UsageError(f"{time} ns is a time of several clocks: of {which}", "choose one with --rank")
+        return min(places)
 
 
 class Align(enum.StrEnum):
@@ -149,9 +242,7 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
         span = spans[rank.number]
         last = next((d for d in reversed(domains) if d.machine_id == rank.machine_id), None)
         if last and rank.machine_id is not None and span.start <= last.end:
-            numbers = tuple(sorted((*last.ranks, rank.number)))
-            grown = Domain(last.machine_id, numbers, last.start, max(last.end, span.end))
-            domains[domains.index(last)] = grown
+            domains[domains.index(last)] = _with(last, (rank.number,), span.end)
         else:
             domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
     for rank in ranks:
@@ -160,9 +251,13 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
             around = (d for d in domains if d.start <= window.end and window.start <= d.end)
             known = next((d for d in around if d.machine_id == rank.machine_id), None)
             if known:
-                numbers = tuple(sorted((*known.ranks, rank.number)))
-                domains[domains.index(known)] = Domain(known.machine_id, numbers, known.start, known.end)
+                domains[domains.index(known)] = _with(known, (rank.number,), known.end)
     return tuple(domains)
+
+
+def _with(domain: Domain, ranks: Iterable[int], end: int) -> Domain:
+    """Return a domain with further ranks, which last until `end`."""
+    return Domain(domain.machine_id, tuple(sorted({*domain.ranks, *ranks})), domain.start, max(domain.end, end))
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
@@ -170,9 +265,7 @@ def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
     joined: dict[str | int, Domain] = {}
     for number, domain in enumerate(domains):
         key = number if domain.machine_id is None else domain.machine_id
-        before = joined.get(key, domain)
-        ranks = tuple(sorted({*before.ranks, *domain.ranks}))
-        joined[key] = Domain(domain.machine_id, ranks, before.start, max(before.end, domain.end))
+        joined[key] = _with(joined.get(key, domain), domain.ranks, domain.end)
     return tuple(sorted(joined.values(), key=lambda machine: machine.ranks))
 
 

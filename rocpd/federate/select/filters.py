@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
+from rocpd.base.option import regular_expression
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.selection import RANK_EVENTS
 from rocpd.schema.rules.agents import GPUS, copy_agent_sql
 from rocpd.schema.rules.categories import domain_of, normalized
+from rocpd.schema.rules.events import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
-from rocpd.schema.rules.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
@@ -32,9 +34,6 @@ _COUNTS = """
 SELECT C.string, COUNT(*) FROM {table} T LEFT JOIN rocpd_event E ON E.id = T.event_id
 LEFT JOIN rocpd_string C ON C.id = E.category_id WHERE {condition} GROUP BY 1"""
 _NOTHING = "0"
-
-EVENTS = "{events}"
-"""Stands for the rank's table of events in a condition."""
 
 
 @frozen
@@ -100,18 +99,6 @@ def _named(text: str, option: str, example: str) -> tuple[str, ...]:
     return words
 
 
-def regular_expression(text: str, option: str) -> re.Pattern[str]:
-    """Compile a regular expression.
-
-    Raises:
-        UsageError: the text is not a regular expression.
-    """
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
-
-
 def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
     """Return the ranks that count; their numbers stay.
 
@@ -151,8 +138,8 @@ class OfRank(NamedTuple):
     """What filters say of one rank.
 
     Args:
-        conditions: base table -> condition on its rows; all rows count in tables that are not named. `EVENTS` stands
-            for the rank's events, whose name depends on the connection.
+        conditions: base table -> condition on its rows; all rows count in tables that are not named. `RANK_EVENTS`
+            stands for the rank's events, whose name depends on the connection.
         unmatched: notes on the agents and categories of the filters that the rank lacks.
     """
 
@@ -261,7 +248,7 @@ def _category_conditions(reader: RankReader, text: str) -> Iterator[tuple[str, s
 
 
 def _has_category(categories: Iterable[int]) -> str:
-    return f"event_id IN (SELECT id FROM {EVENTS} WHERE category_id IN ({_listed(categories)}))"
+    return f"event_id IN (SELECT id FROM {RANK_EVENTS} WHERE category_id IN ({_listed(categories)}))"
 
 
 def event_categories(map_ranks: MapRanks) -> list[tuple[str, str | None, int]]:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.render import RankTables, outside_of
+from rocpd.schema.rules.categories import marker_categories
+from rocpd.schema.rules.events import LAST, NOT_SCRATCH, OPERATIONS, VALID_TIMES
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
-from rocpd.schema.rules.markers import marker_categories
-from rocpd.schema.rules.memory import NOT_SCRATCH
-from rocpd.schema.rules.tables import OPERATIONS
-from rocpd.schema.rules.times import LAST, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader

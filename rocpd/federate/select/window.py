@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.federate.select.part import Counting, Cut, Part
-from rocpd.federate.select.whole_trace import WholeTrace
+from rocpd.federate.select.selection import Counting, Cut, Part
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from rocpd.federate.select.timeline import TimeLine
+    from rocpd.federate.select.align import TimeLine
+    from rocpd.federate.select.landmarks import WholeTrace
 
 _POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -93,21 +93,21 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
         return None
     if not (window.launched or window.step is not None):
         return Cut(parts, window.counting)
-    from rocpd.federate.select.launched import known_launches
+    from rocpd.federate.select.landmarks import known_launches
 
     return Cut(parts, window.counting, known_launches(trace))
 
 
 def _sides(window: Window, trace: WholeTrace) -> tuple[_Sides, _Sides]:
     """Return start and end of the window on each rank."""
-    if "step" in window.ways:
-        from rocpd.federate.select.markers import of_step
+    from rocpd.federate.select.landmarks import hottest, of_kernels, of_step
 
+    if "step" in window.ways:
         _refuse_others(window, "step", "--step sets both sides of the window")
         return of_step(str(window.step), is_step(window.step_marker or STEP_MARKER), trace)
     if "kernels" in window.ways:
         _refuse_others(window, "kernels", "--window-kernel and --auto-roi set both sides of the window")
-        start, end = _kernels(window, trace)
+        start, end = hottest(trace) if window.kernel is None else of_kernels(window.kernel, trace)
         return trace.on_clocks(start), trace.on_clocks(end)
     _note_clamped((window.start, window.end), trace.note)
     return (
@@ -149,20 +149,12 @@ def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None
             note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
 
 
-def _kernels(window: Window, trace: WholeTrace) -> tuple[int, int]:
-    from rocpd.federate.select.region import hottest, of_kernels
-
-    if window.kernel is not None:
-        return of_kernels(window.kernel, trace.line, trace.map_ranks)
-    return hottest(trace.line, trace.map_ranks, trace.note)
-
-
 def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_start: bool) -> _Sides:
     name = "start" if at_start else "end"
     if point is not None and marker is not None:
         raise UsageError(f"--{name} and --{name}-marker both set the {name}", "give one of them")
     if marker is not None:
-        from rocpd.federate.select.markers import of_marker
+        from rocpd.federate.select.landmarks import of_marker
 
         return dict(of_marker(marker, trace, at_start=at_start))
     if point is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import as_input_error
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.importers.rpd.tables import WITHOUT_CALL, RpdProcess, RpdTables
 from rocpd.importers.source import TraceSource
 from rocpd.importers.target import rank_guid

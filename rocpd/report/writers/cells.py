@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rocpd.report.model import Column, Counts, Name, Table
 from rocpd.summary.findings import JOB, Finding
-from rocpd.table.blocks import spark
 from rocpd.table.cell import one_line
 from rocpd.table.human import readable
+from rocpd.table.pictures import spark
 
 MOST_ROWS = 60
 """Rows of a table on a page; workbooks have more."""

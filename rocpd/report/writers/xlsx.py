@@ -17,8 +17,8 @@ import xlsxwriter
 from rocpd.chart.model import Bars, Lines, Matrix, Timeline
 from rocpd.report.model import Counts, Figure, Findings, Folded, Name, Report, Table, Text
 from rocpd.report.writers.cells import word
-from rocpd.table.blocks import spark
 from rocpd.table.cell import one_line, shorten
+from rocpd.table.pictures import spark
 
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _LONGEST = 32_000  # characters

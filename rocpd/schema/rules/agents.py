@@ -24,7 +24,16 @@ def copy_agent_sql(gpus: str = GPUS, to: str = "dst_agent_id", source: str = "sr
     >>> copy_agent_sql("1, 2", "D", "S")
     'CASE WHEN D IN (1, 2) THEN D WHEN S IN (1, 2) THEN S ELSE D END'
     """
-    return f"CASE WHEN {to} IN ({gpus}) THEN {to} WHEN {source} IN ({gpus}) THEN {source} ELSE {to} END"
+    return " ".join(map(str.strip, _chosen(f"{to} IN ({gpus})", to, f"{source} IN ({gpus})", source)))
+
+
+def _chosen(reaches_gpu: str, to: str, leaves_gpu: str, source: str) -> tuple[str, ...]:
+    """Return the lines of the expression."""
+    return "CASE", f"    WHEN {reaches_gpu} THEN {to}", f"    WHEN {leaves_gpu} THEN {source}", f"    ELSE {to}", "END"
+
+
+COPY_AGENT = "\n".join(_chosen("D.type = 'GPU'", "M.dst_agent_id", "S.type = 'GPU'", "M.src_agent_id"))
+"""SQL: the agent of a copy `M` whose agents, which it reaches and leaves, are joined as `D` and `S`."""
 
 
 def copy_agents(to: Ints, source: Ints, gpus: Iterable[int]) -> Ints:

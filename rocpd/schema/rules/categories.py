@@ -1,11 +1,37 @@
-"""Owns which domain an event category belongs to: HIP, HSA, RCCL, MARKERS …
+"""Owns which domain an event category belongs to (HIP, HSA, RCCL, MARKERS …), and which events are markers.
 
-Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). Never looks at events.
+Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). A marker is an event of
+the user (roctx), a range or a mark: `MARKER_CORE_RANGE_API` or `rocm_marker_api`. The view `markers` holds the same
+patterns, which a test compares: stored views can't ask Python. Never looks at events.
 """
 
 from __future__ import annotations
 
-from rocpd.schema.rules.markers import is_marker
+MARKER_PREFIXES = ("MARKER_", "rocm_marker")
+"""What categories of markers start with, in these letters."""
+
+
+def is_marker(category: str | None) -> bool:
+    """Whether events of this category are markers.
+
+    >>> is_marker("MARKER_CORE_RANGE_API"), is_marker("rocm_marker_api"), is_marker("HIP_RUNTIME_API"), is_marker(None)
+    (True, True, False, False)
+    """
+    return category is not None and category.startswith(MARKER_PREFIXES)
+
+
+def marker_categories(strings: str = "rocpd_string") -> str:
+    """Return the SELECT of the `category_id`s of markers.
+
+    Args:
+        strings: the rank's table of strings, quoted where it must be.
+
+    >>> marker_categories()
+    "SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*'"
+    """
+    patterns = " OR ".join(f"string GLOB '{prefix}*'" for prefix in MARKER_PREFIXES)
+    return f"SELECT id FROM {strings} WHERE {patterns}"
+
 
 _RENAMED = {"MARKER": "MARKERS", "AMD": "SMI"}  # amd_smi, as rocm_smi
 _FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "MARKERS"}

@@ -12,7 +12,7 @@ import numpy as np
 
 from rocpd.base.types import Flags, Ints
 from rocpd.schema.rules.categories import IS_CALL
-from rocpd.schema.rules.times import VALID_START, valid_start, valid_times
+from rocpd.schema.rules.events import VALID_START, valid_start, valid_times
 
 LAUNCHING_STACKS = f"""SELECT E.stack_id FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id > 0 AND R.{VALID_START} AND {IS_CALL} GROUP BY E.stack_id"""

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rocpd.base.errors import UsageError
+from rocpd.base.option import regular_expression
 
 STEP_MARKER = (
     r"(?i)^\W*(?:(?:profiler|train(?:ing|er)?|global|outer|time|solver|main|model|eval(?:uation)?|valid(?:ation)?"
@@ -39,10 +39,7 @@ def is_step(pattern: str) -> re.Pattern[str]:
     Raises:
         UsageError: it is no regular expression.
     """
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--step-marker {pattern}: not a regular expression: {error}") from error
+    return regular_expression(pattern, "--step-marker")
 
 
 class MarkerRange(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
-from rocpd.schema.load import OPTIONAL_TABLES, Kind, table
+from rocpd.schema.load import OPTIONAL_TABLES, Kind, kinds_of
 from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
 from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
@@ -179,7 +179,7 @@ class TraceWriter:
 
     def _translated(self, base: str, name: str, column: Any) -> tuple[str, Any]:
         """Return the column that a field goes to and what goes there: texts become ids, messages JSON."""
-        if name in _kinds_of(base) or name in self._common:
+        if name in kinds_of(base) or name in self._common:
             info = REFERENCES.get(name)
             if info is not None and base != info.TABLE:
                 self._register_unknown(info, column)
@@ -235,7 +235,7 @@ def _filled(rows: Described | Info) -> dict[str, Any]:
     """
     named = {f.name: getattr(rows, f.name) for f in fields(rows) if f.name != "event"}
     filled = {name: column for name, column in named.items() if column is not None}
-    kinds = _kinds_of(rows.TABLE)
+    kinds = kinds_of(rows.TABLE)
     for name, column in filled.items():
         if name in kinds:
             check_types(column, _TYPES[kinds[name]], f"{type(rows).__name__}: {name}")
@@ -265,11 +265,6 @@ def _extdata_of(message: str | None) -> str:
     if not isinstance(message, (str, NoneType)):
         raise TypeError(message)
     return "{}" if message is None else message_json(message)
-
-
-@functools.cache
-def _kinds_of(base: str) -> Mapping[str, Kind]:
-    return {column.name: column.kind for column in table(base).columns}
 
 
 _TYPES: Mapping[Kind, tuple[type, ...]] = {

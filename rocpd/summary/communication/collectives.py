@@ -25,18 +25,15 @@ import numpy as np
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints, Row
+from rocpd.facts.columns import as_text, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group, listed
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.transfers import Partners
-from rocpd.facts.ids import per_id
-from rocpd.facts.names import as_text
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
-from rocpd.facts.options import By
-from rocpd.facts.rank import Key, RankReading, key_of
-from rocpd.facts.statements import statement
-from rocpd.facts.steps import RankSteps, steps_of
+from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

@@ -19,18 +19,16 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import read_agent_times
+from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
-from rocpd.facts.ids import distinct
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
-from rocpd.facts.options import GROUPS, LANES, LAUNCHES, By
-from rocpd.facts.parts import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces
 from rocpd.facts.places import launched_in, read_origins
-from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_of
 from rocpd.facts.spread import total
-from rocpd.facts.timeline import covered
+from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
 from rocpd.facts.units import Times
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.timeline import UNSHIFTED, Shift
+from rocpd.federate.select.align import UNSHIFTED, Shift
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication import collectives

@@ -32,14 +32,14 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints
+from rocpd.facts.columns import grouped
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.groups import grouped
 from rocpd.facts.operations import OperationNames, Ops
-from rocpd.facts.steps import RankSteps
+from rocpd.facts.regions import RankSteps
 from rocpd.facts.timeline import covered
-from rocpd.federate.select.part import Part
+from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
 

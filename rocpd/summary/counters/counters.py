@@ -23,18 +23,14 @@ from rocpd.counters.measured import SIZES, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, columns, read_all
+from rocpd.facts.columns import Select, as_text, columns, grouped, read_all, statement
 from rocpd.facts.columns import number as whole
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import as_text
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
-from rocpd.facts.options import By, Options
-from rocpd.facts.rank import Key, RankReading
-from rocpd.facts.statements import statement
+from rocpd.facts.rank import By, Key, Options, RankReading
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.schema.rules.times import valid_times
 from rocpd.summary.grouping import Largest, Sums, add, all_added, in_order, merge_groups, nothing, order_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of

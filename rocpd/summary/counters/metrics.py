@@ -20,9 +20,8 @@ from rocpd.counters.measured import Measured
 from rocpd.counters.metrics import Calculated, Calculator, MetricSums, terms_of
 from rocpd.counters.panels import PANELS, Per
 from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
-from rocpd.facts.groups import grouped
-from rocpd.facts.options import By, Options
-from rocpd.facts.rank import Key, key_of
+from rocpd.facts.columns import grouped
+from rocpd.facts.rank import By, Key, Options, key_of
 from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

@@ -21,14 +21,11 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import number
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import as_text, grouped, number, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.regions import read_ranges
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
-from rocpd.facts.statements import statement
-from rocpd.facts.steps import read_ranges
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import Times, of_steps
 from rocpd.schema.rules.steps import is_step, step_times

@@ -25,11 +25,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, read_ops
-from rocpd.facts.options import LANES, By
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank

@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rocpd.base.version import __version__
-from rocpd.facts.options import LANES, By
-from rocpd.facts.rank import Key
+from rocpd.facts.rank import LANES, By, Key
 from rocpd.summary.grouping import in_order, order_of
 from rocpd.summary.host.calls import Node, grown, is_lane, trees_of_rank
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of

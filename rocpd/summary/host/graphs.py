@@ -20,16 +20,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import as_text, columns, grouped, statement
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.names import as_text
 from rocpd.facts.operations import GRID, GROUP, KERNEL, OperationNames, Ops, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.timeline import length
-from rocpd.federate.select.timeline import Shift
+from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent
 from rocpd.summary.reading import RANK, Reading, Tables

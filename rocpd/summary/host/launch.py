@@ -18,17 +18,12 @@ from functools import partial
 import numpy as np
 
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
-from rocpd.facts.ids import distinct
-from rocpd.facts.links import Links, link, started
-from rocpd.facts.operations import OperationNames, Ops, all_lanes, read_ops, string_texts
-from rocpd.facts.options import By, Options
-from rocpd.facts.queue_depth import waiting
-from rocpd.facts.rank import Base, Key, RankReading, key_of
+from rocpd.facts.columns import columns, distinct, grouped, statement
+from rocpd.facts.operations import Links, OperationNames, Ops, all_lanes, link, read_ops, started, string_texts
+from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
+from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.statements import statement
-from rocpd.facts.steps import counted_steps
+from rocpd.facts.timeline import waiting
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables

@@ -15,17 +15,12 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints, Row
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import launch_calls
-from rocpd.facts.names import as_text
-from rocpd.facts.nesting import Nesting, nest, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts, timed_columns
+from rocpd.facts.columns import as_text, columns, grouped, statement
+from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
 from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.regions import Nesting, nest, nest_times, read_ranges
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
-from rocpd.facts.steps import read_ranges
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of

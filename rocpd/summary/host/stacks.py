@@ -19,20 +19,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import Select, batches, columns
+from rocpd.facts.columns import Select, batches, columns, grouped, statement
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import launch_calls
-from rocpd.facts.nesting import Nesting, nest_times
-from rocpd.facts.operations import OperationNames, Ops, read_ops, string_texts, timed_columns
-from rocpd.facts.options import LAUNCHES
+from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
 from rocpd.facts.places import key_of_place, places_at
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import LAUNCHES, Key, RankReading
+from rocpd.facts.regions import Nesting, nest_times
 from rocpd.facts.spread import total
-from rocpd.facts.statements import statement
 from rocpd.facts.timeline import covered
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.rules.times import valid_start, valid_times
+from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of

@@ -22,11 +22,10 @@ from typing import Any, TypeAlias, cast
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
-from rocpd.facts.names import as_text
+from rocpd.facts.columns import as_text, statement
 from rocpd.facts.rank import RankReading
-from rocpd.facts.statements import statement
+from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_names import without_instrumentation
-from rocpd.schema.rules.times import LAST
 from rocpd.summary.grouping import Sums, merge, nothing, order_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of

@@ -22,13 +22,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import grouped, statement
 from rocpd.facts.operations import kernel_texts, timed_columns
-from rocpd.facts.options import By
 from rocpd.facts.pc_sampling import active_lanes
-from rocpd.facts.rank import Key, RankReading, key_of
-from rocpd.facts.statements import statement
-from rocpd.schema.rules.tables import PC_SAMPLES
+from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.schema.rules.events import PC_SAMPLES
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, add, all_added, in_order, merge, most_first, nothing, order_of
 from rocpd.summary.host.flame import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of

@@ -13,11 +13,9 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.groups import grouped
-from rocpd.facts.links import link
-from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.rank import RankReading
+from rocpd.facts.columns import grouped
+from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops
+from rocpd.facts.rank import By, RankReading
 from rocpd.facts.spread import Spread
 from rocpd.federate.open.identify import Rank
 from rocpd.summary.kernels.variability import typical_of

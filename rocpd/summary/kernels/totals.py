@@ -16,9 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, batches, read_before
-from rocpd.facts.groups import group_rows, grouped
-from rocpd.facts.names import Names, as_text
+from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, read_before, statement
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
 from rocpd.facts.operations import (
     COPY,
@@ -31,15 +29,12 @@ from rocpd.facts.operations import (
     string_texts,
     timed_columns,
 )
-from rocpd.facts.options import LANES, LAUNCHES, By
 from rocpd.facts.places import Origins, read_origins
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
-from rocpd.facts.statements import statement
-from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of
+from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of, is_marker
+from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
-from rocpd.schema.rules.markers import is_marker
-from rocpd.schema.rules.times import VALID_TIMES, valid_times
 from rocpd.summary.grouping import (
     Largest,
     Sum,

@@ -28,13 +28,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints, Row
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names
+from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
-from rocpd.facts.options import By
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.spread import Spread
-from rocpd.federate.select.timeline import Shift
+from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.grouping import add, added, merge, most_first, nothing, order_of, percent, rows_of
 from rocpd.summary.reading import STATISTICS, RankAnswers, Reading, Tables, statistics

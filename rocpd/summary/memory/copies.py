@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base.types import NULL, Flags, Ints, Row
-from rocpd.facts.groups import grouped
-from rocpd.facts.names import Names, as_text
+from rocpd.facts.columns import Names, as_text, grouped
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_regions

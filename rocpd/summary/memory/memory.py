@@ -26,19 +26,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rocpd.base.types import NULL, Flags, Ints, Row
-from rocpd.facts.columns import Select, read_all
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import Names, Select, as_text, grouped, read_all
 from rocpd.facts.memory import Allocations, Callers, MemoryKeys, freed, read_allocations, read_callers
-from rocpd.facts.names import Names, as_text
-from rocpd.facts.options import LANES, By
 from rocpd.facts.places import through_steps
-from rocpd.facts.rank import Key, RankReading, key_of
-from rocpd.facts.regions import read_regions
+from rocpd.facts.rank import LANES, By, Key, RankReading, key_of
+from rocpd.facts.regions import read_ranges, read_regions, read_steps
 from rocpd.facts.spread import total
-from rocpd.facts.steps import read_ranges, read_steps
-from rocpd.schema.rules.memory import ALLOCATING, SCRATCH
+from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
 from rocpd.schema.rules.steps import folded, is_step
-from rocpd.schema.rules.times import LAST, valid_times
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, most_first, nothing, order_of, rows_of
 from rocpd.summary.reading import Reading, Tables

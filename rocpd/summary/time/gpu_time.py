@@ -34,19 +34,15 @@ from rocpd.facts.agent_time import (
     read_agent_times,
     read_history,
 )
-from rocpd.facts.columns import columns
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import Names, columns, grouped, statement
 from rocpd.facts.host_calls import HostCall, host_call
-from rocpd.facts.names import Names
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
-from rocpd.facts.options import By
-from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.places import key_of_place, places_at, whereabouts
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.statements import statement
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import folded

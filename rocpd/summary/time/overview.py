@@ -14,7 +14,7 @@ from rocpd.base import entries
 from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
-from rocpd.facts.options import By
+from rocpd.facts.rank import By
 from rocpd.federate.federation import Federation
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals

@@ -12,17 +12,15 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
-from rocpd.facts.groups import grouped
+from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops
-from rocpd.facts.options import By
-from rocpd.facts.parts import KINDS
-from rocpd.facts.rank import Key, RankReading, key_of
+from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.facts.regions import RankSteps
 from rocpd.facts.spread import Spread
-from rocpd.facts.steps import RankSteps
-from rocpd.facts.timeline import covered
+from rocpd.facts.timeline import KINDS, covered
 from rocpd.facts.units import RankTime
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.timeline import Shift
+from rocpd.federate.select.align import Shift
 from rocpd.summary.grouping import order_of
 from rocpd.summary.reading import statistics
 

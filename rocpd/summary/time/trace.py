@@ -11,17 +11,17 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
+from rocpd.facts.columns import Names
 from rocpd.facts.communication.communicators import launches
-from rocpd.facts.documents import json_object
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.names import Names
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
 from rocpd.facts.regions import RankRegions, read_regions
-from rocpd.federate.facts import importers_of
+from rocpd.federate.describe import importers_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import Categories, load

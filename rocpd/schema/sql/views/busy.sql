@@ -18,15 +18,11 @@ FROM
         SELECT guid, agent_id, SUM("end" - start) AS gpu_time
         FROM (
             SELECT guid, agent_id, start, "end" FROM "rocpd_kernel_dispatch"
-            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
+            WHERE {{valid_times}}
             UNION ALL
             SELECT
                 M.guid,
-                CASE
-                    WHEN D.type = 'GPU' THEN M.dst_agent_id
-                    WHEN S.type = 'GPU' THEN M.src_agent_id
-                    ELSE M.dst_agent_id
-                END,
+                {{copy_agent}},
                 M.start,
                 M."end"
             FROM
@@ -35,7 +31,7 @@ FROM
                 AND D.id = M.dst_agent_id
                 LEFT JOIN "rocpd_info_agent" S ON S.guid = M.guid
                 AND S.id = M.src_agent_id
-            WHERE M.start > 0 AND M."end" BETWEEN M.start AND 9223372036854775807
+            WHERE {{valid_times_of_M}}
         )
         GROUP BY guid, agent_id
     ) G
@@ -43,10 +39,10 @@ FROM
         SELECT guid, MAX("end") - MIN(start) AS wall_time
         FROM (
             SELECT guid, start, "end" FROM "rocpd_kernel_dispatch"
-            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
+            WHERE {{valid_times}}
             UNION ALL
             SELECT guid, start, "end" FROM "rocpd_memory_copy"
-            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
+            WHERE {{valid_times}}
         )
         GROUP BY guid
     ) W ON W.guid = G.guid

@@ -17,11 +17,11 @@ SELECT
     SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent" -- share of the total time [%] {real}
 FROM
     (
-        SELECT name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration
+        SELECT name, CASE WHEN {{valid_times}} THEN duration END AS duration
         FROM "kernels"
     ) V
     CROSS JOIN (
-        SELECT name, CAST(AVG(CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END) AS INTEGER) AS mean
+        SELECT name, CAST(AVG(CASE WHEN {{valid_times}} THEN duration END) AS INTEGER) AS mean
         FROM "kernels"
         GROUP BY name
     ) g ON g.name IS V.name

@@ -13,7 +13,7 @@ SELECT
     MAX(duration) AS "max_ns"                                   -- longest [ns] {integer}
 FROM
     (
-        SELECT type, level, agent_name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN size END AS size
+        SELECT type, level, agent_name, CASE WHEN {{valid_times}} THEN duration END AS duration, CASE WHEN {{valid_times}} THEN size END AS size
         FROM "memory_allocations"
     )
 GROUP BY

@@ -19,11 +19,11 @@ SELECT
     CASE WHEN SUM(V.duration) > 0 THEN SUM(V.size) / 1.073741824 / SUM(V.duration) END AS "gib_per_s" -- bandwidth while copying [GiB/s] {real}
 FROM
     (
-        SELECT name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN size END AS size
+        SELECT name, CASE WHEN {{valid_times}} THEN duration END AS duration, CASE WHEN {{valid_times}} THEN size END AS size
         FROM "memory_copies"
     ) V
     CROSS JOIN (
-        SELECT name, CAST(AVG(CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END) AS INTEGER) AS mean
+        SELECT name, CAST(AVG(CASE WHEN {{valid_times}} THEN duration END) AS INTEGER) AS mean
         FROM "memory_copies"
         GROUP BY name
     ) g ON g.name IS V.name

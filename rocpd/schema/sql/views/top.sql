@@ -9,13 +9,13 @@ SELECT
     SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of the time of all events [%] {real}
 FROM
     (
-        SELECT name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration
+        SELECT name, CASE WHEN {{valid_times}} THEN duration END AS duration
         FROM "kernels"
         UNION ALL
-        SELECT name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration
+        SELECT name, CASE WHEN {{valid_times}} THEN duration END AS duration
         FROM "memory_copies"
         UNION ALL
-        SELECT name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration
+        SELECT name, CASE WHEN {{valid_times}} THEN duration END AS duration
         FROM "regions"
     )
 GROUP BY

@@ -4,13 +4,13 @@ CREATE VIEW "top_kernels" AS
 SELECT
     name AS "name",                                             -- kernel name {text}
     COUNT(*) AS "total_calls",                                  -- dispatches {integer}
-    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) / 1000.0 AS "total_duration",                 -- total time [us] {real}
-    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) / (1000.0 * COUNT(*) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807)) AS "average",           -- mean time [us] {real}
-    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) * 100.0 / SUM(SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807)) OVER () AS "percentage" -- share of all kernel time [%] {real}
+    SUM(duration) FILTER (WHERE {{valid_times}}) / 1000.0 AS "total_duration",                 -- total time [us] {real}
+    SUM(duration) FILTER (WHERE {{valid_times}}) / (1000.0 * COUNT(*) FILTER (WHERE {{valid_times}})) AS "average",           -- mean time [us] {real}
+    SUM(duration) FILTER (WHERE {{valid_times}}) * 100.0 / SUM(SUM(duration) FILTER (WHERE {{valid_times}})) OVER () AS "percentage" -- share of all kernel time [%] {real}
 FROM
     "kernels"
 GROUP BY
     name
 ORDER BY
-    +SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
+    +SUM(duration) FILTER (WHERE {{valid_times}}) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
     name;

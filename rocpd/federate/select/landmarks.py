@@ -1,23 +1,50 @@
-"""Windows set by markers: each rank is cut at its own, found in its whole trace, whatever the filters.
+"""What windows are set by, found in the whole trace of each rank: markers, steps, kernels, calls that launched work.
 
-A marker marks a time here and is not the subject. A rank that has none is cut where the others are.
+Each rank is cut at its own marker, whatever the filters; one that has none is cut where the others are. A marker marks
+a time here and is not the subject. Kernels set one region over all ranks.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rocpd.base.errors import UsageError
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import regular_expression
+from rocpd.federate.select.selection import Launches, of_launching_stacks
+from rocpd.schema.rules.events import OPERATIONS, VALID_TIMES
+from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 from rocpd.schema.rules.steps import MarkerRange, step_times
-from rocpd.schema.rules.times import VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.federate.run.rank_reader import RankReader
-    from rocpd.federate.select.timeline import Shift
-    from rocpd.federate.select.whole_trace import WholeTrace
+    from rocpd.base.types import Row
+    from rocpd.federate.run.rank_reader import MapRanks, RankReader
+    from rocpd.federate.select.align import Shift, TimeLine
+
+
+@frozen
+class WholeTrace:
+    """What a window is resolved in.
+
+    Args:
+        line: all ranks on one time line.
+        ranks: their numbers.
+        map_ranks: reads the rows of ranks that pass the filters.
+        note: called with what the user should know.
+    """
+
+    line: TimeLine
+    ranks: Sequence[int]
+    map_ranks: MapRanks
+    note: Callable[[str], None]
+
+    def on_clocks(self, time: int) -> dict[int, int | None]:
+        """Return a time of the common line by the clock of each rank [ns]."""
+        return {rank: self.line.shift(rank).to_clock(time) for rank in self.ranks}
+
 
 _MARKERS = f'SELECT name, start, "end", tid FROM markers WHERE {VALID_TIMES} ORDER BY start, id'
 _LIST = 'rocpd query "select name, start from markers" lists them'
@@ -139,3 +166,88 @@ def _listed(markers: Sequence[MarkerRange], shift: Shift, most: int = 5) -> str:
         f"#{i} {marker.text} at {shift.to_line(marker.start)} ns" for i, marker in enumerate(markers[:most], 1)
     )
     return listed + (f" and {len(markers) - most} more" if len(markers) > most else "")
+
+
+# Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
+_KERNELS = f"""
+SELECT S.name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
+FROM rocpd_kernel_dispatch K LEFT JOIN ({names_of_kernels()}) S ON S.id = K.kernel_id
+WHERE {VALID_TIMES}
+GROUP BY K.kernel_id"""
+
+
+def of_kernels(text: str, trace: WholeTrace) -> tuple[int, int]:
+    """Return the region of all kernels whose name matches, on the aligned time line [ns].
+
+    Raises:
+        UsageError: not a regular expression.
+        RocpdError: no kernel matches.
+    """
+    pattern = regular_expression(text, "--window-kernel")
+    regions = [times for name, _, *times in _kernels(trace, filtered=False) if matches(pattern, name)]
+    if not regions:
+        raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels --full-names` lists them")
+    return min(start for start, _ in regions), max(end for _, end in regions)
+
+
+def hottest(trace: WholeTrace) -> tuple[int, int]:
+    """Return the region of the kernel with the largest total time, on the aligned time line [ns]; note its name.
+
+    Raises:
+        RocpdError: no kernel ran.
+    """
+    sums: dict[str | None, float] = {}
+    times: dict[str | None, list[int]] = {}
+    for name, total, start, end in _kernels(trace, filtered=True):
+        sums[name] = sums.get(name, 0.0) + total
+        times.setdefault(name, []).extend((start, end))
+    if not sums:
+        raise RocpdError("no kernel ran: there is no hottest region")
+    name = max(sums, key=lambda name: (sums[name], name or ""))
+    trace.note(f"hottest region: first to last {name}")
+    return min(times[name]), max(times[name])
+
+
+def _kernels(trace: WholeTrace, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
+    """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
+    for rank, rows in trace.map_ranks(functools.partial(_kernels_of_rank, filtered)):
+        shift = trace.line.shift(rank.number)
+        for name, total, start, end in rows:
+            yield name, total, shift.to_line(start), shift.to_line(end)
+
+
+def _kernels_of_rank(filtered: bool, reader: RankReader) -> list[Row]:
+    return (reader if filtered else reader.whole()).rows(_KERNELS)
+
+
+_READ = ("rocpd_region", "rocpd_event", "rocpd_string", *OPERATIONS)
+
+
+def known_launches(trace: WholeTrace) -> dict[int, Launches]:
+    """Return what is known of each rank, and note in one line how much GPU work does not count by its launch."""
+    known = {}
+    every = unknown = 0
+    without = 0
+    for rank, (operations, launched) in trace.map_ranks(_count):
+        every, unknown = every + operations, unknown + operations - launched
+        known[rank.number] = Launches.ALL if launched == operations else Launches.SOME if launched else Launches.NONE
+        without += known[rank.number] is Launches.NONE
+    if unknown and without == len(known):
+        trace.note("no launching call is in the trace: GPU work counts by when it ran")
+    elif unknown:
+        trace.note(f"{unknown} of {every} operations have no launching call in the trace: they count by when they ran")
+    return known
+
+
+def _count(reader: RankReader) -> tuple[int, int]:
+    """Return how many operations a rank has, and of how many the launching call is in the trace."""
+    tables = reader.whole().tables
+    if not all(base in tables.columns for base in _READ):
+        return 1, 0
+    condition = of_launching_stacks(tables)
+    counts = [
+        reader.whole().rows(f"SELECT COUNT(*), COUNT(CASE WHEN {condition} THEN 1 END) FROM {base}")
+        for base in OPERATIONS
+    ]
+    operations, launched = (sum(rows[0][side] for rows in counts) for side in (0, 1))
+    return operations, launched

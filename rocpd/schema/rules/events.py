@@ -1,0 +1,128 @@
+"""Owns which tables hold events, and what kind: with start and end or a single time, work of GPUs, parts of others.
+
+Valid times are a start from 1 up, and an end that is not before it, both 64-bit whole numbers: profilers leave 0 or
+NULL where a time is unknown; damaged files hold texts, blobs and fractions. The runtime takes scratch memory by itself,
+without an address: it is counted apart from what programs allocate. The view `scratch_memory` and the trace writer say
+the same by themselves, which a test compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from rocpd.base.types import NULL, Flags, Ints
+
+INVALID = "invalid timestamps (start 0, or end before start)"
+"""What messages call the times of such events."""
+
+LAST = (1 << 63) - 1
+"""The latest time [ns]."""
+
+# SQLite sorts texts and blobs above all numbers: BETWEEN refuses them and needs no typeof.
+VALID_START = f"start BETWEEN 1 AND {LAST}"
+"""SQL condition on events whose start is valid; they may have no valid end."""
+
+VALID_TIMES = f'{VALID_START} AND "end" BETWEEN start AND {LAST}'
+"""SQL condition on events with a valid start and end."""
+
+
+def valid_times_of(alias: str = "") -> str:
+    """Return the same condition as readable views have it, for the columns of an alias, such as `M`."""
+    of = f"{alias}." if alias else ""
+    return f'{of}start > 0 AND {of}"end" BETWEEN {of}start AND {LAST}'
+
+
+VALID_POINT = f'"timestamp" BETWEEN 1 AND {LAST}'
+"""SQL condition on samples with a valid time."""
+
+
+def valid_start(start: Ints) -> Flags:
+    """Return which starts [ns] are valid; a reader's stand-in for NULL is negative, so it is not."""
+    valid: Flags = start > 0
+    return valid
+
+
+def valid_times(start: Ints, end: Ints) -> Flags:
+    """Return which events have valid times, as `VALID_TIMES` does in SQL.
+
+    >>> import numpy as np
+    >>> valid_times(np.array([5, 5, 5, 0, -7]), np.array([9, 5, 4, 9, 9])).tolist()
+    [True, True, False, False, False]
+    """
+    valid: Flags = valid_start(start) & (end >= start)
+    return valid
+
+
+SCRATCH = "SCRATCH"
+"""The `level` of scratch memory."""
+
+IS_SCRATCH = f"level = '{SCRATCH}'"
+"""SQL condition on rows of scratch memory."""
+
+NOT_SCRATCH = f"level IS NOT '{SCRATCH}'"
+"""SQL condition on all other rows, those without a level included."""
+
+ALLOCATING = frozenset({"ALLOC", "REALLOC"})
+"""Operations (`type`) after which memory is held; the others free it."""
+
+
+def held_by(level: str | None, address: int | None, agent: int | None, queue: int | None) -> Hashable:
+    """Return what allocation and free have in common: level and address; of scratch memory, agent and queue.
+
+    Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
+
+    Args:
+        level: REAL, VIRTUAL, SCRATCH.
+        address: where it starts; None, `NULL` or 0 where unknown.
+        agent, queue: ids; scratch memory belongs to a queue.
+
+    >>> held_by("REAL", 4096, 1, 2) == held_by("REAL", 4096, None, None)
+    True
+    >>> held_by("SCRATCH", 0, 1, 2) == held_by("SCRATCH", 0, 1, 3)
+    False
+    """
+    if level != SCRATCH and address not in (None, NULL, 0):
+        return level, address
+    return level, agent, queue
+
+
+OPERATIONS = ("rocpd_kernel_dispatch", "rocpd_memory_copy")
+"""GPU operations: kernels and copies."""
+
+SPANS = (*OPERATIONS, "rocpd_region", "rocpd_memory_allocate", "rocpd_graph_launch")
+"""Events with `start` and `end`."""
+
+POINTS = ("rocpd_sample",)
+"""Events with a single `timestamp`."""
+
+LAUNCHED = (*OPERATIONS, "rocpd_graph_launch")
+"""GPU work that a call launches to run later."""
+
+EVENTS = (*SPANS, *POINTS)
+"""All events; each row may lead to one of `rocpd_event`."""
+
+BELONGING = ("rocpd_arg", "rocpd_pmc_event")
+"""Arguments and counter values: rows that belong to an event and count when it counts."""
+
+PC_SAMPLES = ("rocpd_gpu_pc_sample", "rocpd_pc_sampling")
+"""Samples of program counters: rows with a `timestamp` that belong to a dispatch by its `dispatch_id`."""
+
+MEASURED = frozenset(("rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message"))
+"""What runs with instrumentation measured inside of kernels: rows without times, in files without events."""
+
+ON_STREAMS = (*OPERATIONS, "rocpd_memory_allocate")
+"""Events of a HIP stream, with `stream_id`."""
+
+ON_AGENTS = ("rocpd_kernel_dispatch", "rocpd_memory_allocate", "rocpd_graph_launch")
+"""Events of the agent in `agent_id`; for copies see `rocpd.schema.rules.agents`."""
+
+DOMAIN_TABLES = {
+    "KERNELS": ("rocpd_kernel_dispatch", "1"),
+    "MEMORY_COPIES": ("rocpd_memory_copy", "1"),
+    "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", NOT_SCRATCH),
+    "SCRATCH_MEMORY": ("rocpd_memory_allocate", IS_SCRATCH),
+}
+"""Domains that a table says by itself, whatever the category of the event: table and SQL condition on its rows."""
+
+CATEGORY_TABLES = ("rocpd_region", "rocpd_graph_launch", *POINTS)
+"""Events whose domain is that of the event's category."""

@@ -27,6 +27,7 @@ from rocpd.summary.result import Summary
 from rocpd.summary.run import run
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
+from tests.soak import sized
 from tests.summary.test_on_jobs import make_operators_and_stacks
 
 BY_NAME_OF_DIVISION = {"imbalance", "steps", "phases", "counters-wide"}
@@ -35,7 +36,7 @@ BY_NAME_OF_DIVISION = {"imbalance", "steps", "phases", "counters-wide"}
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    options = JobOptions(tmp_path_factory.mktemp("job"), ranks=3, nodes=2, steps=5, seed=11, counters="many")
+    options = JobOptions(tmp_path_factory.mktemp("job"), ranks=3, nodes=2, steps=sized(3, 5), seed=11, counters="many")
     paths = simulate(options)
     for path in paths:
         make_operators_and_stacks(path)

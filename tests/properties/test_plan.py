@@ -35,8 +35,8 @@ FLOOR = 0.6  # of the statements that SQLite takes are planned
 
 
 def simulated(folder: Path) -> list[Path]:
-    """Five ranks with all faults that the simulator knows, and different schema versions."""
-    return list(simulate(JobOptions(out=folder, ranks=4, nodes=2, events_per_rank=60, faults=True)))
+    """Four or five ranks with all faults that the simulator knows, and different schema versions."""
+    return list(simulate(JobOptions(out=folder, ranks=sized(3, 4), nodes=2, events_per_rank=60, faults=True)))
 
 
 def damaged(folder: Path) -> list[Path]:

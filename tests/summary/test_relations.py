@@ -69,9 +69,11 @@ def exactly(rows: Sequence[Row]) -> list[tuple[tuple[type, object], ...]]:
     return [tuple((type(value), value) for value in row) for row in rows]
 
 
+@pytest.mark.soak(1.5)
 @pytest.mark.parametrize("analysis", SUMMARIES)
 def test_every_table_has_the_values_of_the_summary(analysis: str, parts: list[rocpd.Session]) -> None:
-    for part in parts:
+    left_out = sized(1 + list(SUMMARIES).index(analysis) % 2, None)  # the window, or the two ranks
+    for part in (part for number, part in enumerate(parts) if number != left_out):
         try:
             expected = {table.name: table for table in run(part, analysis)}
         except RocpdError:

@@ -15,6 +15,8 @@ from tests.conftest import OpenJob
 from tests.soak import sized
 from tests.summary.cells import cells
 
+pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
+
 PARTS = "SELECT part, sum(duration) FROM agent_time {} GROUP BY part"
 
 

@@ -25,6 +25,8 @@ from tests.federate.test_plan import reads_calculated, strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 from tests.soak import paired, sample
 
+pytestmark = pytest.mark.soak  # on each job there
+
 ROOT = Path(__file__).parents[2]
 READERS = (ROOT / "rocpd" / "facts", ROOT / "rocpd" / "summary")
 

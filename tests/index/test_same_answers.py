@@ -33,6 +33,8 @@ from tests.docs.console import ROOT
 from tests.index.typed import typed_statements
 from tests.soak import SOAK, paired, sized
 
+pytestmark = pytest.mark.soak  # on each job there
+
 EXAMPLES = sized(100, 34_000)  # of each of the jobs
 
 
@@ -111,7 +113,7 @@ def job(request: pytest.FixtureRequest, jobs: Callable[[Make], Job]) -> Job:
     return jobs(request.param)
 
 
-@pytest.mark.soak(220)
+@pytest.mark.soak(340)
 def test_random_statements(job: Job) -> None:
     answered: Counter[str] = Counter()
 

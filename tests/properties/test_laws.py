@@ -23,7 +23,7 @@ from tests.conftest import state_of
 from tests.real.rows import multiset
 from tests.soak import sized
 
-pytestmark = pytest.mark.soak(50)
+pytestmark = pytest.mark.soak(130)
 EXAMPLES, STEPS = sized((3, 1), (200, 2))
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {

@@ -196,7 +196,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Counted(request.param, session, elsewhere, indexed, monkeypatch)
 
 
-@pytest.mark.soak(400)
+@pytest.mark.soak(700)
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
     @seed(time.time_ns() if SOAK else zlib.crc32(job.name.encode()))
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -23,6 +23,8 @@ from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli, private, state_of
 from tests.soak import sized
 
+pytestmark = pytest.mark.soak(2)  # on a job that is larger there
+
 SECRET = "hunter2-planted-secret"
 
 

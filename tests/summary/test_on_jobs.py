@@ -26,6 +26,8 @@ from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.soak import sample, sized
 from tests.summary.cells import cells
 
+pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
+
 SOUND = 'start > 0 AND "end" >= start'
 
 

@@ -30,6 +30,8 @@ from tests.conftest import Cli, OpenJob
 from tests.soak import sized
 from tests.summary.test_on_jobs import make_operators_and_stacks
 
+pytestmark = pytest.mark.soak(1.5)  # on a job that is longer there
+
 BY_NAME_OF_DIVISION = {"imbalance", "steps", "phases", "counters-wide"}
 """Tables with columns that are called by what divides, or by what was counted: those are not in SQL."""
 

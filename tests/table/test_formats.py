@@ -238,6 +238,7 @@ def peak_kib(rows: int, form: str) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.soak(1.5)
 @pytest.mark.parametrize("form", [form for form in TABLE_FORMATS if form != "parquet"])
 def test_memory_stays_flat(form: str) -> None:
     rows = GOLDEN[form].rows_in_memory if form in GOLDEN else sized(100_000, 200_000)

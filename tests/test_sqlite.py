@@ -9,29 +9,30 @@ import pytest
 
 import rocpd.base.sqlite
 from rocpd.base.sqlite import apsw
+from tests.soak import paired
 
 _THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
 
 
-@pytest.mark.parametrize(
-    ("before", "counts"),
-    [
-        ("", False),
-        ("import rocpd, pandas, sqlite3", False),
-        (_THREAD, False),  # such as a notebook's
-        ("import apsw", True),
-        ("import apsw; theirs = apsw.Connection(':memory:'); theirs.execute('CREATE TABLE t AS SELECT 7')", True),
-    ],
-)
-@pytest.mark.parametrize("used", ["session", "schema.write", "redact.run"])
-def test_memory_is_counted_only_for_a_program_that_uses_sqlite_already(before: str, counts: bool, used: str) -> None:
+_COUNTS = {
+    "": False,
+    "import rocpd, pandas, sqlite3": False,
+    _THREAD: False,  # such as a notebook's
+    "import apsw": True,
+    "import apsw; theirs = apsw.Connection(':memory:'); theirs.execute('CREATE TABLE t AS SELECT 7')": True,
+}
+
+
+@pytest.mark.soak(3)
+@pytest.mark.parametrize(("before", "used"), paired(_COUNTS, ["session", "schema.write", "redact.run"]))
+def test_memory_is_counted_only_for_a_program_that_uses_sqlite_already(before: str, used: str) -> None:
     program = [
         before,
         f"import rocpd.{used}, rocpd.base.sqlite",
         "apsw = rocpd.base.sqlite.apsw",
         "connection = apsw.Connection(':memory:')",
         "connection.execute('SELECT randomblob(100000)').get",
-        f"assert (apsw.memory_used() > 0) is {counts}",
+        f"assert (apsw.memory_used() > 0) is {_COUNTS[before]}",
         "assert theirs.execute('SELECT * FROM t').get == 7" if "TABLE t" in before else "",
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(program)], capture_output=True, text=True, check=False)

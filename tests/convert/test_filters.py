@@ -171,13 +171,6 @@ def expected(form: str, job: Job, spec: Spec) -> Items:
     return written
 
 
-def converted(cli: Cli, form: str, folder: Path, *words: str | Path) -> tuple[Items, Points]:
-    """Convert and read back."""
-    if form == "otf2":
-        pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
-    return converted_to([form], cli, folder, *words)[form]
-
-
 def converted_to(forms: Sequence[str], cli: Cli, folder: Path, *words: str | Path) -> dict[str, tuple[Items, Points]]:
     """Convert to several forms at once and read back."""
     said = cli("convert", *(word for form in forms for word in ("-f", form)), "-d", folder, *words)
@@ -203,13 +196,12 @@ def test_what_is_written(words: Words, spec: Spec, forms: list[str], made: Job, 
         assert items == expected(form, made, spec), form
 
 
-@pytest.mark.parametrize("form", READERS)
-def test_outputs_of_their_own_hold_the_selection_too(form: str, made: Job, tmp_path: Path, cli: Cli) -> None:
+def test_outputs_of_their_own_hold_the_selection_too(forms: list[str], made: Job, tmp_path: Path, cli: Cli) -> None:
     """`-j 2`: the conditions reach the other processes."""
     words = ("--exclude-kernel", "gemm_a", "--start", "20%", "--end", "60%", "--clip")
     spec = Spec(BASE + 200 * MS, BASE + 600 * MS, clip=True, exclude="gemm_a")
-    items, _ = converted(cli, form, tmp_path / "out", made.folder, *words, "-j", "2")
-    assert items == expected(form, made, spec)
+    for form, (items, _) in converted_to(forms, cli, tmp_path / "out", made.folder, *words, "-j", "2").items():
+        assert items == expected(form, made, spec), form
 
 
 # --- laws, on a damaged job
@@ -253,21 +245,21 @@ def test_parts_add_up_to_the_whole(name: str, forms: list[str], simulated: Path,
         assert sum(both[1:], Counter()) == both[0], form
 
 
-@pytest.mark.parametrize("form", READERS)
-def test_nothing_outside_of_a_window_that_cuts(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:
+def test_nothing_outside_of_a_window_that_cuts(forms: list[str], simulated: Path, tmp_path: Path, cli: Cli) -> None:
     """Neither an event nor a counter value, nor an end of a flow. Tables keep invalid times as they are."""
     times = 'min((start + "end") / 2), max((start + "end") / 2)'
     sql = f'select {times} from counters_collection where start > 0 and "end" > start group by rank order by rank'
     rows = cli("query", sql, simulated, "-f", "csv").out.splitlines()
     low, high = map(int, rows[-1].split(","))  # from within a dispatch with counters to within another
     window = ("--align", "none", "--start", str(low), "--end", str(high), "--clip")
-    items, points = converted(cli, form, tmp_path / "out", simulated, *window, "--annotate-pmc", "--annotate-args")
-    sound = [item for item in items if form in TRACES or (item[2] > 0 and item[3] >= item[2])]
-    assert [item for item in sound if not (low <= item[2] <= item[3] <= high)] == []
-    assert [time for time in points if not low <= time <= high and time > 0] == []
-    assert any(item[2] == low for item in sound)
-    assert any(item[3] == high for item in sound)
-    assert points or form == "arrow"
+    outputs = converted_to(forms, cli, tmp_path / "out", simulated, *window, "--annotate-pmc", "--annotate-args")
+    for form, (items, points) in outputs.items():
+        sound = [item for item in items if form in TRACES or (item[2] > 0 and item[3] >= item[2])]
+        assert [item for item in sound if not (low <= item[2] <= item[3] <= high)] == [], form
+        assert [time for time in points if not low <= time <= high and time > 0] == [], form
+        assert any(item[2] == low for item in sound), form
+        assert any(item[3] == high for item in sound), form
+        assert points or form == "arrow", form
 
 
 def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:

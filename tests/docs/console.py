@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
+from rocpd import cli
 from tests.warm import shell_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,10 +41,23 @@ def steps(page: Path) -> list[Step]:
     return steps
 
 
+_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+_OF_THE_SHELL = re.compile(r"[^\w\s./=,:%+@-]")
+
+
 def run(command: str, folder: Path) -> str:
-    """Run a command in a shell in which `rocpd` is the one of `tests.warm`; return stdout and stderr as they come."""
-    environment = {**os.environ, "PATH": shell_path(), "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+    """Run a command; return stdout and stderr as they come.
+
+    What is a command of `rocpd` and nothing else runs in this process, the rest in a shell in which `rocpd` is the one
+    of `tests.warm`.
+    """
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
     environment.pop("ROCPD_INPUT", None)
+    if command.startswith("rocpd ") and not _OF_THE_SHELL.search(_QUOTED.sub("", command)):
+        code, said = _run_here(shlex.split(command)[1:], folder, environment)
+        assert code == 0, f"$ {command}\n{said}"
+        return said
+    environment["PATH"] = shell_path()
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -47,6 +68,23 @@ def run(command: str, folder: Path) -> str:
     )
     assert done.returncode == 0, f"$ {command}\n{done.stdout}"
     return done.stdout
+
+
+def _run_here(words: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    with tempfile.TemporaryFile(buffering=0) as file:
+        out = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+            patch.dict(os.environ, environment, clear=True),
+        ):
+            code = cli.run(words)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        file.seek(0)
+        return code, file.read().decode()
 
 
 def rewrite(page: Path, folder: Path) -> str:

@@ -15,7 +15,10 @@ from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
+from tests.soak import sized
 from tests.summary.cells import cells
+
+pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
 
 PARTS = "SELECT part, sum(duration) FROM agent_time {} GROUP BY part"
 
@@ -77,7 +80,9 @@ def test_rank_steps(open_job: OpenJob) -> None:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
-    options = JobOptions(tmp_path_factory.mktemp("job"), ranks=4, nodes=2, steps=6, seed=1207, faults=request.param)
+    options = JobOptions(
+        tmp_path_factory.mktemp("job"), ranks=4, nodes=2, steps=sized(4, 6), seed=1207, faults=request.param
+    )
     with rocpd.connect(simulate(options)) as opened:
         yield opened
 

@@ -267,9 +267,8 @@ def test_the_commands_take_a_scheduler(
     plain = cli("query", STATEMENTS[1], *files, "-f", "csv")
     assert plain.out.count("\n") > 3
     option = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", "--scheduler", address, env={})
-    variable = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", env={"DASK_SCHEDULER_ADDRESS": address})
-    assert plain.out == option.stdout == variable.stdout
-    summary = _rocpd("summary", "kernels", *files, "-f", "csv", "--scheduler", address, env={})
+    assert plain.out == option.stdout
+    summary = _rocpd("summary", "kernels", *files, "-f", "csv", env={"DASK_SCHEDULER_ADDRESS": address})
     assert summary.stdout == cli("summary", "kernels", *files, "-f", "csv").out
     _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, "--local-hosts", env={}, code=2)
     _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, env={})
@@ -277,7 +276,7 @@ def test_the_commands_take_a_scheduler(
 
 
 def test_ctrl_c_ends_the_tasks_too(local: distributed.LocalCluster, tmp_path: Path) -> None:
-    files = list(simulate(JobOptions(out=tmp_path, ranks=2, events_per_rank=20_000)))
+    files = list(simulate(JobOptions(out=tmp_path, ranks=2, events_per_rank=4000)))
     command = [
         sys.executable,
         "-m",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,22 +23,42 @@ from rocpd.schema.versions import LATEST
 from rocpd.schema.write import tables_of
 from tests.federate.test_plan import reads_calculated, strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
+from tests.soak import paired, sample
+
+pytestmark = pytest.mark.soak  # on each job there
 
 ROOT = Path(__file__).parents[2]
-SUMMARY = ROOT / "rocpd" / "summary"
+READERS = (ROOT / "rocpd" / "facts", ROOT / "rocpd" / "summary")
 
 JOBS = {"simulated": simulated, "damaged": damaged}
 
 
-@pytest.fixture(scope="module", params=JOBS)
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
+def each_on_a_job(values: Iterable[str]) -> pytest.MarkDecorator:
+    """Run a test with each name, on the jobs in turn; in a soak on both."""
+    return pytest.mark.parametrize(("name", "session"), paired(values, JOBS), indirect=["session"])
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], rocpd.Session]]:
+    with ExitStack() as opened:
+
+        @functools.cache
+        def session_of(name: str) -> rocpd.Session:
+            files = JOBS[name](tmp_path_factory.mktemp("job"))
+            restricted = name == "simulated"
+            filters = rocpd.Filters(ranks="0,2-7", exclude_kernel="elementwise", agents="GPU-0,GPU-1")
+            window = rocpd.Window("1%", "99%", clip=True) if restricted else None
+            chosen = filters if restricted else None
+            session = rocpd.connect(files, filters=chosen, window=window, limits=Limits(small_bytes=0))
+            return opened.enter_context(session)
+
+        yield session_of
+
+
+@pytest.fixture(params=JOBS)
+def session(request: pytest.FixtureRequest, sessions: Callable[[str], rocpd.Session]) -> rocpd.Session:
     """Damaged jobs, one of them with filters and a window that cuts; no job is too small to be planned."""
-    files = JOBS[request.param](tmp_path_factory.mktemp("job"))
-    restricted = request.param == "simulated"
-    filters = rocpd.Filters(ranks="0,2-7", exclude_kernel="elementwise", agents="GPU-0,GPU-1") if restricted else None
-    window = rocpd.Window("1%", "99%", clip=True) if restricted else None
-    with rocpd.connect(files, filters=filters, window=window, limits=Limits(small_bytes=0)) as opened:
-        yield opened
+    return sessions(request.param)
 
 
 def answer(session: rocpd.Session, sql: str, strategy: str) -> Answer:
@@ -73,11 +94,13 @@ def documented() -> dict[str, str]:
     return {sql: page for sql, page in statements.items() if " slow" not in sql}  # a temp view of the script before it
 
 
+@pytest.mark.soak(2)
 def test_statements_of_the_documents(session: rocpd.Session) -> None:
     statements = documented()
     assert {"README.md", "recipes.md", "simulate.md", "tour.md", "convert.md"} <= set(statements.values())
     rows = 0
-    for sql in statements:
+    chosen_here = sample(list(statements), 2, session.window is None)  # of the other job the others
+    for sql in chosen_here:
         chosen = plan(sql, session.attached_tables)
         if re.search(r"\bfrom\b", sql, re.I) and not reads_calculated(sql):
             assert chosen.strategy is not Strategy.ATTACHED, (sql, chosen.reason)
@@ -86,7 +109,7 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
         if unlimited != sql:
             expected, actual = answer(session, sql, "attached"), answer(session, sql, "auto")
             assert (len(actual[1]), actual[0]) == (len(expected[1]), expected[0])
-    assert rows > len(statements)
+    assert rows > len(chosen_here)
 
 
 # --- views
@@ -103,7 +126,7 @@ def grouped(session: rocpd.Session, name: str) -> str:
     return f"SELECT {key}, count(*), {calls} FROM {name} GROUP BY {key}"
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@each_on_a_job(VIEWS)
 def test_views_and_aggregates_of_them(name: str, session: rocpd.Session) -> None:
     rows = agrees(session, f"SELECT * FROM {name}", strategy_of_view(name))
     is_optional = name not in views_over(tables_of(LATEST))
@@ -134,15 +157,21 @@ def read_by_summaries() -> dict[str, str]:
     always = {"?1": "0", "?2": str(1 << 62)}  # two times
     statements = {
         path.name: re.sub(r"\?[12]", lambda value: always[value[0]], statement(path.stem))
-        for path in SUMMARY.glob("sql/*.sql")
+        for path in sorted(READERS[0].glob("sql/*.sql"))
     }
-    for path in sorted(SUMMARY.glob("*.py")):
+    for path in sorted(path for folder in READERS for path in folder.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)) if "SELECT" in source else ():
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]|\brocpd_metadata\b", text):
                 statements[f"{path.name}: {text.strip()[:60]}"] = text
     return statements
+
+
+def test_what_summaries_read_is_found() -> None:
+    names = read_by_summaries()
+    assert len([name for name in names if name.endswith(".sql")]) > 20
+    assert len(names) > 25
 
 
 def of_one_rank(sql: str, guid: str) -> str:
@@ -156,7 +185,7 @@ NOT_SIMULATED |= {"memory_pages.sql", "memory_messages.sql"}
 NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
 
 
-@pytest.mark.parametrize("name", read_by_summaries())
+@each_on_a_job(read_by_summaries())
 def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> None:
     sql = read_by_summaries()[name]
     rows = 0

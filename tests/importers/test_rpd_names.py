@@ -112,7 +112,7 @@ def test_answers_are_those_of_the_trace(name: str, statements: Sequence[str], tm
     (tmp_path / "own.rpd").write_bytes(gzip.decompress(content) if name.endswith(".gz") else content)
     own = sqlite3.connect(tmp_path / "own.rpd")
     with rocpd.connect(path) as session:
-        for sql in STATEMENTS:
+        for sql in set(STATEMENTS) - set(statements):
             session.sql(sql).fetchall()
         for sql in statements:
             assert norm(session.sql(sql).fetchall()) == norm(own.execute(sql).fetchall()), sql

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
 import pytest
@@ -28,9 +30,11 @@ from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, TraceBuilder
 from tests.docs.console import ROOT
 from tests.index.typed import typed_statements
-from tests.soak import SOAK, sized
+from tests.soak import SOAK, paired, sized
 
-EXAMPLES = sized(150, 34_000)  # of each of the jobs
+pytestmark = pytest.mark.soak  # on each job there
+
+EXAMPLES = sized(100, 34_000)  # of each of the jobs
 
 
 def clean(folder: Path) -> list[Path]:
@@ -72,24 +76,43 @@ class Job(NamedTuple):
     plain: rocpd.Session
 
 
-@pytest.fixture(scope="module", params=(clean, faulty, odd), ids=lambda make: make.__name__)
-def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
-    folder = tmp_path_factory.mktemp("job")
-    files = request.param(folder)
-    planned = Limits(small_bytes=0)
-    with rocpd.connect(files, index="off") as session:
-        built = build(session, folder / "index")
-        has_entry = {rank.opening.path for rank, each in zip(session.ranks, built, strict=True) if not each.why_not}
-    files = [file for file in files if file in has_entry]  # faults leave some with a journal
-    assert len(files) > 1
-    with (
-        rocpd.connect(files, limits=planned, index="require", index_folder=folder / "index") as indexed,
-        rocpd.connect(files, limits=planned, index="off") as plain,
-    ):
-        yield Job(request.param.__name__, indexed, plain)
+JOBS = (clean, faulty, odd)
+Make: TypeAlias = Callable[[Path], list[Path]]
 
 
-@pytest.mark.soak(220)
+def each_on_a_job(name: str, values: Iterable[object]) -> pytest.MarkDecorator:
+    """Run a test with each value, on the jobs in turn; in a soak on each job."""
+    pairs = [(make, value) for value, make in paired(values, JOBS)]
+    return pytest.mark.parametrize(("job", name), pairs, indirect=["job"])
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Make], Job]]:
+    with ExitStack() as opened:
+
+        @functools.cache
+        def job_of(make: Make) -> Job:
+            folder = tmp_path_factory.mktemp("job")
+            files = make(folder)
+            planned = Limits(small_bytes=0)
+            with rocpd.connect(files, index="off") as session:
+                built = build(session, folder / "index")
+            has_entry = {rank.opening.path for rank, each in zip(session.ranks, built, strict=True) if not each.why_not}
+            files = [file for file in files if file in has_entry]  # faults leave some with a journal
+            assert len(files) > 1
+            indexed = rocpd.connect(files, limits=planned, index="require", index_folder=folder / "index")
+            plain = rocpd.connect(files, limits=planned, index="off")
+            return Job(make.__name__, opened.enter_context(indexed), opened.enter_context(plain))
+
+        yield job_of
+
+
+@pytest.fixture(params=JOBS, ids=lambda make: make.__name__)
+def job(request: pytest.FixtureRequest, jobs: Callable[[Make], Job]) -> Job:
+    return jobs(request.param)
+
+
+@pytest.mark.soak(340)
 def test_random_statements(job: Job) -> None:
     answered: Counter[str] = Counter()
 
@@ -117,7 +140,7 @@ def test_random_statements(job: Job) -> None:
 NEGATED = ("LIKE '%e%'", "GLOB '*e*'", "IN ('gemm', 'x')", "BETWEEN 'a' AND 'h'")
 
 
-@pytest.mark.parametrize("condition", [*NEGATED, *(f"NOT {each}" for each in NEGATED), "IS NULL", "IS NOT NULL"])
+@each_on_a_job("condition", [*NEGATED, *(f"NOT {each}" for each in NEGATED), "IS NULL", "IS NOT NULL"])
 def test_conditions_keep_their_not(job: Job, condition: str) -> None:
     sql = f"SELECT count(*) FROM kernels WHERE name {condition}"
     columnar = _from_index(job.indexed, sql)
@@ -187,7 +210,7 @@ KEYS = (
 )
 
 
-@pytest.mark.parametrize("condition", KEYS)
+@each_on_a_job("condition", KEYS)
 def test_rows_that_are_found_by_several_keys(job: Job, condition: str) -> None:
     """SQLite reads the rows of one key after those of the other."""
     for select in ("name, id", "DISTINCT name", "count(*), sum(id)"):
@@ -291,7 +314,7 @@ def _exact(rows: list[tuple[object, ...]], ordered: bool) -> list[str]:
     return list(map(repr, rows)) if ordered else sorted(map(repr, rows))
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@each_on_a_job("view", VIEWS)
 def test_every_stored_column_is_that_of_the_view(job: Job, view: str) -> None:
     stored = 0
     for column in job.plain.execute(f"SELECT * FROM {view} LIMIT 0").columns:
@@ -304,9 +327,7 @@ def test_every_stored_column_is_that_of_the_view(job: Job, view: str) -> None:
     assert stored > (2 if job.name == "odd" else 5)
 
 
-@pytest.mark.parametrize(
-    "base", ["rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate"]
-)
+@each_on_a_job("base", ["rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate"])
 def test_base_tables_of_events_are_answered(job: Job, base: str) -> None:
     stored = 0
     for column in job.plain.execute(f"SELECT * FROM {base} LIMIT 0").columns:
@@ -330,7 +351,7 @@ def documented() -> list[str]:
     return sorted(sql for sql in found if re.match(r"(?i)(select|with)\b", sql) and "…" not in sql)
 
 
-@pytest.mark.parametrize("sql", documented())
+@each_on_a_job("sql", documented())
 def test_documented_statements(job: Job, sql: str) -> None:
     answers = []
     for session in (job.indexed, job.plain):
@@ -347,7 +368,7 @@ def test_statements_are_found() -> None:
     assert any("rocpd_region" in sql for sql in documented())
 
 
-@pytest.mark.parametrize("view", ALL_VIEWS)
+@each_on_a_job("view", ALL_VIEWS)
 def test_views_are_the_same_with_and_without(job: Job, view: str) -> None:
     both = (session.execute(f"SELECT * FROM {view}") for session in (job.indexed, job.plain))
     one, other = ([rows.columns, *map(repr, rows)] for rows in both)
@@ -364,9 +385,12 @@ SELECTIONS: dict[str, rocpd.Window | rocpd.Filters] = {
 }
 
 
-@pytest.mark.parametrize("name", SELECTIONS)
-@pytest.mark.parametrize("view", ["kernels", "regions", "memory_copies", "samples", "pmc_events"])
-def test_windows_and_filters(job: Job, name: str, view: str) -> None:
+_SELECTED = ("kernels", "regions", "memory_copies", "samples", "pmc_events")
+
+
+@each_on_a_job("selected", [(name, view) for name in SELECTIONS for view in _SELECTED])
+def test_windows_and_filters(job: Job, selected: tuple[str, str]) -> None:
+    name, view = selected
     selection = SELECTIONS[name]
     try:
         sessions = [

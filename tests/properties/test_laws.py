@@ -23,8 +23,8 @@ from tests.conftest import state_of
 from tests.real.rows import multiset
 from tests.soak import sized
 
-pytestmark = pytest.mark.soak(50)
-EXAMPLES = sized(4, 200)
+pytestmark = pytest.mark.soak(130)
+EXAMPLES, STEPS = sized((3, 1), (200, 2))
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {
     "kernels": "rocpd_kernel_dispatch",
@@ -58,7 +58,7 @@ def job(ranks: int, profile: str, seed: int, faults: bool) -> tuple[Path, ...]:
     """Make a small job once; its files stay until the tests end."""
     out = _folder() / f"{ranks}-{profile}-{seed}-{faults}"
     return simulate(
-        JobOptions(out=out, ranks=ranks, nodes=1 + (ranks > 2), steps=2, seed=seed, profile=profile, faults=faults)
+        JobOptions(out=out, ranks=ranks, nodes=1 + (ranks > 2), steps=STEPS, seed=seed, profile=profile, faults=faults)
     )
 
 
@@ -202,6 +202,10 @@ def test_no_command_changes_an_input(faults: bool, tmp_path: Path, capfd: pytest
     assert state_of(folder) == before
 
 
+_SEEN = sized(("kernels", "busy", "top_kernels", "region_args", "rocpd_string"), VIEWS)
+"""A name changes where rows come from, and not which."""
+
+
 @pytest.mark.parametrize("name", ["a b", "it's", 'quo"te', "50%", "a#b?c=d&e", "ünïcødé 龍", "-dash", "x" * 200])
 def test_any_file_and_folder_name(name: str, tmp_path: Path) -> None:
     source = job(1, "gemm", 0, False)[0]
@@ -210,10 +214,10 @@ def test_any_file_and_folder_name(name: str, tmp_path: Path) -> None:
     file = folder / f"{name[:190]}.db"
     file.write_bytes(source.read_bytes())
     with rocpd.connect(source) as plain:
-        expected = {relation: rows(plain, relation) for relation in VIEWS}
+        expected = {relation: rows(plain, relation) for relation in _SEEN}
     for inputs in (file, folder):
         with rocpd.connect(inputs) as session:
-            assert {relation: rows(session, relation) for relation in VIEWS} == expected
+            assert {relation: rows(session, relation) for relation in _SEEN} == expected
             merge(session, folder / f"merged {name[:100]}.sqlite", force=True)
 
 

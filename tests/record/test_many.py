@@ -13,10 +13,10 @@ from tests.record.runs import CODE, check_closed, databases, environment, metada
 from tests.soak import SOAK, sized
 
 PROCESSES, THREADS = 8, 4
-EVENTS = sized(20_000, 1_000_000)
+EVENTS = sized(6000, 1_000_000)
 
 
-@pytest.mark.soak(50)
+@pytest.mark.soak(150)
 def test_all_events_of_all_processes(built: Build, tmp_path: Path) -> None:
     command = [str(built.program("probe")), "threads", str(THREADS), str(EVENTS)]
     folder = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""The recorder under AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer.
+"""The recorder under AddressSanitizer, in a soak with UndefinedBehaviorSanitizer, and under ThreadSanitizer.
 
 Not with fork: ThreadSanitizer forbids threads in the children of a process with threads, and AddressSanitizer does not
 protect its allocator over fork (a child hangs when it is forked while another thread starts).
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.build import SOURCE, build
+from tests.record.build import ADDRESS, SOURCE, build
 from tests.record.runs import databases, environment, only, probe, rows
 
 _SCENARIOS = (
@@ -46,7 +46,8 @@ def test_fork_while_the_recorder_starts(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (7, "")
 
 
-@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+@pytest.mark.soak(2)
+@pytest.mark.parametrize("sanitizer", [ADDRESS, "thread"])
 def test_clean(tmp_path: Path, sanitizer: str) -> None:
     chosen = build(sanitizer)
     for number, scenario in enumerate(_SCENARIOS):
@@ -58,7 +59,8 @@ def test_clean(tmp_path: Path, sanitizer: str) -> None:
         assert databases(folder)
 
 
-@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+@pytest.mark.soak(2)
+@pytest.mark.parametrize("sanitizer", [ADDRESS, "thread"])
 def test_sampling_is_clean(tmp_path: Path, sanitizer: str) -> None:
     """GPUs, process and node are sampled while recording is switched on and off."""
     chosen = build(sanitizer)

@@ -21,6 +21,9 @@ from rocpd.summary.result import Summary
 from rocpd.summary.run import planned, run_planned
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli, private, state_of
+from tests.soak import sized
+
+pytestmark = pytest.mark.soak(2)  # on a job that is larger there
 
 SECRET = "hunter2-planted-secret"
 
@@ -32,7 +35,7 @@ Numbers: TypeAlias = "Counter[tuple[Any, ...]] | str"
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated job."""
     folder = tmp_path_factory.mktemp("raw")
-    simulate(JobOptions(out=folder, ranks=3, nodes=2, events_per_rank=2500, seed=20260731))
+    simulate(JobOptions(out=folder, ranks=3, nodes=2, events_per_rank=sized(700, 2500), seed=20260731))
     return folder
 
 

@@ -23,8 +23,10 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.run import planned, run_planned
 from rocpd.summary.summarize import SummaryOptions, summarize
-from tests.soak import sample
+from tests.soak import sample, sized
 from tests.summary.cells import cells
+
+pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
 
 SOUND = 'start > 0 AND "end" >= start'
 
@@ -32,7 +34,7 @@ SOUND = 'start > 0 AND "end" >= start'
 @pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
 def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     out = tmp_path_factory.mktemp("job")
-    paths = simulate(JobOptions(out, ranks=3, nodes=2, steps=5, seed=11, faults=request.param))
+    paths = simulate(JobOptions(out, ranks=3, nodes=2, steps=sized(3, 5), seed=11, faults=request.param))
     for path in paths:
         make_operators_and_stacks(path)
     return paths

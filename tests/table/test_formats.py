@@ -23,6 +23,7 @@ from rocpd.table.cell import one_line
 from rocpd.table.html import write_html_page
 from rocpd.table.human import write_console
 from rocpd.table.json import distinct_names
+from tests.soak import sized
 
 COLUMNS = ("name", "n", "x", "n")
 ROWS: tuple[Row, ...] = (
@@ -237,7 +238,8 @@ def peak_kib(rows: int, form: str) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.soak(1.5)
 @pytest.mark.parametrize("form", [form for form in TABLE_FORMATS if form != "parquet"])
 def test_memory_stays_flat(form: str) -> None:
-    rows = GOLDEN[form].rows_in_memory if form in GOLDEN else 200_000
+    rows = GOLDEN[form].rows_in_memory if form in GOLDEN else sized(100_000, 200_000)
     assert peak_kib(rows, form) - peak_kib(1000, form) < 8 << 10

@@ -79,7 +79,16 @@ def check_output(path: Path) -> None:
         database = real.with_name(real.name.removesuffix(ending))
         if database != real and database.exists() and _kind(database) and not is_own(database):
             raise OutputError(f"{path}: SQLite would read it together with {database.name}", _HINT)
-    if status and (kind := _kind(real)) and not is_own(real):
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace a recording.
+
+    Raises:
+        OutputError: it is one, and rocpd did not make it.
+    """
+    real = Path(os.path.realpath(path))
+    if real.is_file() and (kind := _kind(real)) and not is_own(real):
         raise OutputError(f"{path}: is a recording ({kind})", f"{_HINT}, or remove it yourself")
 
 

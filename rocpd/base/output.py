@@ -76,6 +76,7 @@ def check_free(path: Path, force: bool) -> None:
         raise OutputError(f"{path}: is a folder, not a file", "choose another name")
     if not force and os.path.lexists(path):
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
+    evidence.check_replaceable(path)
 
 
 def check_folder_free(path: Path, force: bool) -> None:

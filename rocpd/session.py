@@ -391,6 +391,6 @@ class _Imports:
         return self._imports().imported(paths, jobs, on_note)
 
     def _imports(self) -> Foreign:
-        from rocpd.importers.cache import CachedImports
+        from rocpd.importers.run import CachedImports
 
         return CachedImports(self._progress)

@@ -211,8 +211,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
             all_passes: as `rocpd.connect`.
             on_note: called with notes; None: they go to stderr.
         """
-        from rocpd.cli.diagnostics import note
-        from rocpd.cli.progress import progress
+        from rocpd.cli.diagnostics import note, progress
         from rocpd.session import connect
 
         if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:

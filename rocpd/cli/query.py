@@ -13,9 +13,8 @@ from rocpd.base.option import Heading, Option
 from rocpd.base.types import Row
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql
-from rocpd.cli.diagnostics import index_hint, note
+from rocpd.cli.diagnostics import clear_bars, index_hint, note, progress
 from rocpd.cli.options import Inputs, PassOptions, SelectionOptions, SqlExecution, TableOptions
-from rocpd.cli.progress import clear_bars, progress
 from rocpd.federate.statements import statements
 from rocpd.table import TableFormat
 

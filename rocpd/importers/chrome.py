@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rocpd.base.frozen import frozen
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
-from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of
+from rocpd.importers.words import REGISTERS, CounterTracks, as_columns, sizes_of
 from rocpd.schema.rules.markers import is_marker
 from rocpd.schema.trace.events import (
     Events,
@@ -228,9 +227,9 @@ class ChromeRows:
             self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
             self._regions.clear()
         for kind, rows in self._rows.items():
-            columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-            categories, stacks, texts = zip(*columns["event"], strict=True)
-            self._trace.write(kind(**columns | {"event": Events(categories, stacks, extdata=texts)}))
+            columns = as_columns(rows)
+            categories, stacks, texts = zip(*columns.pop("event"), strict=True)
+            self._trace.write(kind(**columns, event=Events(categories, stacks, extdata=texts)))
         self._rows.clear()
         self._counters.write()
 

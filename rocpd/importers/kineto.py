@@ -9,18 +9,20 @@ not with that of events.
 from __future__ import annotations
 
 import json
+import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 
+from rocpd.base.frozen import frozen
 from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
-from rocpd.importers.torch_collectives import ANNOTATION, OPERATOR, Range, arguments_of
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,
@@ -45,6 +47,166 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
+
+OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
+
+_FUNCTIONS = (
+    ("allreduce", "ncclAllReduce", "count"),
+    ("allgather", "ncclAllGather", "sendcount"),
+    ("reducescatter", "ncclReduceScatter", "recvcount"),
+    ("alltoallv", "ncclAllToAllv", ""),
+    ("alltoall", "ncclAllToAll", "count"),
+    ("broadcast", "ncclBroadcast", "count"),
+    ("reduce", "ncclReduce", "count"),
+    ("gather", "ncclGather", "sendcount"),
+    ("scatter", "ncclScatter", "recvcount"),
+    ("send", "ncclSend", "count"),
+    ("recv", "ncclRecv", "count"),
+)
+"""Start of the name of a collective, in small letters only -> the function of RCCL, and its argument for the count."""
+
+_OF_ONE_SIZE = ("ncclAllReduce", "ncclBroadcast", "ncclReduce", "ncclSend", "ncclRecv")
+"""Functions that give and get as much, however large the group is: annotations don't say that."""
+
+_MEANS_BY_RANK = {
+    "ncclBroadcast": "root", "ncclReduce": "root", "ncclGather": "root", "ncclScatter": "root",
+    "ncclSend": "peer", "ncclRecv": "peer",
+}  # fmt: skip
+"""Function -> what the argument `Rank` of `record_param_comms` is, if not the rank itself; always within the group."""
+
+_DATA_TYPES = {
+    "bfloat16": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
+    "char": "ncclInt8", "signedchar": "ncclInt8", "byte": "ncclUint8", "unsignedchar": "ncclUint8", "bool": "ncclUint8",
+    "int": "ncclInt32", "long": "ncclInt64", "longint": "ncclInt64",
+    "float8_e4m3fn": "ncclFloat8e4m3", "float8_e4m3fnuz": "ncclFloat8e4m3", "float8_e5m2": "ncclFloat8e5m2",
+    "float8_e5m2fnuz": "ncclFloat8e5m2",
+}  # fmt: skip
+"""Type of a tensor, as `_data_type` shortens it -> RCCL's."""
+
+
+@frozen
+class Range:
+    """An operator or annotation of a collective: thread, start and end, as the file has them, name and arguments."""
+
+    tid: object
+    start: float
+    end: float
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[object, float, str]:
+        """What finds it again."""
+        return self.tid, self.start, self.name
+
+
+def arguments_of_collectives(ranges: Iterable[Range]) -> dict[tuple[object, float, str], dict[str, str]]:
+    """Return the arguments of RCCL calls by the ranges that carry them out.
+
+    Args:
+        ranges: the operators and annotations of a process.
+    """
+    operators: dict[object, list[Range]] = {}
+    annotations = []
+    for each in ranges:
+        if each.name == OPERATOR:
+            operators.setdefault(each.tid, []).append(each)
+        else:
+            annotations.append(each)
+    for on_thread in operators.values():
+        on_thread.sort(key=lambda operator: operator.start)
+    result, used = {}, set()
+    for annotation in annotations:
+        around = _around(operators.get(annotation.tid, ()), annotation)
+        if around:
+            used.add(around.key)
+        facts = _of_operator(around.arguments) if around and "Collective name" in around.arguments else {}
+        result[annotation.key] = _of_annotation(annotation) | facts
+    for operator in (operator for on_thread in operators.values() for operator in on_thread):
+        if operator.key not in used and "Collective name" in operator.arguments:
+            result[operator.key] = _of_operator(operator.arguments)
+    return {key: facts for key, facts in result.items() if "function" in facts}
+
+
+def _around(operators: Any, inner: Range) -> Range | None:
+    """Return the innermost of the operators of a thread, in order of start, in which a range lies."""
+    at = bisect_right(operators, inner.start, key=lambda operator: operator.start) - 1
+    return operators[at] if at >= 0 and operators[at].end >= inner.end else None
+
+
+def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the arguments of `record_param_comms` say; see `init_tensor…` in PyTorch's ParamCommsUtils."""
+    facts = _function_of(str(arguments.get("Collective name", "")))
+    given, taken = (_whole_number(arguments.get(f"{side} msg nelems")) for side in ("In", "Out"))
+    size, ranks = _whole_number(arguments.get("Group size")), _ranks_of(arguments.get("Process Group Ranks"))
+    group, number = arguments.get("Process Group Name"), _whole_number(arguments.get("Rank"))
+    if group is not None:
+        facts["comm"] = f"group {group}" + (f" of ranks {ranks}" if ranks else "")
+    if size:
+        facts["nranks"] = str(size)
+    if number is not None:
+        facts[_MEANS_BY_RANK.get(facts.get("function", ""), "rank")] = str(number)
+    _add_count(facts, given, taken, size)
+    datatype = _data_type(str(arguments.get("dtype", "")))
+    return facts | ({"datatype": datatype} if datatype else {})
+
+
+def _of_annotation(annotation: Range) -> dict[str, str]:
+    """Return what the name and the tensors of an annotation say, which is less than what its operator does."""
+    facts = _function_of(annotation.name.removeprefix(ANNOTATION))
+    peers = re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name)
+    if peers:
+        facts["rank"], facts["peer"] = peers.groups()
+    shapes, types = annotation.arguments.get("Input Dims"), annotation.arguments.get("Input type")
+    if isinstance(shapes, list) and shapes and isinstance(types, list) and types:
+        datatype = _data_type(str(types[0]))
+        try:
+            count = sum(math.prod(shape) for shape in shapes)
+        except TypeError:
+            return facts
+        if datatype and facts.get("function") in _OF_ONE_SIZE:
+            _add_count(facts, count, None, None)
+            facts["datatype"] = datatype
+    return facts
+
+
+def _function_of(name: str) -> dict[str, str]:
+    letters = re.sub("[^a-z]", "", name)
+    return next(({"function": function} for start, function, _ in _FUNCTIONS if letters.startswith(start)), {})
+
+
+def _add_count(facts: dict[str, str], given: int | None, taken: int | None, ranks: int | None) -> None:
+    """Add the argument that says how much is moved, as RCCL's function has it."""
+    argument = next((count for _, function, count in _FUNCTIONS if function == facts.get("function")), "")
+    count = taken if argument == "recvcount" else given
+    if facts.get("function") == "ncclAllToAll":
+        count = given // ranks if given is not None and ranks else None
+    if argument and count is not None:
+        facts[argument] = str(count)
+
+
+def _data_type(name: str) -> str | None:
+    """Return RCCL's name of the type of a tensor, None if it is unknown.
+
+    >>> _data_type("c10::BFloat16"), _data_type("BFloat16"), _data_type("long int"), _data_type("Float8_e5m2")
+    ('ncclBfloat16', 'ncclBfloat16', 'ncclInt64', 'ncclFloat8e5m2')
+    """
+    return _DATA_TYPES.get(name.rpartition("::")[2].lower().replace(" ", ""))
+
+
+def _whole_number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _ranks_of(text: Any) -> str | None:
+    """Return how the ranks of a group are listed; PyTorch cuts long lists."""
+    if not isinstance(text, str) or not re.search(r"\d", text):
+        return None
+    words = re.findall(r"\d+|\.\.\.", text)
+    if "..." not in words and set(np.diff([int(word) for word in words]).tolist()) == {1}:
+        return f"{words[0]}-{words[-1]}"
+    return ",".join(words)
+
 
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
 KERNELS, COPIES, SETS, GPU_ANNOTATIONS = "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"
@@ -114,7 +276,7 @@ class KinetoSurvey:
 
     def collectives(self) -> dict[tuple[object, float, str], dict[str, str]]:
         """Return the arguments of collectives by the ranges that carry them out."""
-        return arguments_of(self._collectives)
+        return arguments_of_collectives(self._collectives)
 
     def _add_range(self, event: Event) -> None:
         category = category_of(event)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rocpd.base.sqlite import apsw
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,

@@ -18,7 +18,7 @@ from typing import Any
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.pc_sampling import signed
-from rocpd.importers.head import files_in
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.signs import (
     AGENTS,
     ALLOCATIONS,
@@ -31,9 +31,8 @@ from rocpd.importers.signs import (
     KINDS,
     PC_SAMPLES,
     SCRATCH,
+    files_in,
 )
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
 from rocpd.importers.words import REGISTERS, counter_of, sizes_of
 from rocpd.schema.trace.events import (
     CounterValues,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import JITTER, Kernel
 from rocpd.simulator.layout import GroupKind
@@ -69,33 +68,22 @@ def _dim(size: tuple[int, int, int]) -> str:
     return f"{{z={size[2]}, y={size[1]}, x={size[0]}}}"
 
 
-@frozen
-class Pace:
-    """How fast a host makes calls.
-
-    Args:
-        factor: how much longer each call takes.
-        gap: what passes before each launch [ns].
-    """
-
-    factor: float = 1.0
-    gap: int = 0
-
-
 class Script:
     """A template in the making.
 
     Args:
         kernels: what can be launched, by key.
-        pace: of the host.
         counters: numbers of those that counted dispatches have.
+        factor: how much longer the host takes for each call.
+        gap: what passes before each launch [ns].
     """
 
-    def __init__(self, kernels: Mapping[str, Kernel], pace: Pace = Pace(), counters: tuple[int, ...] = ()) -> None:
-        self._counters = counters
+    def __init__(
+        self, kernels: Mapping[str, Kernel], counters: tuple[int, ...] = (), factor: float = 1.0, gap: int = 0
+    ) -> None:
+        self._counters, self._factor, self._gap = counters, factor, gap
         self.template = Template()
         self._kernels = kernels
-        self._pace = pace
         self._at = Time(0)
         self._base = self._at  # device work starts no earlier
         self._cursor: dict[int, Time] = {}
@@ -145,7 +133,7 @@ class Script:
         """Make a call of about `ns` nanoseconds that encloses nothing. Returns its index."""
         index = self.enter(thread, name, category, args)
         region = self.template.regions[index]
-        self._cursor[thread] = region.start.later(int(ns * self._pace.factor))
+        self._cursor[thread] = region.start.later(int(ns * self._factor))
         self.leave(thread)
         region.jitter = CALL_JITTER
         return index
@@ -166,7 +154,7 @@ class Script:
     def launch(self, thread: int, key: str, stream: int) -> None:
         """Launch a kernel on a stream."""
         kernel = self._kernels[key]
-        self.spend(thread, self._pace.gap)
+        self.spend(thread, self._gap)
         if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
         else:
@@ -289,32 +277,23 @@ class Script:
             self._restart(end.later(2000))
             self._lanes = copying
 
-    def synchronize(self, thread: int) -> None:
-        """Wait until all launched work of this segment but exchanges is done."""
-        done = self._done(thread)
-        self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(COMPUTE),))
-        self._wait(thread, done)
-
-    def synchronize_device(self, thread: int) -> None:
-        """Wait as `synchronize` does, by the call that waits for the whole device."""
-        done = self._done(thread)
-        self.enter(thread, "hipDeviceSynchronize", HIP)
-        self._wait(thread, done)
+    def synchronize(self, thread: int, *, device: bool = False) -> None:
+        """Wait until all launched work of this segment but exchanges is done; by the call for the whole `device`."""
+        done = self._latest([*self._busy(), self.now(thread).later(3000)])
+        call, arguments = ("hipDeviceSynchronize", ()) if device else ("hipStreamSynchronize", (stream_arg(COMPUTE),))
+        self._wait(thread, done, call, arguments)
 
     def wait_exchanged(self, thread: int, stream: int) -> None:
         """Wait for all exchanges so far."""
         done = self._latest([self.now(thread).later(3000), *self._exchanged.values()])
-        self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(stream),))
-        self._wait(thread, done)
+        self._wait(thread, done, "hipStreamSynchronize", (stream_arg(stream),))
 
     def wait_for_job(self, thread: int) -> None:
         """Wait until an anchor that other ranks give."""
         self._cursor[thread] = Time(self._after([]))
 
-    def _done(self, thread: int) -> Time:
-        return self._latest([*self._busy(), self.now(thread).later(3000)])
-
-    def _wait(self, thread: int, done: Time) -> None:
+    def _wait(self, thread: int, done: Time, call: str, arguments: tuple[Arg, ...]) -> None:
+        self.enter(thread, call, HIP, arguments)
         self.enter(thread, "hsa_signal_wait_scacquire", HSA)
         self._cursor[thread] = done.later(300)
         self.leave(thread)

@@ -40,7 +40,6 @@ from rocpd.simulator.script import (
     RCCL,
     STREAMS,
     WORKER,
-    Pace,
     Script,
     address,
     stream_arg,
@@ -82,7 +81,7 @@ class Role:
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
         counters = of_kernels(self.planting.counts_much)
-        return Script(kernels_of(self.profile, self.planting), Pace(factor, gap), counters)
+        return Script(kernels_of(self.profile, self.planting), counters, factor, gap)
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:
@@ -206,7 +205,7 @@ def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
             script.launch(thread, kernel, COMPUTE_2 if stream else COMPUTE)
         launched += 1
         if Plant.SYNCHRONOUS_CALLS in role.planting and launched % 2 == 0:
-            script.synchronize_device(thread)
+            script.synchronize(thread, device=True)
     if layer.text:
         script.leave(thread)
 

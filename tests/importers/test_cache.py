@@ -13,7 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import InputError
-from rocpd.importers.cache import imports
+from rocpd.importers.run import imports
 from tests.conftest import Cli
 from tests.places import small_disk
 

@@ -18,7 +18,8 @@ from rocpd.facts.communication.rccl import Transfer
 from rocpd.federate.select.align import Align, Alignment, Domain, align
 from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks
 from rocpd.federate.select.timeline import Span
-from rocpd.simulator import JobOptions, JobPlan, TrueCollective, plan, simulate
+from rocpd.simulator import JobOptions, plan, simulate
+from rocpd.simulator.job_plan import JobPlan, TrueCollective
 from tests.build import TraceBuilder
 from tests.soak import sized
 

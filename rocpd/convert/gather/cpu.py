@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.context import Context, calls, documents
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import calls, documents, json_value
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind, optional
+from rocpd.convert.view_reader import json_value
 from rocpd.facts.columns import Select, read_all
 from rocpd.facts.ids import find_rows, look_up, per_id
 from rocpd.schema.rules.markers import is_marker, marker_categories

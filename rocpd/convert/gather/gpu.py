@@ -13,10 +13,9 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.context import Columns, Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import Columns
-from rocpd.convert.model import Annotation, Slices, TrackKind, optional
+from rocpd.convert.model import Annotation, Slices, TrackKind, optional, where
 from rocpd.facts.columns import Select, read_all
 from rocpd.facts.ids import distinct, per_id
 from rocpd.facts.names import as_text
@@ -88,9 +87,7 @@ def copies(context: Context) -> Slices:
         (
             *_full_names(context, rows["name_id"], directions),
             optional("bytes", rows["size"]),
-            Annotation(
-                "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
-            ),
+            where(measured, "gb_per_s", rows["size"] / np.maximum(duration, 1)),
             Annotation("source", source, text=True),
             Annotation("destination", to, text=True),
             optional("queue_id", rows["queue_id"]),
@@ -162,8 +159,7 @@ def _full_names(context: Context, ids: Ints, names_of: Mapping[int, str]) -> tup
     if not full:
         return ()
     names = per_id(ids, lambda i: code(full[i]) if i in full else NULL)
-    present = names != NULL
-    return (Annotation("name", np.maximum(names, 0), text=True, present=None if present.all() else present),)
+    return (where(names != NULL, "name", np.maximum(names, 0), text=True),)
 
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:

@@ -12,9 +12,8 @@ from functools import partial
 import numpy as np
 
 from rocpd.base.types import NULL
-from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.context import Columns, Context, Damage, event_piece
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
 from rocpd.facts.ids import per_id
 from rocpd.federate.run.rank_reader import RankReader

@@ -12,11 +12,10 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Floats, Ints
-from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.context import Columns, Context, Damage, events
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
-from rocpd.convert.gather.rows import Columns, events
-from rocpd.convert.model import Annotation, Counters, Track, TrackKind
+from rocpd.convert.model import Annotation, Counters, Track, TrackKind, where
 from rocpd.facts.columns import Select, read_all
 from rocpd.facts.ids import distinct, find_rows, per_id
 from rocpd.facts.names import TextCodes
@@ -114,7 +113,7 @@ def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Anno
         rows = sums.counter == counter
         value, present = np.zeros(count), np.zeros(count, bool)
         value[sums.row[rows]], present[sums.row[rows]] = sums.value[rows], True
-        result.append(Annotation(read.names.texts[counter], value, present=None if present.all() else present))
+        result.append(where(present, read.names.texts[counter], value))
     return tuple(result)
 
 

@@ -17,10 +17,9 @@ from typing import Any
 from rocpd.base.frozen import frozen
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.words import REGISTERS, CounterTracks, as_columns, sizes_of
+from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of, write_rows
 from rocpd.schema.rules.markers import is_marker
 from rocpd.schema.trace.events import (
-    Events,
     GraphLaunches,
     KernelDispatches,
     MemoryAllocations,
@@ -122,8 +121,7 @@ class ChromeRows:
         self._threads: dict[int, int] = {}
         self._sample_tracks: dict[int, int] = {}
         self._agents: dict[str, int | None] = {}
-        self._regions: list[tuple[Any, ...]] = []
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {}
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {Regions: []}  # which are written first
 
     def add(self, events: Iterable[Event]) -> None:
         """Write events."""
@@ -143,11 +141,9 @@ class ChromeRows:
         self._write()
 
     def _add_region(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        category = arguments.get("category", event.get("cat"))
-        extdata = message_json(event["name"]) if is_marker(category) else "{}"
-        self._regions.append(
-            (*times, self._thread(event["tid"]), event["name"], category, arguments.get("stack_id", 0), extdata)
-        )
+        extdata = message_json(event["name"]) if is_marker(arguments["category"]) else "{}"
+        row = {"start": times[0], "end": times[1], "tid": self._thread(event["tid"]), "name": event["name"]}
+        self._put(Regions, row, arguments, extdata)
 
     def _thread(self, tid: int) -> int:
         """Return the thread of a track; what overlaps lies on further tracks of its name."""
@@ -217,20 +213,14 @@ class ChromeRows:
         return self._agents[text]
 
     def _put(self, kind: type[Any], row: dict[str, Any], arguments: Mapping[str, Any], extdata: str = "{}") -> None:
-        event = arguments.get("category"), arguments.get("stack_id", 0), extdata
+        event = {"category": arguments.get("category"), "stack_id": arguments.get("stack_id", 0), "extdata": extdata}
         self._rows.setdefault(kind, []).append({**row, "event": event})
 
     def _write(self) -> None:
-        if self._regions:
-            start, end, tid, name, category, stack, extdata = zip(*self._regions, strict=True)
-            events = Events(category, stack, extdata=extdata)
-            self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            self._regions.clear()
         for kind, rows in self._rows.items():
-            columns = as_columns(rows)
-            categories, stacks, texts = zip(*columns.pop("event"), strict=True)
-            self._trace.write(kind(**columns, event=Events(categories, stacks, extdata=texts)))
-        self._rows.clear()
+            if rows:
+                write_rows(self._trace, kind, rows)
+        self._rows = {Regions: []}
         self._counters.write()
 
 

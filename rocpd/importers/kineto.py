@@ -26,6 +26,7 @@ from rocpd.importers.json_stream import Event, JsonEvents
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,
+    SIZES,
     Argument,
     CounterTracks,
     Registered,
@@ -34,6 +35,7 @@ from rocpd.importers.words import (
     copy_direction,
     gpu,
     write_arguments,
+    write_rows,
 )
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
@@ -372,9 +374,11 @@ class KinetoRows:
         self._streams = Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._regions: list[_Region] = []
-        self._dispatches: list[tuple[Any, ...]] = []
-        self._copies: list[tuple[Any, ...]] = []
-        self._allocations: list[tuple[Any, ...]] = []
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {
+            KernelDispatches: [],
+            MemoryCopies: [],
+            MemoryAllocations: [],
+        }
         self._memory_is_on = _same_device(*survey.devices)
         trace.register(HOST)
         described = _devices(survey.facts)
@@ -492,11 +496,12 @@ class KinetoRows:
         block = _sizes(arguments.get("block"))
         grid = [blocks * items for blocks, items in zip(_sizes(arguments.get("grid")), block, strict=True)]
         kernel = self._kernels[event["name"], arguments.get("registers per thread")]
-        self._dispatches.append((
-            *times, self._agent(event, arguments), kernel, self._stream(event, arguments),
-            arguments.get("correlation", 0), _external(arguments), _left(arguments),
-            arguments.get("shared memory"), *block, *grid, arguments.get("graph id"), arguments.get("graph node id"),
-        ))  # fmt: skip
+        self._rows[KernelDispatches].append({
+            "start": times[0], "end": times[1], "agent_id": self._agent(event, arguments), "kernel_id": kernel,
+            "stream_id": self._stream(event, arguments), "group_segment_size": arguments.get("shared memory"),
+            "graph_exec_id": arguments.get("graph id"), "graph_node_id": arguments.get("graph node id"),
+            **dict(zip(SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
+        })  # fmt: skip
 
     def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         name, from_host, to_host = copy_direction(event["name"])
@@ -514,12 +519,12 @@ class KinetoRows:
         self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
         category: str, name: str, ends: Sequence[int | None],
     ) -> None:  # fmt: skip
-        correlation = arguments.get("correlation", 0)
-        size = arguments.get("bytes", self._survey.copied.get(correlation, 0))
-        self._copies.append((
-            *times, *ends, name, category, size, self._stream(event, arguments), correlation, _external(arguments),
-            _left(arguments),
-        ))  # fmt: skip
+        size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
+        self._rows[MemoryCopies].append({
+            "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
+            "size": size, "stream_id": self._stream(event, arguments),
+            "event": {"category": category, **_gpu_event(arguments)},
+        })  # fmt: skip
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
         """Add what PyTorch's allocator gave or took, and what it holds in all."""
@@ -529,7 +534,10 @@ class KinetoRows:
         agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
         thread = self._threads.thread(event.get("tid"))
         kind = "FREE" if size < 0 else "ALLOC"
-        self._allocations.append((time, agent, kind, arguments.get("Addr"), abs(size), thread))
+        self._rows[MemoryAllocations].append({
+            "start": time, "end": time, "agent_id": agent, "type": kind, "address": arguments.get("Addr"),
+            "size": abs(size), "tid": thread, "event": {},
+        })  # fmt: skip
         where = f"GPU {device}" if is_gpu else "CPU"
         for key in ("Total Allocated", "Total Reserved"):
             if is_gpu and isinstance(arguments.get(key), int):
@@ -551,32 +559,12 @@ class KinetoRows:
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
             write_arguments(self._trace, rows.events, recorded)
-        if self._dispatches:
-            (
-                start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
-            ) = zip(*self._dispatches, strict=True)  # fmt: skip
-            self._trace.write(KernelDispatches(
-                start=start, end=end, agent_id=agent, kernel_id=kernel, stream_id=stream, group_segment_size=lds,
-                workgroup_size_x=wx, workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy,
-                grid_size_z=gz, graph_exec_id=graph, graph_node_id=node,
-                event=Events(None, stack, None, external, extdata=extdata),
-            ))  # fmt: skip
-        if self._copies:
-            start, end, source, to, name, category, size, stream, stack, external, extdata = zip(
-                *self._copies, strict=True
-            )
-            self._trace.write(MemoryCopies(
-                start=start, end=end, src_agent_id=source, dst_agent_id=to, name=name, size=size, stream_id=stream,
-                event=Events(category, stack, None, external, extdata=extdata),
-            ))  # fmt: skip
-        if self._allocations:
-            time, agent, kind, address, size, tid = zip(*self._allocations, strict=True)
-            self._trace.write(
-                MemoryAllocations(start=time, end=time, agent_id=agent, type=kind, address=address, size=size, tid=tid)
-            )
+            self._regions.clear()
+        for kind, rows in self._rows.items():
+            if rows:
+                write_rows(self._trace, kind, rows)
+                rows.clear()
         self._counters.write()
-        for collected in (self._regions, self._dispatches, self._copies, self._allocations):
-            collected.clear()
 
 
 _OPERATIONS = frozenset({KERNELS, COPIES, SETS})
@@ -618,6 +606,12 @@ def _external(arguments: Mapping[str, Any]) -> int:
     """Return the number of the operator that was running."""
     external = arguments.get("External id", arguments.get("external id", 0))
     return external if isinstance(external, int) else 0
+
+
+def _gpu_event(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the event of work of a GPU."""
+    stack = arguments.get("correlation", 0)
+    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _left(arguments)}
 
 
 def _sizes(sizes: Any) -> Sequence[int]:

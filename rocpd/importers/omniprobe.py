@@ -13,6 +13,7 @@ counted.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import itertools
 import json
 import math
@@ -207,14 +208,10 @@ def _blocks_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
 
 
 def _number(text: str) -> int | float | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return None
 
 
 def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:

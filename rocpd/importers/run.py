@@ -1,4 +1,9 @@
-"""Imports inputs: a few in this process, many on all cores. Says what was lost, one line for each kind."""
+"""Imports inputs: a few in this process, many on all cores. Says what was lost, one line for each kind.
+
+Files that commands are given are imported once, and read as if they were rocpd files. The cache is
+`$XDG_CACHE_HOME/rocpd/import` (else `~/.cache/rocpd/import`), readable for its user alone. An entry is a folder named
+by the identity of the input and the version of its importer; `rocpd.base.cache` says when entries come and go.
+"""
 
 from __future__ import annotations
 
@@ -267,76 +272,67 @@ class CacheEntry:
     used: float
 
 
-class CachedImports:
-    """Imports what commands are given, once; see `rocpd.federate.open.foreign.Foreign`.
+def import_once(
+    paths: Sequence[Path], jobs: int | None, on_note: Callable[[str], None], progress: Progress | None
+) -> Mapping[Path, Sequence[Path] | InputError]:
+    """Import what commands are given into the cache; see `rocpd.federate.open.foreign.Foreign`.
 
-    Args:
-        progress: called with (bytes read, bytes in all).
+    `progress` is called with (bytes read, bytes in all).
     """
+    known: dict[Path, Importer] = {}
+    for path in paths:
+        with as_input_error(path):
+            if importer := importer_of(path):
+                known[path] = importer
+    answers: dict[Path, Sequence[Path] | InputError] = {}
+    for path, importer in known.items():
+        if entry := _known_entry(path, importer):
+            answers[path] = entry.files
+    missing = {path: importer for path, importer in known.items() if path not in answers}
+    if missing:
+        answers |= _import_missing(missing, jobs, on_note, progress)
+    return answers
 
-    def __init__(self, progress: Progress | None = None) -> None:
-        self._progress = progress
 
-    def inside(self, folder: Path) -> Sequence[Path]:
-        """Return what in a folder can be imported."""
-        return inputs_in(folder)
+def _import_missing(
+    inputs: Mapping[Path, Importer], jobs: int | None, on_note: Callable[[str], None], progress: Progress | None
+) -> Mapping[Path, Sequence[Path] | InputError]:
+    try:
+        cache = imports()
+        cache.make()
+        answers = _import_into(cache, inputs, jobs, on_note, progress)
+    except OutputError as error:
+        on_note(f"cache not used, imported for this command alone: {error.message}")
+        return _import_into(_imports_in(_temporary_root()), inputs, jobs, on_note, progress)
+    cache.evict()
+    return answers
 
-    def imported(
-        self, paths: Sequence[Path], jobs: int | None, on_note: Callable[[str], None]
-    ) -> Mapping[Path, Sequence[Path] | InputError]:
-        """Return path -> its rocpd files, or what is wrong with it; paths that no importer knows are left out."""
-        known: dict[Path, Importer] = {}
-        for path in paths:
-            with as_input_error(path):
-                if importer := importer_of(path):
-                    known[path] = importer
-        answers: dict[Path, Sequence[Path] | InputError] = {}
-        for path, importer in known.items():
-            if entry := _known_entry(path, importer):
-                answers[path] = entry.files
-        missing = {path: importer for path, importer in known.items() if path not in answers}
-        if missing:
-            answers |= self._import_missing(missing, jobs, on_note)
-        return answers
 
-    def _import_missing(
-        self, inputs: Mapping[Path, Importer], jobs: int | None, on_note: Callable[[str], None]
-    ) -> Mapping[Path, Sequence[Path] | InputError]:
-        try:
-            cache = imports()
-            cache.make()
-            answers = self._import_into(cache, inputs, jobs, on_note)
-        except OutputError as error:
-            on_note(f"cache not used, imported for this command alone: {error.message}")
-            return self._import_into(_imports_in(_temporary_root()), inputs, jobs, on_note)
-        cache.evict()
-        return answers
-
-    def _import_into(
-        self,
-        cache: Cache[CacheEntry],
-        inputs: Mapping[Path, Importer],
-        jobs: int | None,
-        on_note: Callable[[str], None],
-    ) -> Mapping[Path, Sequence[Path] | InputError]:
-        start = time.monotonic()
-        answers: dict[Path, Sequence[Path] | InputError] = {}
-        good: dict[Path, Imported] = {}
-        with contextlib.ExitStack() as undo:
-            tasks = []
-            for path, importer in inputs.items():
-                folder = _new_folder(cache.root)
-                undo.callback(leftovers.remove, folder)
-                tasks.append(ImportTask(path, importer, folder, name_of(path)))
-            for task, answer in zip(tasks, import_all(tasks, jobs, self._progress), strict=True):
-                if isinstance(answer, InputError):
-                    answers[task.path] = answer
-                    continue
-                good[task.path] = answer
-                answers[task.path] = _place(cache, task, answer).files
-        if good:
-            _tell(good, cache.root, time.monotonic() - start, on_note)
-        return answers
+def _import_into(
+    cache: Cache[CacheEntry],
+    inputs: Mapping[Path, Importer],
+    jobs: int | None,
+    on_note: Callable[[str], None],
+    progress: Progress | None,
+) -> Mapping[Path, Sequence[Path] | InputError]:
+    start = time.monotonic()
+    answers: dict[Path, Sequence[Path] | InputError] = {}
+    good: dict[Path, Imported] = {}
+    with contextlib.ExitStack() as undo:
+        tasks = []
+        for path, importer in inputs.items():
+            folder = _new_folder(cache.root)
+            undo.callback(leftovers.remove, folder)
+            tasks.append(ImportTask(path, importer, folder, name_of(path)))
+        for task, answer in zip(tasks, import_all(tasks, jobs, progress), strict=True):
+            if isinstance(answer, InputError):
+                answers[task.path] = answer
+                continue
+            good[task.path] = answer
+            answers[task.path] = _place(cache, task, answer).files
+    if good:
+        _tell(good, cache.root, time.monotonic() - start, on_note)
+    return answers
 
 
 def imports() -> Cache[CacheEntry]:

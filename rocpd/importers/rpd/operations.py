@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rocpd.base.types import Row
 from rocpd.importers.rpd.calls import GraphLaunch
 from rocpd.importers.rpd.tables import KERNEL_TYPES, WITHOUT_CALL, RpdProcess, RpdTables
-from rocpd.importers.words import HOST, MEMORY_SET, SIZES, Registered, as_columns, gpu, whole, write_values
+from rocpd.importers.words import HOST, MEMORY_SET, SIZES, Registered, gpu, whole, write_rows, write_values
 from rocpd.schema.rules.categories import GPU_WAIT
 from rocpd.schema.trace.events import (
     CounterValues,
@@ -256,18 +256,11 @@ class Operations:
             else:
                 kernels.append(self._kernel(operation, row[_WIDTH : _WIDTH + len(_LAUNCH)]))
         if kernels:
-            self._write_counters(self._write_rows(KernelDispatches, kernels))
-        for rows, category in ((copies, "MEMORY_COPY"), (fills, MEMORY_SET)):
-            if rows:
-                self._write_rows(MemoryCopies, rows, category)
+            self._write_counters(write_rows(self._trace, KernelDispatches, kernels))
+        for rows in filter(None, (copies, fills)):
+            write_rows(self._trace, MemoryCopies, rows)
         if waits:
             self._write_waits(waits)
-
-    def _write_rows(self, kind: type[Any], rows: Sequence[Mapping[str, Any]], category: str | None = None) -> TableRows:
-        columns = as_columns(rows)
-        event = Events(category, stack_id=columns.pop("stack_id"), extdata=columns.pop("extdata"))
-        written: TableRows = self._trace.write(kind(**columns, event=event))
-        return written
 
     def _write_counters(self, kernels: TableRows) -> None:
         """Write the hardware counters of kernels that were written, which schema 3 has."""
@@ -287,7 +280,7 @@ class Operations:
             "id": operation.id, "start": operation.start, "end": operation.end, "tid": operation.tid,
             "queue_id": self._places.queues[operation.gpu, operation.queue], "stream_id": self._places.stream(stream),
             "graph_exec_id": graph.graph if graph else None,
-            "stack_id": operation.call or 0, "extdata": _left(operation.kind, operation.sequence),
+            "event": {"stack_id": operation.call or 0, "extdata": _left(operation.kind, operation.sequence)},
         }  # fmt: skip
 
     def _kernel(self, operation: _Operation, launch: Row) -> dict[str, Any]:
@@ -315,11 +308,13 @@ class Operations:
         agent = self._places.agent_of_copy(operation.gpu)
         name = MEMORY_SET if is_fill else _direction(operation.kind or "", kind)
         source, to = (None, agent) if is_fill else self._places.ends(name, agent, from_device, to_device)
-        return {
+        row = {
             "src_agent_id": source, "dst_agent_id": to, "src_address": whole(src), "dst_address": whole(dst),
             "name": name, "size": whole(size) or (whole(width) or 0) * (whole(height) or 0),
             **self._placed(operation, stream or (graph.stream if graph else None), graph),
         }  # fmt: skip
+        row["event"]["category"] = MEMORY_SET if is_fill else "MEMORY_COPY"
+        return row
 
     def _write_waits(self, waits: Sequence[_Operation]) -> None:
         """Write barriers: in them a queue waits and no GPU works, so they lie on lines of their own."""

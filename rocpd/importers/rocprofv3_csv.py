@@ -240,10 +240,7 @@ class CsvRows:
     def _write_allocations(self, batch: Columns) -> None:
         operations = [name.removeprefix("MEMORY_ALLOCATION_") for name in batch["operation"]]
         kinds = ("ALLOC", "FREE", "RECLAIM")
-        levels = [
-            "SCRATCH" if "SCRATCH" in name else "VIRTUAL" if "VMEM" in name else "REAL"
-            for name in operations
-        ]
+        levels = ["SCRATCH" if "SCRATCH" in name else "VIRTUAL" if "VMEM" in name else "REAL" for name in operations]
         flags = [json.dumps({"flags": flag}) for flag in numbers(batch, "alloc_flags")]
         self._trace.write(MemoryAllocations(
             **self._common(batch), tid=numbers(batch, "thread_id"), agent_id=self._agents(batch), level=levels,

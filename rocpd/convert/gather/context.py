@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.types import NULL, Flags, Ints
 from rocpd.convert.deliver import Placement
-from rocpd.convert.model import RankEvents, Track, TrackKind
+from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind, optional
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.facts.columns import Piece, Select, read_all
 from rocpd.facts.names import all_texts
@@ -26,8 +26,6 @@ from rocpd.schema.rules.times import valid_start, valid_times
 
 Columns = dict[str, Ints]
 
-_OF_EVENT = ("category_id", "stack_id")
-
 
 def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
     """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event.
@@ -38,28 +36,21 @@ def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter
         names: columns of it.
         damaged: gets the number of values that are no numbers, by column.
     """
-    piece = event_piece(reader, base, names, damaged=damaged)
-    return dict(zip((*names, *_OF_EVENT), piece.numbers, strict=True))
+    chosen = select_events(base, names)
+    return dict(zip(chosen.numbers, read_all(reader, chosen, damaged).numbers, strict=True))
 
 
-def calls(reader: RankReader, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
-    """Read columns of regions as `events` does, without those that repeat operations."""
-    rows = events(reader, "rocpd_region", names, damaged)
+def calls(reader: RankReader, rows: Columns) -> Columns:
+    """Return the rows of regions without those that repeat operations."""
     repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
     return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
 
 
-def event_piece(
-    reader: RankReader,
-    base: str,
-    names: Sequence[str],
-    texts: Sequence[str] = (),
-    damaged: Counter[str] | None = None,
-) -> Piece:
-    """Read columns of whole numbers, then `category_id` and `stack_id` of the event, and columns of texts."""
+def select_events(base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Select:
+    """Return what reads columns of whole numbers, `category_id` and `stack_id` of the event, and columns of texts."""
     items = ", ".join(f'T."{name}" AS "{name}"' for name in dict.fromkeys(("id", *names, *texts)))
     sql = f"SELECT {items}, E.category_id, E.stack_id FROM {base} T LEFT JOIN rocpd_event E ON E.id = T.event_id"
-    return read_all(reader, Select(sql, (*names, *_OF_EVENT), texts=tuple(texts), base=base), damaged)
+    return Select(sql, (*names, "category_id", "stack_id"), texts=tuple(texts), base=base)
 
 
 def select(columns: Columns, which: Flags | Ints) -> Columns:
@@ -131,12 +122,30 @@ class Context:
         for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):
             self._add_thread(*row)
 
-    def read_events(self, base: str, names: Sequence[str]) -> Columns:
-        """Read columns of an event table as `rows.events` does; values that are no numbers are counted."""
+    def read(self, select: Select, reader: RankReader | None = None, damage: Damage | None = None) -> Piece:
+        """Read rows, by `reader` where it is another one; values that are no numbers are counted."""
         odd = Counter[str]()
-        columns = events(self.reader, base, names, odd)
-        self.damage.add_odd(base, odd)
-        return columns
+        piece = read_all(reader or self.reader, select, odd)
+        (self.damage if damage is None else damage).add_odd(select.base or "", odd)
+        return piece
+
+    def read_events(self, base: str, names: Sequence[str]) -> Columns:
+        """Read columns of an event table as `events` does; values that are no numbers are counted."""
+        chosen = select_events(base, names)
+        return dict(zip(chosen.numbers, self.read(chosen).numbers, strict=True))
+
+    def slices(self, rows: Columns, category: str, kind: Ints | None, annotations: Sequence[Annotation]) -> Slices:
+        """Return rows with their `track` and `name` as slices.
+
+        Args:
+            rows: what happened.
+            category: of rows that have none.
+            kind: as in `Slices`.
+            annotations: besides the stack id.
+        """
+        categories, stack = self.categories(rows["category_id"], category), rows["stack_id"]
+        every = (*annotations, optional("stack_id", stack))
+        return Slices(rows["track"], rows["start"], rows["end"], rows["name"], categories, stack, kind, every)
 
     def _add_thread(self, number: int, tid: object, name: object) -> None:
         if tid is not None and not isinstance(tid, int):

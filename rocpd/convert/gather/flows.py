@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Columns, Context, calls
+from rocpd.convert.gather.context import Columns, Context, calls, events
 from rocpd.convert.model import Counters, Ragged, Slices, TrackKind
 from rocpd.facts.ids import distinct
 from rocpd.facts.queue_depth import waiting
@@ -33,7 +33,8 @@ def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
     """
     if not reader.selects("rocpd_region"):
         return regions["stack_id"]
-    regions_of_all = calls(reader.whole(), ("id", "start", "end"))
+    whole = reader.whole()
+    regions_of_all = calls(whole, events(whole, "rocpd_region", ("id", "start", "end")))
     launching = regions_of_all["id"][launches(*(regions_of_all[name] for name in ("stack_id", "start", "end")))]
     return np.where(np.isin(regions["id"], launching), regions["stack_id"], NULL)
 

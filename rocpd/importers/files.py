@@ -1,4 +1,8 @@
-"""What importers read: a file or folder, decompressed where it is compressed. The input itself stays as it is."""
+"""What importers read and write: an input, decompressed where it is compressed, and the rocpd files that it becomes.
+
+The input itself stays as it is. What is written depends on nothing but its content, its name and the version of the
+importer: an input that is imported again gives the same bytes. What has no place in the files is counted.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,22 @@ import contextlib
 import functools
 import gzip
 import io
+import itertools
 import re
 import tempfile
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rocpd.base import leftovers
 from rocpd.base.errors import InputError
 from rocpd.base.identity import digest_of, digest_of_stream
 from rocpd.base.output import as_output_error
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Progress
+from rocpd.base.types import Progress, Row
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
 from rocpd.importers.signs import GZIP_MAGIC
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
@@ -160,6 +165,37 @@ class _Watched(io.RawIOBase):
 
 _NAMESPACE = uuid.UUID("5f1d3c1e-8f0a-5b56-9d0c-2a1f6f6d7a10")
 _NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
+
+
+class SourceTables:
+    """The tables of a SQLite file that is imported.
+
+    Args:
+        connection: reads it.
+    """
+
+    BATCH = 1 << 14
+    """Rows read at a time; ids of events depend on it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    @functools.cached_property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Table -> its columns."""
+        names = [str(name) for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        of_table = "SELECT name FROM pragma_table_info(?)"
+        return {name: [str(column) for (column,) in self.query(of_table, (name,))] for name in names}
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> apsw.Cursor:
+        """Run a SELECT."""
+        return self._connection.execute(sql, tuple(values))
+
+    def in_batches(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[Row]]:
+        """Yield the rows of a SELECT, some thousand at a time."""
+        rows = self.query(sql, values)
+        while batch := list(itertools.islice(rows, self.BATCH)):
+            yield batch
 
 
 class TraceTarget:

@@ -560,10 +560,10 @@ class KinetoRows:
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
             write_arguments(self._trace, rows.events, recorded)
             self._regions.clear()
-        for kind, rows in self._rows.items():
-            if rows:
-                write_rows(self._trace, kind, rows)
-                rows.clear()
+        for kind, collected in self._rows.items():
+            if collected:
+                write_rows(self._trace, kind, collected)
+                collected.clear()
         self._counters.write()
 
 

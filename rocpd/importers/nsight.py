@@ -7,14 +7,12 @@ that of NVIDIA's exporter documentation.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from rocpd.base.sqlite import apsw
-from rocpd.importers.files import TraceSource, TraceTarget
+from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,
@@ -42,53 +40,32 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
 
-_BATCH = 1 << 14
 _NOT_EVENTS = ("ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_", "sqlite_", "NVTX_PAYLOAD", "ANALYSIS_", "PROFILER_")
 
 
-class NsightTables:
-    """An open export.
-
-    Args:
-        connection: reads it.
-    """
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        self._columns: dict[str, tuple[str, ...]] = {
-            str(name): tuple(
-                str(row[0]) for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
-            )
-            for (name,) in names
-        }
-
-    def query(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
-        """Run a SELECT."""
-        return self._connection.execute(sql, tuple(bindings))
+class NsightTables(SourceTables):
+    """An open export."""
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is a table with these columns."""
-        return table in self._columns and set(columns) <= set(self._columns[table])
+        return table in self.columns and set(columns) <= set(self.columns[table])
 
     def rows(self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield rows of a table, in order; columns that it lacks are NULL, a table that is absent has no rows."""
-        if table in self._columns:
-            yield from self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
+        if table in self.columns:
+            yield from self.query(self._select(table, columns, where), bindings)
 
     def batches(
         self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()
     ) -> Iterator[tuple[Sequence[Any], ...]]:
         """Yield columns of a table, some thousand rows at a time."""
-        if table not in self._columns:
-            return
-        cursor = self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
-        while rows := tuple(itertools.islice(cursor, _BATCH)):
-            yield tuple(zip(*rows, strict=True))
+        if table in self.columns:
+            for rows in self.in_batches(self._select(table, columns, where), bindings):
+                yield tuple(zip(*rows, strict=True))
 
-    def _listed(self, table: str, columns: Sequence[str]) -> str:
-        there = self._columns[table]
-        return ", ".join(f'"{name}"' if name in there else "NULL" for name in columns)
+    def _select(self, table: str, columns: Sequence[str], where: str) -> str:
+        items = (f'"{name}"' if name in self.columns[table] else "NULL" for name in columns)
+        return f"SELECT {', '.join(items)} FROM {table} WHERE {where}"
 
     @functools.cached_property
     def texts(self) -> Mapping[int, str]:
@@ -124,7 +101,7 @@ class NsightTables:
         """Return the tables of events that nothing reads, and how many rows they have or have of other processes."""
         counts = {}
         listed = ", ".join(map(str, processes))
-        for name, columns in self._columns.items():
+        for name, columns in self.columns.items():
             times = {"start", "timestamp", "rawTimestamp"} & set(columns)
             if not times or name.startswith(_NOT_EVENTS):
                 continue
@@ -190,7 +167,7 @@ class NsightRows:
         names = {
             thread & 0xFFFFFF: tables.texts.get(name)
             for thread, name in tables.rows("ThreadNames", ("globalTid", "nameId"), "1 ORDER BY priority DESC")
-            if thread >> 24 & 0xFFFFFF == pid
+            if pid_of(thread) == pid
         }
         self._threads = ThreadIds(trace, {tid: name for tid, name in names.items() if name})
         self._stacks = _call_stacks(tables)

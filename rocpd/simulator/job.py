@@ -13,14 +13,14 @@ from rocpd.base.evidence import JOURNALS
 from rocpd.base.output import as_output_error, check_free
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
-from rocpd.simulator import faults, profiles, workload
+from rocpd.simulator import faults, workload
 from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
 from rocpd.simulator.kernels import kernels_of
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
+from rocpd.simulator.script import Template, word
 from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns
-from rocpd.simulator.template import Template
 from rocpd.simulator.workload import Recording
 
 _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
@@ -140,7 +140,7 @@ def _words(job: JobPlan, rank: RankPlan) -> dict[str, str]:
     for n, kind in enumerate(job.layout.communicators()):
         members = job.layout.group_of(rank.number, kind).members
         place = members.index(rank.number)
-        words[profiles.word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
+        words[word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
         facts = {"size": len(members), "rank": place, "-1": place - 1, "1": place + 1}
-        words |= {profiles.word(kind, fact): str(value) for fact, value in facts.items()}
+        words |= {word(kind, fact): str(value) for fact, value in facts.items()}
     return words

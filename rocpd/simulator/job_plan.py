@@ -18,10 +18,9 @@ from rocpd.base.types import Ints
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, workload
 from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, conditions, make_clock, planted
-from rocpd.simulator.layout import GroupKind, Layout, RankGroup
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup
 from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
-from rocpd.simulator.template import ExchangeKind
 from rocpd.simulator.timing import Meeting, RoundProgram, Timing
 from rocpd.simulator.workload import SPECIAL_EVERY, Recording, Role
 

@@ -13,7 +13,7 @@ from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import KERNELS, hottest, kernels_of
-from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
 from rocpd.simulator.profiles import (
@@ -22,8 +22,6 @@ from rocpd.simulator.profiles import (
     Layer,
     StepPhase,
     WorkProfile,
-    destruction,
-    initialisation,
     profile_of,
 )
 from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
@@ -40,11 +38,16 @@ from rocpd.simulator.script import (
     RCCL,
     STREAMS,
     WORKER,
+    Arg,
+    Dispatch,
+    HostRegion,
     Script,
+    Template,
     address,
+    destruction,
+    initialisation,
     stream_arg,
 )
-from rocpd.simulator.template import Arg, Dispatch, ExchangeKind, HostRegion, Template
 
 SPECIAL_EVERY = 16
 """Of so many steps the first one also launches graphs, uses scratch, and allocates what it frees at its end."""

@@ -127,7 +127,7 @@ def write_monitors(
     """
     known: dict[tuple[str, int, str], tuple[int, int]] = {}
     for device in devices:
-        for batch in tables.batches(
+        for batch in tables.in_batches(
             'SELECT deviceType, monitorType, start, "end", value FROM rocpd_monitor WHERE deviceId = ? ORDER BY id',
             (device,),
         ):
@@ -231,14 +231,14 @@ class Operations:
         process = self._process
         links = _LINKED.replace("rocpd_api_ops", _FIRST_LINKS) if self._tables.second_calls else _LINKED
         condition = "X.api_id BETWEEN ? AND ? AND A.pid = ? ORDER BY X.id"
-        for batch in self._tables.batches(
+        for batch in self._tables.in_batches(
             _statement(self._tables, links, condition), (process.first, process.last, process.recorded)
         ):
             self._write(batch)
             step(len(batch))
         if is_alone:
             no_call = "rocpd_op O LEFT JOIN rocpd_api A ON FALSE"
-            for batch in self._tables.batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
+            for batch in self._tables.in_batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
                 self._write(batch)
         self._write_graph_launches()
 
@@ -267,7 +267,7 @@ class Operations:
         if not self._tables.has_counters:
             return
         events = dict(zip(kernels.ids, kernels.events, strict=True))
-        values = self._tables.rows(
+        values = self._tables.query(
             """SELECT op_id, name, value FROM counter_by_op WHERE op_id IN (SELECT value FROM json_each(?))
             ORDER BY op_id, rowid""",
             (json.dumps(list(events)),),

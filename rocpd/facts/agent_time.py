@@ -180,8 +180,8 @@ def _agent_times(
         idle = _idle(agent, start, end)
         if history:
             known = history.idle(agent, low, high)
-            idle = _with_causes(idle, known) if is_part else known
-        yield replace(_in_order(agent, (busy, idle)), lane=lane)
+            idle = _with_causes(idle, _in_order(known)) if is_part else known
+        yield replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
 
 
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
@@ -199,9 +199,12 @@ def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: I
     return AgentTime(agent, agent, start, end, np.full(count, IDLE), unknown, nothing, cause, what)
 
 
-def _in_order(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
+def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
     names = ("start", "end", "part", "operation", "hides", "cause", "what")
-    every = AgentTime(agent, agent, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return AgentTime(agent, agent, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _in_order(every: AgentTime) -> AgentTime:
     return every.take(np.argsort(every.start, kind="stable"))
 
 
@@ -252,19 +255,19 @@ class History:
     threads: dict[int, Activity]
 
     def idle(self, agent: int, low: int, high: int) -> AgentTime:
-        """Return when an agent is idle between two times [ns], and why."""
+        """Return when an agent is idle between two times [ns], and why; in no order."""
         ran = self.ops.take(np.flatnonzero(self.ops.agent == agent))
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
         gaps = ran.gaps()
-        parts = [self._of_gaps(agent, gaps.start, gaps.start + gaps.length, ran.take(gaps.after))]
+        parts = self._of_gaps(agent, gaps.start, gaps.start + gaps.length, ran.take(gaps.after))
         first, last = int(ran.start.min()), int(ran.end.max())
         for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
             if end > start:
                 parts.append(_idle(agent, *(np.array([value]) for value in (start, end, cause_code(cause)))))
-        return _in_order(agent, parts).within(low, high)
+        return _joined(agent, parts).within(low, high)
 
-    def _of_gaps(self, agent: int, start: Ints, end: Ints, after: Ops) -> AgentTime:
+    def _of_gaps(self, agent: int, start: Ints, end: Ints, after: Ops) -> list[AgentTime]:
         regions = self.regions
         call = launching_regions(regions.stack, regions.start, regions.end, after.stack)
         known = call >= 0
@@ -275,7 +278,7 @@ class History:
             rows = rows[known[rows] & (returned[rows] > start[rows])]
             if len(rows):
                 parts.append(self.threads[number].idle(agent, start[rows], returned[rows]))
-        return _in_order(agent, parts)
+        return parts
 
 
 def read_history(reading: RankReading) -> History:
@@ -319,7 +322,7 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
         _idle(NULL, host.start, host.end, np.full(len(marker), cause_code(HOST)), marker),
         _idle(NULL, start[is_short], end[is_short], np.full(int(is_short.sum()), cause_code(HostCall.LAUNCH.value))),
     )
-    every = _in_order(NULL, parts)
+    every = _in_order(_joined(NULL, parts))
     return Activity(Course(every.start, np.arange(len(every.start))), every.cause, every.what)
 
 

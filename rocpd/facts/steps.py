@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,11 @@ from rocpd.facts.nesting import Nesting, nest
 from rocpd.facts.regions import read_markers
 from rocpd.facts.spread import Spread
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
 from rocpd.schema.rules.times import valid_times
+
+Steps = Mapping[int, tuple[int, int]]
+"""Number of a step -> its start and end on a rank [ns]."""
 
 
 @frozen
@@ -41,6 +45,18 @@ def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedS
     """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
     whole = reader.whole()
     return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
+
+
+def step_spans(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
+    """Return the steps of a rank in its whole trace; quicker than `read_steps` where nothing else is asked."""
+    markers = read_markers(reader.whole())
+    _, threads, starts, ends = markers.numbers
+    is_named = functools.cache(lambda text: bool(text) and pattern.search(text) is not None)
+    rows = [row for row, text in enumerate(markers.texts[0]) if is_named(as_text(text))]
+    named = np.array(rows, np.int64)[valid_times(starts[rows], ends[rows])].tolist() if rows else []
+    texts, columns = markers.texts[0], (starts[named].tolist(), ends[named].tolist(), threads[named].tolist())
+    ranges = [MarkerRange(as_text(texts[row]) or "", *times) for row, *times in zip(named, *columns, strict=True)]
+    return step_times(ranges, pattern)
 
 
 class CountedStep(NamedTuple):

@@ -6,15 +6,19 @@ edges of a window, operations and calls count as their rows do, and nothing is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
+from rocpd.facts.communication.arrivals import CLASSES
+from rocpd.facts.communication.collectives import Group, listed
+from rocpd.facts.communication.members import Collectives, collectives_of, read_collectives, volumes
 from rocpd.facts.groups import grouped
 from rocpd.facts.links import link, started
+from rocpd.facts.memory import changes, read_allocations, read_callers
 from rocpd.facts.names import Names
 from rocpd.facts.nesting import nest_times
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
@@ -27,9 +31,9 @@ from rocpd.facts.steps import read_ranges, read_steps
 from rocpd.facts.timeline import divided
 from rocpd.facts.units import RankTime, Times, steps_of_ranks, times_that_count, warm_steps, windows
 from rocpd.federate.federation import Federation
-from rocpd.federate.relation import RankRelation
+from rocpd.federate.relation import Given, JobRelation, RankRelation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.schema.calculated import CalculatedColumn
+from rocpd.schema.calculated import CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
@@ -293,4 +297,150 @@ RANK_STEPS = RankRelation(
     ),
     _rank_steps,
     _prepare_rank_steps,
+)
+
+
+_LARGEST = (1 << 63) - 1  # that SQLite holds: damaged sizes can add up to more
+
+
+def _memory_use(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
+    """Return the columns of `memory_use` of one rank."""
+    reading = RankReading(reader.keeping(), Options(), seen.get(reader.rank.number, RankWindow()))
+    allocations = read_allocations(reading)
+    callers, change = read_callers(reading, allocations), changes(allocations)
+    counts = allocations.counts[change.by]
+    of, by = change.of[counts], change.by[counts]
+    steps = through_steps(read_ranges(reading.reader.whole()).every, read_steps(reading.reader, is_step(STEP_MARKER)))
+    what = np.where(of == by, 0, np.where(allocations.allocates[by], 1, 2))
+    return [
+        [_CHANGES[code] for code in what.tolist()],
+        allocations.row[by].tolist(),
+        allocations.row[of].tolist(),
+        _nulls(allocations.agent[of]),
+        [allocations.names.texts[level] for level in allocations.level[of].tolist()],
+        _nulls(callers.row[by]),
+        *([None if name == NULL else callers.names.texts[name] for name in each[by].tolist()] for each in callers.what),
+        [key[0] for key in steps.at(allocations.start[by])],
+        allocations.start[by].tolist(),
+        change.bytes[counts].tolist(),
+        [min(held, _LARGEST) for held in change.held[counts].tolist()],
+        [None if end < 0 else int(allocations.start[end]) for end in allocations.ended_by[of].tolist()],
+    ]
+
+
+_CHANGES = ("allocated", "given out again", "freed")
+
+MEMORY_USE = RankRelation(
+    "memory_use",
+    "Memory as it is allocated and freed, in order of time: by whom, and what its agent holds from then on. A free of\n"
+    "what was never seen allocated changes nothing known and has no row.",
+    (
+        CalculatedColumn("change", "", "allocated; freed; given out again: its address was, and nothing freed it"),
+        CalculatedColumn("id", "", "row of `rocpd_memory_allocate` that changes it"),
+        CalculatedColumn("allocation_id", "", "row that allocated it"),
+        CalculatedColumn("agent", "", "agent id in its rank, of the allocation"),
+        CalculatedColumn("level", "", "REAL, VIRTUAL or SCRATCH"),
+        CalculatedColumn("call_id", "", "region that changes it; NULL where it is unknown"),
+        CalculatedColumn("call", "", "its function"),
+        CalculatedColumn("marker", "", "innermost marker around the call"),
+        CalculatedColumn("step", "", "number of the step that the rank is in; NULL outside of steps"),
+        CalculatedColumn("start", "ns", "as recorded"),
+        CalculatedColumn("bytes", "bytes", "more that is held; below zero: less"),
+        CalculatedColumn("held", "bytes", "what the agent holds of this level from then on"),
+        CalculatedColumn("until", "ns", "when the memory is freed, or given out again; NULL: never"),
+    ),
+    _memory_use,
+    _prepare_operations,
+)
+
+
+def _of_job(name: str, doc: str, columns: Sequence[CalculatedColumn]) -> CalculatedTable:
+    return CalculatedTable(name, doc, (*_OF_COLLECTIVE, *columns), is_large=True)
+
+
+_OF_COLLECTIVE = (
+    CalculatedColumn("collective", "", "number of the collective in the job"),
+    CalculatedColumn("name", "", "kernel"),
+    CalculatedColumn("number", "", "which of this name in its group, from 1"),
+    CalculatedColumn("ranks", "", "those that belong together"),
+)
+
+
+def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list[Row]]]:
+    """Yield collectives of the job, some of a group at a time, and of each the columns that both tables begin with."""
+    read = session.in_rows
+    groups, clocks = read_collectives(read)
+    seen = 0
+    for group in groups:
+        ranks = listed(sorted({member.rank for member in group}))
+        for some in collectives_of(group, clocks):
+            numbers = enumerate(some.numbers.tolist(), seen + 1)
+            yield group, some, [(count, group[0].shown, number + 1, ranks) for count, number in numbers]
+            seen += len(some.numbers)
+
+
+def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
+    del given
+    for group, some, fronts in _collectives(session):
+        when, sizes = some.arrivals, volumes(group, some.numbers)
+        classes = when.classes(len(group) >= (group[0].size or 0)).tolist()
+        after = when.came - when.came.min(0)
+        own = np.maximum(when.times - when.waits, 0)
+        times = (after, when.waits, own, when.times, (when.shares > 0).astype(int), some.counted.astype(int))
+        for member, *columns in zip(group, *times, strict=True):
+            agent = None if member.agent == NULL else member.agent
+            starts, ends = (side[some.numbers].tolist() for side in (member.start, member.end))
+            each = zip(fronts, starts, ends, *(column.tolist() for column in columns), sizes, classes, strict=True)
+            for front, *rest, code in each:
+                yield (*front, member.rank, agent, *rest, CLASSES[code])
+
+
+COLLECTIVE_MEMBERS = JobRelation(
+    _of_job(
+        "collective_members",
+        "Collectives of the whole job, a row for each rank that takes part: when it came, and how long it waited.",
+        (
+            CalculatedColumn("rank", "", "rank number"),
+            CalculatedColumn("agent", "", "agent id in its rank"),
+            CalculatedColumn("start", "ns", "of its kernel, as recorded"),
+            CalculatedColumn("end", "ns", "of its kernel, as recorded"),
+            CalculatedColumn("arrival", "ns", "how long after the first member it came"),
+            CalculatedColumn("wait", "ns", "how long it waited for the last one"),
+            CalculatedColumn("transfer", "ns", "the rest of its time in the collective"),
+            CalculatedColumn("duration", "ns", "its time in the collective"),
+            CalculatedColumn("is_last", "", "1: it came last, or as late as the last but for noise; else 0"),
+            CalculatedColumn("counts", "", "1: its own kernel is in the window and passes the filters; else 0"),
+            CalculatedColumn("bytes", "bytes", "size of the collective; NULL where calls of RCCL don't say it"),
+            CalculatedColumn("class", "", "what the time of the collective went into"),
+        ),
+    ),
+    _collective_members,
+)
+
+
+def _collective_waits(session: Federation, given: Given) -> Iterator[Row]:
+    del given
+    for group, some, fronts in _collectives(session):
+        late = some.arrivals.shares > 0
+        waits = np.where(late, 0, some.arrivals.waits)
+        for column in np.flatnonzero(late.any(0) & (waits > 0).any(0)).tolist():
+            last = np.flatnonzero(late[:, column]).tolist()
+            for row in np.flatnonzero(waits[:, column]).tolist():
+                share, rest = divmod(int(waits[row, column]), len(last))
+                for place, cause in enumerate(last):
+                    pair = group[row].rank, group[cause].rank
+                    yield (*fronts[column], *pair, share + (place < rest))
+
+
+COLLECTIVE_WAITS = JobRelation(
+    _of_job(
+        "collective_waits",
+        "Who waits for whom in each collective; those who come last together share what others wait.",
+        (
+            CalculatedColumn("rank", "", "rank that waits"),
+            CalculatedColumn("late_rank", "", "rank that it waits for"),
+            CalculatedColumn("wait", "ns", "how long"),
+        ),
+    ),
+    _collective_waits,
 )

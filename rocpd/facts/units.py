@@ -10,27 +10,22 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
-from rocpd.facts.names import as_text
 from rocpd.facts.options import Options
 from rocpd.facts.rank import Base, RankWindow
-from rocpd.facts.regions import read_markers
+from rocpd.facts.steps import Steps, step_spans
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
-from rocpd.schema.rules.steps import MarkerRange, is_step, step_times
-from rocpd.schema.rules.times import VALID_TIMES, valid_times
+from rocpd.schema.rules.steps import is_step
+from rocpd.schema.rules.times import VALID_TIMES
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything
@@ -65,10 +60,6 @@ def of_steps(times: Times) -> Times:
     return {rank: time for rank, time in times.items() if time.steps}
 
 
-Steps = Mapping[int, Base]
-"""Number of a step -> its start and end on a rank [ns]."""
-
-
 class Extent(NamedTuple):
     """When a rank worked: from its first to its last dispatch, and from its first to its last copy [ns]."""
 
@@ -97,7 +88,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
 
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
     """Return rank -> its steps; read once for a job."""
-    return _of_ranks(session, ("steps", step_marker), partial(_steps, pattern=is_step(step_marker)))
+    return _of_ranks(session, ("steps", step_marker), partial(step_spans, pattern=is_step(step_marker)))
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
@@ -186,17 +177,6 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
         return ""
     have = "has" if missing == 1 else "have"
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
-
-
-def _steps(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
-    markers = read_markers(reader)
-    _, threads, starts, ends = markers.numbers
-    is_named = functools.cache(lambda text: bool(text) and pattern.search(text) is not None)
-    rows = [row for row, text in enumerate(markers.texts[0]) if is_named(as_text(text))]
-    named = np.array(rows, np.int64)[valid_times(starts[rows], ends[rows])].tolist() if rows else []
-    texts, columns = markers.texts[0], (starts[named].tolist(), ends[named].tolist(), threads[named].tolist())
-    ranges = [MarkerRange(as_text(texts[row]) or "", *times) for row, *times in zip(named, *columns, strict=True)]
-    return step_times(ranges, pattern)
 
 
 def _extent(reader: RankReader) -> Extent:

@@ -1,7 +1,7 @@
 """What a job is, in a few lines: ranks and hosts, command, GPUs, versions, when it ran. Only reads.
 
-Files have neither a date nor the version of ROCm: that one is in the paths of the process' environment, and of the date
-the file system knows when the file was written.
+Files do not have the version of ROCm: it is in the paths of the process' environment. They have a date where their
+clock counts the time of day; when a file was written says nothing of the run, as files are copied.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rocpd.base.types import Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 
+_MINUTE_NS = 60_000_000_000
 _FEW = 3  # hosts, commands, versions that are named
 _ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")
 _OURS = '"recorder"'  # in what our own recorder says of a process
@@ -94,9 +95,17 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
     if gpus:
         yield "gpus", _some(f"{words} on {_each(number)}" for words, number in gpus.items())
     yield from _software(session)
-    written = sorted(rank.opening.path.stat().st_mtime for rank in session.ranks)
-    first, last = (datetime.fromtimestamp(time).astimezone() for time in (written[0], written[-1]))
-    yield "written", f"{first:%Y-%m-%d %H:%M}" + (f" to {last:%Y-%m-%d %H:%M}" if (last - first).seconds >= 60 else "")
+    yield "date", _date(session)
+
+
+def _date(session: Federation) -> str:
+    """Return when the job ran, by clocks that count the time of day; files say nothing of it: they are copied."""
+    spans = [session.job.spans[rank.number] for rank in session.ranks if rank.has_date and rank.number in session.spans]
+    if not spans:
+        return "not recorded: times count from the start of the machine"
+    first, last = min(span.start for span in spans), max(span.end for span in spans)
+    start, end = (datetime.fromtimestamp(time // 10**9).astimezone() for time in (first, last))
+    return f"{start:%Y-%m-%d %H:%M}" + (f" to {end:%Y-%m-%d %H:%M}" if last - first >= _MINUTE_NS else "")
 
 
 def _each(hosts: int) -> str:

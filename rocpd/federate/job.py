@@ -139,7 +139,7 @@ class Job:
             return given_offsets(self.clock_offsets, self.ranks)
         measure = partial(self.aligner, self._largest_run().map_ranks) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
-        of_day = [rank.number for rank in self.ranks if rank.clock == "CLOCK_REALTIME"]
+        of_day = [rank.number for rank in self.ranks if rank.has_date]
         return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
 
     def _largest_run(self) -> Job:

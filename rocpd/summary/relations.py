@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from rocpd.federate.relation import Relation
 
 
-FACTS = ("agent_time", "operations", "launches", "nested_calls", "rank_steps")
+FACTS = (
+    "agent_time",
+    "operations",
+    "launches",
+    "nested_calls",
+    "rank_steps",
+    "collective_members",
+    "collective_waits",
+    "memory_use",
+)
 """What is derived of ranks, as tables."""
 
 

@@ -12,6 +12,7 @@ import rocpd
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
+from tests.members import Member
 from tests.summary.cells import cells
 
 PARTS = "SELECT part, sum(duration) FROM agent_time {} GROUP BY part"
@@ -136,3 +137,52 @@ def test_steps_are_those_of_the_summary(session: rocpd.Session) -> None:
 def test_one_rank_is_read_alone(session: rocpd.Session) -> None:
     whole = session.sql("SELECT * FROM agent_time").fetchall()
     assert session.sql("SELECT * FROM agent_time WHERE rank = 2").fetchall() == [row for row in whole if row[-2] == 2]
+
+
+def late() -> list[Member]:
+    """Two ranks with two collectives that end together: rank 1 comes 100 us later to the first, 40 to the other."""
+    starts = [(100_000, 400_000), (200_000, 440_000)]
+    return [
+        Member(number).collective(first, 300_000).collective(second, 600_000)
+        for number, (first, second) in enumerate(starts)
+    ]
+
+
+def test_collective_members(open_job: OpenJob) -> None:
+    sql = "SELECT number, ranks, rank, arrival, wait, transfer, duration, is_last FROM collective_members"
+    assert open_job(*late()).sql(sql).fetchall() == [
+        (1, "0-1", 0, 0, 100_000, 100_000, 200_000, 0),
+        (2, "0-1", 0, 0, 40_000, 160_000, 200_000, 0),
+        (1, "0-1", 1, 100_000, 0, 100_000, 100_000, 1),
+        (2, "0-1", 1, 40_000, 0, 160_000, 160_000, 1),
+    ]
+
+
+def test_collective_waits(open_job: OpenJob) -> None:
+    sql = "SELECT collective, rank, late_rank, wait FROM collective_waits"
+    assert open_job(*late()).sql(sql).fetchall() == [(1, 0, 1, 100_000), (2, 0, 1, 40_000)]
+
+
+def test_memory_use(open_job: OpenJob) -> None:
+    trace = TraceBuilder().region("hipMalloc", 10, 20, stack=1).alloc(12, 18, size=64, address=4096, stack=1)
+    trace.alloc(30, 31, size=16, address=8192).alloc(40, 41, size=32, address=4096)
+    trace.alloc(50, 51, kind="FREE", size=0, address=8192)
+    sql = 'SELECT change, allocation_id, call, start, bytes, held, "until" FROM memory_use'
+    assert open_job(trace).sql(sql).fetchall() == [
+        ("allocated", 1, "hipMalloc", 12, 64, 64, 40),
+        ("allocated", 2, None, 30, 16, 80, 50),
+        ("given out again", 1, None, 40, -64, 16, 40),
+        ("allocated", 3, None, 40, 32, 48, None),
+        ("freed", 2, None, 50, -16, 32, 50),
+    ]
+
+
+def test_waiting_is_that_of_the_summary(part: rocpd.Session) -> None:
+    members = part.sql("SELECT count(DISTINCT collective), sum(wait) FROM collective_members").fetchall()
+    assert members == part.sql("SELECT count(*), sum(wait_ns) FROM collectives").fetchall()
+
+
+def test_memory_is_that_of_the_summary(session: rocpd.Session) -> None:
+    sql = "SELECT level, max(held), sum(bytes), sum(change = 'allocated') FROM memory_use GROUP BY rank, agent, level"
+    summary = cells(session, "memory", "level peak_bytes held_bytes allocations")
+    assert Counter(session.sql(sql).fetchall()) == Counter(row for row in summary if row[-1])

@@ -116,6 +116,10 @@ def test_causes_add_up(job: tuple[Path, ...]) -> None:
             for cause, time in cells(session, "idle", "cause idle_ns", by, everything=True):
                 divided[cause] += time
             assert divided == by_cause
+            calls = Counter[str]()
+            for cause, time in cells(session, "idle-calls", "cause idle_ns", by, everything=True):
+                calls[cause] += time
+            assert calls == by_cause
 
 
 def test_idle_time_counts_where_the_rank_is(open_job: OpenJob) -> None:
@@ -194,3 +198,14 @@ def test_steady_steps_are_the_default(open_job: OpenJob) -> None:
     assert times(session) == {"unknown": 4 * 100 - 4 * 30 - 20, "finished": 20}
     assert session.notes == ["idle: in the 4 steps of each rank, without 1 of warm-up; --all counts all active time"]
     assert sum(times(session, everything=True).values()) == 800 - 350 - 5 * 30
+
+
+def test_one_gap_that_is_most_of_the_idle_time_is_named(open_job: OpenJob) -> None:
+    trace = TraceBuilder()
+    for start in (100, 102, 104, 900, 902):
+        trace.kernel(f"kernel_{start}", start * US, (start + 1) * US)
+    (finding,) = open_job(trace).summary("idle").findings
+    assert finding.text == (
+        "GPUs are idle 99 % of the time; no calls are recorded that would say why; "
+        "100 % of it is one gap of 795 us on rank 0, after kernel_104 and before kernel_900"
+    )

@@ -109,14 +109,24 @@ def test_steps_that_a_window_cuts_make_no_other_step_slow(open_job: OpenJob) -> 
     ("window", "text"),
     [
         ((0, 500), "GPUs ran nothing in this time"),
-        (
-            (0, 1010),
-            "GPUs are busy: idle 0.0 % of the time from their first operation to their last, which is 0.99 % of all",
-        ),
-        ((990, 1100), "GPUs are busy: idle 0.0 % of the time"),
+        ((0, 1010), "GPUs are idle 99 % of the time, 100 % of it before their first operation"),
+        ((990, 1100), "GPUs are idle 9 % of the time, 100 % of it before their first operation"),
+        ((1000, 1100), "GPUs are busy: idle 0.0 % of the time"),
     ],
 )
 def test_who_does_nothing_is_not_called_busy(window: tuple[int, int], text: str, open_job: OpenJob) -> None:
     trace = TraceBuilder().region("hipInit", 1, 900).kernel("a", 1000, 1200)
     session = open_job(trace).within(rocpd.Window(*window, clip=True))
     assert text in [finding.text for finding in session.summary("idle").findings]
+
+
+def test_separate_runs_have_a_line_each(open_job: OpenJob) -> None:
+    one = TraceBuilder(0, command="train a", life=(1, 900)).kernel("a", 100, 200)
+    other = TraceBuilder(1, command="train b", life=(2000, 3000)).kernel("b", 2100, 2200).copy(2200, 2300)
+    other.kernel("b", 2300, 2400)
+    texts = [finding.text for finding in open_job(one, other).summary("overview").findings]
+    assert texts[1:4] == [
+        "run 0: 1 rank; 100 ns of GPUs: 100 % compute; train a",
+        "run 1: 1 rank; 300 ns of GPUs: 67 % compute, 33 % exposed copies; train b",
+        "`--by run` divides tables, `--rank` chooses the ranks of one run",
+    ]

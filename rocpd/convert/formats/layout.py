@@ -22,12 +22,12 @@ from rocpd.base.types import Flags, Ints, Progress
 from rocpd.convert.deliver import Frame, RankPart, concatenate, open_part
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.gather.steps import StepTimes
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.ids import distinct
 from rocpd.facts.names import as_text
 from rocpd.facts.short_names import short_names
+from rocpd.facts.steps import Steps
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.kernel_names import shown_name
@@ -204,7 +204,7 @@ def write_for_viewers(
     frame: Frame,
     options: ConvertOptions,
     progress: Progress | None,
-    job: Callable[[list[StepTimes]], bytes] = lambda _: b"",
+    job: Callable[[list[Steps]], bytes] = lambda _: b"",
 ) -> tuple[Path, ...]:
     """Write all ranks as viewers show them; `job` makes what follows the ranks of an output from the steps of each."""
     work = partial(_write_rank, encode, titles_of_job(session))
@@ -215,9 +215,7 @@ def write_for_viewers(
     return paths
 
 
-def _write_rank(
-    encode: Encode, titles: Mapping[str, str], part: RankPart, reader: RankReader
-) -> tuple[StepTimes, Damage]:
+def _write_rank(encode: Encode, titles: Mapping[str, str], part: RankPart, reader: RankReader) -> tuple[Steps, Damage]:
     damage = Damage()
     events, steps = collect_for_viewers(reader, part.placement, part.options, damage, titles)
     with open_part(part) as file:

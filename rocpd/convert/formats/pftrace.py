@@ -21,11 +21,11 @@ from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
 from rocpd.convert.gather.steps import CATEGORY as STEP_CATEGORY
-from rocpd.convert.gather.steps import StepTimes
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.ids import distinct
 from rocpd.facts.names import TextCodes
+from rocpd.facts.steps import Steps
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.categories import trace_category
 
@@ -66,7 +66,7 @@ def _of_rank(events: RankEvents, part: RankPart) -> Iterator[bytes | memoryview]
     return packets(events, part.placement.position, part.placement.pid if part.options.processes else None)
 
 
-def _of_job(ranks: Sequence[StepTimes]) -> bytes:
+def _of_job(ranks: Sequence[Steps]) -> bytes:
     """Return the packets of the job as a whole."""
     events = job_steps(ranks)
     return b"".join(packets(events, _SEQUENCE_OF_JOB)) if events else b""
@@ -356,7 +356,7 @@ def _groups(count: int, marks: Sequence[np.ndarray | None]) -> list[Ints]:
 _NS_PER_MS = 1_000_000
 
 
-def job_steps(ranks: Sequence[StepTimes]) -> RankEvents | None:
+def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
     """Return the steps of the job with the time of each as a counter; None where only one rank or none has steps.
 
     A step of the job lasts from its first start on a rank to its last end on one. Where ranks are apart it is shown

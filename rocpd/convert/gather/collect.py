@@ -11,9 +11,10 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.flows import connect, launching_calls, queue_depths
 from rocpd.convert.gather.gpu_time import gpu_time
 from rocpd.convert.gather.marked import marked
-from rocpd.convert.gather.steps import StepTimes, read_steps, step_slices
+from rocpd.convert.gather.steps import read_steps, step_slices
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
+from rocpd.facts.steps import Steps
 from rocpd.federate.run.rank_reader import RankReader
 
 
@@ -33,7 +34,7 @@ def collect(reader: RankReader, placement: Placement, options: ConvertOptions, d
 
 def collect_for_viewers(
     reader: RankReader, placement: Placement, options: ConvertOptions, damage: Damage, titles: Mapping[str, str]
-) -> tuple[RankEvents, StepTimes]:
+) -> tuple[RankEvents, Steps]:
     """Return the same with what viewers show besides: what GPUs do, where markers ran on them, steps; and these.
 
     Args:
@@ -44,7 +45,7 @@ def collect_for_viewers(
     _gather(context)
     events = context.events
     calls, kernels, copies, *_ = events.slices
-    steps = read_steps(context, calls)
+    steps = read_steps(context)
     events.slices += [
         gpu_time(events, kernels, copies), step_slices(events, steps), marked(events, calls, (kernels, copies))
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The steps of a rank as a track, and how those of all ranks make up the steps of the job."""
+"""The steps of a rank as a track. Which they are, and when, says `rocpd.facts.steps`."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ import numpy as np
 from rocpd.base.types import NULL
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.marked import marker_rows
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
-from rocpd.facts.ids import distinct
-from rocpd.federate.select.markers import steps_of_rank
-from rocpd.schema.rules.steps import STEP_MARKER, MarkerRange, is_step, step_times
+from rocpd.facts.steps import Steps, step_spans
+from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 CATEGORY = "step"
 """Category of the slices."""
 
-StepTimes = dict[int, tuple[int, int]]
-"""Number of a step -> its start and end on the common time line [ns]."""
 
-
-def read_steps(context: Context, calls: Slices) -> StepTimes:
-    """Return the steps of a rank that lie, in part at least, in the window; one that cuts events cuts steps too."""
-    if not context.reader.selects("rocpd_region"):
-        return _steps(context.events, calls)
-    # What the selection leaves out counts in the numbering.
+def read_steps(context: Context) -> Steps:
+    """Return the steps that lie, in part at least, in the window, on the common time line; cut where events are cut."""
     window, to_line = context.placement.window, context.placement.shift.to_line
-    steps = {
-        number: (to_line(start), to_line(end))
-        for number, (start, end) in steps_of_rank(is_step(STEP_MARKER), context.reader).items()
-    }
+    spans = step_spans(context.reader, is_step(STEP_MARKER))
+    steps = {number: (to_line(start), to_line(end)) for number, (start, end) in spans.items()}
     if window is None:
         return steps
     low = NULL if window.start is None else window.start
@@ -40,20 +30,7 @@ def read_steps(context: Context, calls: Slices) -> StepTimes:
     return {number: (max(start, low), min(end, high)) for number, (start, end) in inside.items()}
 
 
-def _steps(events: RankEvents, calls: Slices) -> StepTimes:
-    pattern = is_step(STEP_MARKER)
-    rows = marker_rows(events, calls)
-    known = {name: bool(pattern.search(events.names.texts[name])) for name in distinct(calls.name[rows]).tolist()}
-    rows = rows[[known[name] for name in calls.name[rows].tolist()]] if known else rows
-    columns = (calls.name, calls.start, calls.end, calls.track)
-    ranges = (
-        MarkerRange(events.names.texts[name], start, end, events.tracks.all[track].base)
-        for name, start, end, track in zip(*(column[rows].tolist() for column in columns), strict=True)
-    )
-    return step_times(list(ranges), pattern)
-
-
-def step_slices(events: RankEvents, steps: StepTimes) -> Slices:
+def step_slices(events: RankEvents, steps: Steps) -> Slices:
     """Return steps as slices on a new track."""
     track = events.tracks.index(CATEGORY, lambda: Track("steps", TrackKind.STEPS)) if steps else NULL
     start, end = np.array(list(steps.values()), np.int64).reshape(-1, 2).T

@@ -112,6 +112,11 @@ class Rank:
         return self.guid.partition("#")[0]
 
     @property
+    def has_date(self) -> bool:
+        """Whether its times count the time of day."""
+        return self.clock == "CLOCK_REALTIME"
+
+    @property
     def label(self) -> str:
         """`rank 3 · host · command (pid)`, for people."""
         name = self.command.split()[0] if self.command and self.command.split() else "?"

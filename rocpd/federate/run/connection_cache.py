@@ -14,7 +14,7 @@ from typing import TypeVar
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Answer
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.pool import Share, ShareDatabase
+from rocpd.federate.run.pool import Pool, Share, ShareDatabase
 from rocpd.schema.render import RankTables
 
 Task = TypeVar("Task")
@@ -55,6 +55,22 @@ class ConnectionCache:
         if self._idle:
             self._idle.close()
             self._idle = None
+
+
+class StatementConnections(ConnectionCache):
+    """Runs tasks in the process of the session, on the connections that its statements use: files are open already."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def take(self, opening: Opening) -> ShareDatabase | None:
+        """Remove and return an idle connection to this file."""
+        return self._pool.take(opening)
+
+    def put_back(self, database: ShareDatabase) -> None:
+        """Keep a connection open that is no longer in use."""
+        self._pool.put_back(database)
 
 
 @contextlib.contextmanager

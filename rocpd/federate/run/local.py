@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import ConnectionCache
+from rocpd.federate.run.connection_cache import StatementConnections
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Pool, Share
@@ -82,9 +82,9 @@ class Local:
         """Yield `work(task)` for each task, in order; as `Executor.each`."""
         count = self._process_count(len(tasks), ranks)
         if count == 1:
-            with contextlib.closing(ConnectionCache()) as cache:
-                for task in tasks:
-                    yield cache.run(work, task)
+            connections = StatementConnections(self._pool)
+            for task in tasks:
+                yield connections.run(work, task)
             return
         if not self._workers or self._workers.count != count:
             from rocpd.federate.run.workers import Workers

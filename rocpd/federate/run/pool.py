@@ -136,6 +136,21 @@ class Pool:
         finally:
             self._take_back(database)
 
+    def take(self, opening: Opening) -> ShareDatabase | None:
+        """Return an idle connection to a file, in use from now on; None: there is none."""
+        with self._lock:
+            share = next((share for share in self._idle if share.opening == opening), None)
+            database = self._idle.pop(share) if share else None
+            if database:
+                self._busy.add(database)
+            return database
+
+    def put_back(self, database: ShareDatabase) -> None:
+        """Keep a connection that is no longer in use, taken from here or not."""
+        with self._lock:
+            self._busy.add(database)
+        self._take_back(database)
+
     def _take_back(self, database: ShareDatabase) -> None:
         with self._lock:
             if database not in self._busy:  # closed meanwhile

@@ -44,6 +44,7 @@ from rocpd.facts.parts import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATIO
 from rocpd.facts.places import key_of_place, places_at, whereabouts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.statements import statement
 from rocpd.facts.units import RankTime, Times, some_without_steps
@@ -66,6 +67,10 @@ _MATTERS = 10.0  # percent of the time: exposed copies, start-up
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
 
+_AT_EDGES = [cause_code(cause) for cause in (NOT_STARTED, FINISHED, LEFT_OUT)]
+
+_MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
+
 _MEANWHILE = {
     HostCall.LAUNCH: "while the host launches",
     HostCall.SYNCHRONISE: "in calls that synchronise",
@@ -76,6 +81,8 @@ _MEANWHILE = {
     HostCall.OTHER: "in other calls of HIP",
     HOST: "while the host works for itself",
     QUEUED: "with the next operation launched, waiting to start",
+    NOT_STARTED: "before their first operation",
+    FINISHED: "after their last operation",
 }
 
 TABLES = by_name(
@@ -169,10 +176,16 @@ TABLES = by_name(
     ),
     TableDefinition(
         "idle-calls",
-        "Which calls and which work of the host agents are idle for; # stands for numbers in texts of markers.",
+        "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for\n"
+        "numbers in texts of markers.",
         (
-            Field("cause", "", "what the host does"),
-            Field("name", "", "function, or innermost marker around the host's own work"),
+            Field("cause", "", "what the host does, or where the agent stands"),
+            Field(
+                "name",
+                "",
+                "function, or innermost marker around the host's own work; NULL: between calls, outside of markers, or "
+                "no call is the cause",
+            ),
             Field("idle_ns", "ns", "time, of all agents together"),
             Field("percent", "%", "share of the idle time", is_share=True),
             Field("pieces", "", "how many stretches of time", True),
@@ -621,10 +634,17 @@ _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
 
 
 class _Rank(NamedTuple):
-    """What one rank adds: division -> idle time by cause, and time of its agents, idle or busy [ns]."""
+    """What one rank adds.
+
+    Args:
+        idle: division -> idle time by cause.
+        span: division -> time of its agents, idle or busy [ns].
+        gaps: the longest gap of each agent, between two operations.
+    """
 
     idle: dict[Key, _ByCause]
     span: dict[Key, int]
+    gaps: list[_Gap]
 
 
 def idle(reading: Reading) -> Tables:
@@ -635,17 +655,18 @@ def idle(reading: Reading) -> Tables:
     """
     sums: dict[Key, _ByCause] = {}
     spans: dict[Key, int] = {}
-    times, counted = reading.times(), list[RankTime]()
+    times, counted, gaps = reading.times(), list[RankTime](), list[_Gap]()
     yield (answers := reading.each(partial(_idle_of_rank, categories=load(reading.options.categories), times=times)))
     for rank, answer in answers:
         merge_groups(sums, answer.idle)
         merge(spans, answer.span)
+        gaps += answer.gaps
         counted += [times[rank.number]] if answer.span and rank.number in times else []
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, counted)
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
-    yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans))
+    yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans, gaps))
     yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading)))
 
 
@@ -666,13 +687,16 @@ def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) ->
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading.whole())
-    answer = _Rank({}, {})
+    answer = _Rank({}, {}, [])
     for spent in read_agent_times(reading, times.get(reading.rank.number), ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
             here = spent.cut(pieces)
             by_cause = _by_cause(here.idle(), history.names, paths, reading.rank.number)
             merge(answer.idle.setdefault(key, {}), by_cause)
             merge(answer.span, {key: int(here.length.sum())})
+        start, end = spent.take(~np.isin(spent.cause, _AT_EDGES)).gaps()
+        longest = np.argsort(start - end, kind="stable")[:1]
+        answer.gaps.extend(_gaps(reading, spent, names, ops, (start[longest], end[longest])))
     return answer
 
 
@@ -722,40 +746,48 @@ def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
 
 def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
     total = sum(time.total for time in times.values())
-    named = [(cause, name, time) for (cause, name), time in times.items() if name is not None]
-    for cause, name, time in sorted(named, key=lambda item: (-item[2].total, item[0], item[1])):
+    for (cause, name), time in sorted(times.items(), key=lambda item: (-item[1].total, item[0][0], item[0][1] or "")):
         length, rank, agent, start = time.longest
         at = reading.shift(rank).to_line(start)
         sums = (time.total, time.total * 100 / total, time.pieces)
         yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker())
 
 
-def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterator[Finding]:
-    """Say how much of the time agents are idle once they have started, and what for most of all."""
+def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int], gaps: Sequence[_Gap]) -> Iterator[Finding]:
+    """Say how much of the time agents are idle, and what for most of all; where one gap is most of it, which."""
     causes: dict[str, _Time] = {}
     for times in idle.values():
         merge(causes, _causes(times))
-    edges = sum(causes.pop(cause).total for cause in (NOT_STARTED, FINISHED) if cause in causes)
-    causes.pop(LEFT_OUT, None)
-    span, total = sum(spans.values()) - edges, sum(time.total for time in causes.values())
-    evidence = {"idle_ns": total, "span_ns": span}
-    if span <= 0:
+    causes.pop(LEFT_OUT, None)  # which says of a filter, not of the job
+    span, total = sum(spans.values()), sum(time.total for time in causes.values())
+    share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
+    if total == span:
         text = "GPUs ran nothing in this time"
         yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
         return
-    share = total * 100 / span
     if share < _WORTH_SAYING:
         text = f"GPUs are busy: idle {share:.1f} % of the time"
-        if span <= edges:
-            part = span * 100 / (span + edges)
-            text += f" from their first operation to their last, which is {part:.2g} % of all"
         yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
         return
     cause = max(causes, key=lambda name: causes[name].total)
     part = causes[cause].total * 100 / total
+    text, verdict = f"GPUs are idle {share:.0f} % of the time", Verdict.PROBLEM
     if cause == UNKNOWN:
-        text = f"GPUs are idle {share:.0f} % of the time; no calls are recorded that would say why"
-        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
-        return
-    text = f"GPUs are idle {share:.0f} % of the time, {part:.0f} % of it {_MEANWHILE[cause]}"
-    yield Finding(text, "gpu.idle", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+        text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
+    else:
+        text = f"{text}, {part:.0f} % of it {_MEANWHILE[cause]}"
+    yield Finding(f"{text}{_one_gap(gaps, total)}", "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _one_gap(gaps: Sequence[_Gap], idle: int) -> str:
+    """Return the gap that is most of the idle time [ns], one of each agent, in words; or nothing."""
+    in_gaps = sum(gap.length for gap in gaps)
+    if in_gaps < _MOST_OF_IT * idle:
+        return ""
+    longest = max(gaps, key=_Gap.order)
+    of = "one gap" if len(gaps) == 1 else "one gap of each GPU, the longest"
+    names = {name: kernel_name(name).short for name in (longest.before, longest.after) if name}
+    sides = (("after", longest.before), ("before", longest.after))
+    where = " and ".join(f"{side} {names[name]}" for side, name in sides if name)
+    length = readable(longest.length, "ns")
+    return f"; {in_gaps * 100 / idle:.0f} % of it is {of} of {length} on rank {longest.rank}{where and f', {where}'}"

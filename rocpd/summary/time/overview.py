@@ -7,12 +7,14 @@ is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from statistics import median
 
 from rocpd.base import entries
 from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import Row
+from rocpd.facts.options import By
 from rocpd.federate.federation import Federation, Notes
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
@@ -23,7 +25,7 @@ from rocpd.summary.run import Function, tables_alone, together
 from rocpd.summary.time import gpu_time
 from rocpd.table.human import readable
 
-_KERNELS, _STEPS, _LOSSES = 8, 3, 3
+_KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
 _SLOW = 1.2  # times the median: a step that takes longer is slow
 _EXPOSED = 10.0  # percent of the time: communication that is worth saying
 _FEWEST = 3  # steps to compare
@@ -74,6 +76,8 @@ def overview(reading: Reading) -> Iterator[Summary]:
     """
     tables = _run(reading)
     findings = conclude(reading.session, tables)
+    if reading.session.runs > 1:
+        findings[1:1] = _runs(reading)
     if not _columns(tables, "budget", "part"):
         yield _domains(reading, findings)
         findings = []
@@ -90,6 +94,29 @@ def overview(reading: Reading) -> Iterator[Summary]:
 def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:
     """Return what the job is, and what the tables of analyses that are put together, by name, say of it."""
     return [job_finding(session, tables), *_found(tables)]
+
+
+def _runs(reading: Reading) -> Iterator[Finding]:
+    """Say what the time of each of several runs consists of, and how tables are divided among them."""
+    by_run = reading.asking(replace(reading.options, by=By.RUN))
+    try:
+        budget = next(tables_alone(gpu_time.budget(by_run)))
+    except RocpdError:  # no run has work of GPUs
+        return
+    times: dict[int, dict[str, int]] = {}
+    for run, part, time, *_ in budget:
+        times.setdefault(run, {})[part] = time
+    for run, parts in list(times.items())[:_RUNS]:
+        ranks = [rank for rank in reading.session.ranks if rank.run == run]
+        every = sum(parts.values())
+        shares = ", ".join(f"{time * 100 / every:.0f} % {part}" for part, time in parts.items() if time)
+        command = next((f"; {rank.command}" for rank in ranks if rank.command), "")
+        text = f"run {run}: {amount(len(ranks), 'rank')}; {readable(every, 'ns')} of GPUs: {shares}{command}"
+        yield Finding(text, JOB, Verdict.NOTE, Confidence.CERTAIN, evidence={"run": run, **parts})
+    more = len(times) - _RUNS
+    rest = f"{amount(more, 'more run')}: " if more > 0 else ""
+    text = f"{rest}`--by run` divides tables, `--rank` chooses the ranks of one run"
+    yield Finding(text, JOB, Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:

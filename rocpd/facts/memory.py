@@ -1,0 +1,214 @@
+"""Allocations and frees of one rank: which allocation each row ends, who made it, and what is held from then on.
+
+Which rows belong together says `rocpd.schema.rules.memory`. Never guesses the size of a free whose allocation is not
+in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.columns import Select, read_all
+from rocpd.facts.groups import grouped
+from rocpd.facts.names import Names, as_text
+from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import marked_threads, read_regions
+from rocpd.facts.spread import total
+from rocpd.facts.statements import statement
+from rocpd.schema.rules.launch import launching_regions
+from rocpd.schema.rules.memory import ALLOCATING, SCRATCH
+from rocpd.schema.rules.times import LAST, valid_times
+
+_NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
+_TEXTS = ("type", "level")
+_COUNTED = "SELECT id FROM rocpd_memory_allocate WHERE start BETWEEN ? AND ?"
+
+
+@frozen
+class Allocations:
+    """Allocations and frees in order of their starts; all columns are equally long.
+
+    Args:
+        row: id.
+        start, end: [ns].
+        agent: id, `NULL` where unknown.
+        level: number in `Names`: REAL, VIRTUAL or SCRATCH.
+        size: of an allocation; of a free that of the allocation which it ends, else 0 [bytes].
+        allocates: whether memory is held from then on.
+        ends: row of the allocation that it ends: of which it frees the memory, or whose address is given out again; -1.
+        counts: whether it starts in the window and passes the filters.
+        stack: stack id by which it is called.
+        names: what numbers of levels stand for.
+    """
+
+    row: Ints
+    start: Ints
+    end: Ints
+    agent: Ints
+    level: Ints
+    size: Ints
+    allocates: Flags
+    ends: Ints
+    counts: Flags
+    stack: Ints
+    names: Names
+
+    @property
+    def ended_by(self) -> Ints:
+        """Row that ends each; -1 where none does."""
+        by = np.full(len(self.row), -1)
+        ending = np.flatnonzero(self.ends >= 0)
+        by[self.ends[ending]] = ending
+        return by
+
+
+@frozen
+class Callers:
+    """Who allocates and frees; a number for each row of `Allocations`.
+
+    Args:
+        row: id of the call, `NULL` where unknown.
+        call: number in `Names` of the function, `NULL` where unknown.
+        marker: number in `Names` of the innermost marker around the call, `NULL`: none.
+        duration: of the call, 0 where unknown [ns].
+        names: what numbers stand for.
+    """
+
+    row: Ints
+    call: Ints
+    marker: Ints
+    duration: Ints
+    names: Names
+
+    @property
+    def what(self) -> tuple[Ints, Ints]:
+        """Function and marker of each."""
+        return self.call, self.marker
+
+
+def read_allocations(reading: RankReading) -> Allocations:
+    """Read all allocations and frees of a rank, whatever the selection; what comes back is not to be changed."""
+    return reading.reader.once("allocations", lambda: _read(reading))
+
+
+def _read(reading: RankReading) -> Allocations:
+    select = Select(statement("allocation_calls"), _NUMBERS, texts=_TEXTS, base="rocpd_memory_allocate")
+    piece = read_all(reading.reader.whole(), select)
+    row, start, end, agent, queue, address, size, stack = piece.numbers
+    is_valid = valid_times(start, end)
+    reading.left_out["memory allocations"] += int((~is_valid).sum())
+    order = np.lexsort((row, start))
+    order = order[is_valid[order]]
+    names = Names()
+    level = np.array([names.code(as_text(text)) for text in piece.texts[1]], np.int64)[order]
+    allocates = np.array([kind in ALLOCATING for kind in piece.texts[0]], bool)[order]
+    row, start, end, agent, queue, address, size, stack = (column[order] for column in piece.numbers)
+    is_scratch = level == names.code(SCRATCH)
+    ends = freed(MemoryKeys(level, is_scratch, address, agent, queue), allocates)
+    size = np.where(allocates, np.maximum(size, 0), 0)
+    size = np.where(allocates | (ends < 0), size, size[ends])
+    counts = _counted(reading, row)
+    return Allocations(row, start, end, agent, level, size, allocates, ends, counts, stack, names)
+
+
+def _counted(reading: RankReading, rows: Ints) -> Flags:
+    if not reading.reader.selects("rocpd_memory_allocate"):
+        return np.ones(len(rows), bool)
+    part = reading.window.part
+    low, high = 1 if part.start is None else part.start, LAST if part.end is None else part.end - 1
+    counted: Flags = np.isin(rows, [row for (row,) in reading.unwindowed().reader.rows(_COUNTED, (low, high))])
+    return counted
+
+
+@frozen
+class MemoryKeys:
+    """What allocations and frees have in common, as columns; the same as `rocpd.schema.rules.memory.held_by`."""
+
+    level: Ints
+    is_scratch: Flags
+    address: Ints
+    agent: Ints
+    queue: Ints
+
+    def columns(self) -> Sequence[Ints]:
+        """Return columns that are equal where the memory is the same."""
+        by_address = ~self.is_scratch & (self.address != NULL) & (self.address != 0)
+        return (
+            self.level,
+            by_address.astype(np.int64),
+            np.where(by_address, self.address, self.agent),
+            np.where(by_address, 0, self.queue),
+        )
+
+
+def freed(keys: MemoryKeys, allocates: Flags) -> Ints:
+    """Return which allocation each row ends; -1: none.
+
+    Args:
+        keys: of rows in order of time.
+        allocates: whether memory is held from a row on.
+
+    >>> same = np.zeros(4, np.int64)
+    >>> freed(MemoryKeys(same, same > 0, same + 4096, same, same), np.array([True, True, False, False])).tolist()
+    [-1, 0, 1, -1]
+    """
+    ends = np.full(len(allocates), -1)
+    columns = keys.columns()
+    order = np.lexsort((np.arange(len(allocates)), *columns))
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for column in columns:
+        same &= column[order[1:]] == column[order[:-1]]
+    same &= allocates[order[:-1]]
+    ends[order[1:][same]] = order[:-1][same]
+    return ends
+
+
+def read_callers(reading: RankReading, allocations: Allocations) -> Callers:
+    """Return who allocates and frees, in the whole trace of a rank."""
+    regions, names = read_regions(reading.whole())
+    call = launching_regions(regions.stack, regions.start, regions.end, allocations.stack)
+    known = np.flatnonzero(call >= 0)
+    marker = np.full(len(call), NULL)
+    threads = regions.thread[call[known]]
+    for thread, around in marked_threads(regions, names).items():
+        rows = known[threads == thread]
+        marker[rows] = around.at(allocations.start[rows])
+    row, function, duration = np.full(len(call), NULL), np.full(len(call), NULL), np.zeros(len(call), np.int64)
+    row[known], function[known] = regions.id[call[known]], regions.name[call[known]]
+    duration[known] = (regions.end - regions.start)[call[known]]
+    return Callers(row, function, marker, duration, names)
+
+
+@frozen
+class MemoryChanges:
+    """Changes of what is held, in order of time: an allocation adds, its end takes away.
+
+    Args:
+        of: row of the allocation.
+        by: row that changes it: the allocation itself, or what ends it.
+        bytes: more, or less.
+        held: bytes that its agent holds of its level from then on; Python's integers where damaged sizes need them.
+    """
+
+    of: Ints
+    by: Ints
+    bytes: Ints
+    held: Ints
+
+
+def changes(allocations: Allocations) -> MemoryChanges:
+    """Return how what each agent holds of each level changes."""
+    made, ending = np.flatnonzero(allocations.allocates), np.flatnonzero(allocations.ends >= 0)
+    of = np.concatenate([allocations.ends[ending], made])
+    by = np.concatenate([ending, made])
+    more = np.concatenate([-allocations.size[allocations.ends[ending]], allocations.size[made]])
+    order = np.argsort(by, kind="stable")  # of an address that is given out again the old memory goes first
+    of, by, more = of[order], by[order], more[order]
+    held = more.copy() if total(np.abs(more)) < 1 << 63 else more.astype(object)
+    for _, rows in grouped([allocations.agent[of], allocations.level[of]]):
+        held[rows] = np.cumsum(held[rows])
+    return MemoryChanges(of, by, more, held)

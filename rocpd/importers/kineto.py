@@ -227,6 +227,11 @@ def category_of(event: Mapping[str, Any]) -> str:
     return _FORMER.get(category.lower(), category if category.islower() else category.lower())
 
 
+def _argument(event: Event, name: str) -> Any:
+    arguments = event.get("args")
+    return arguments.get(name) if isinstance(arguments, dict) else None
+
+
 class KinetoSurvey:
     """What a trace says of its process.
 
@@ -303,8 +308,7 @@ class KinetoSurvey:
             self._add_copy(arguments)
 
     def _add_device(self, event: Event, whose: int, key: str) -> None:
-        arguments = event.get("args")
-        device = arguments.get(key) if isinstance(arguments, dict) else None
+        device = _argument(event, key)
         if isinstance(device, int) and device >= 0:
             self.devices[whose].add(device)
 
@@ -315,8 +319,7 @@ class KinetoSurvey:
             self.copied[correlation] = int(size)
 
     def _add_name(self, event: Event) -> None:
-        arguments = event.get("args")
-        name = arguments.get("name") if isinstance(arguments, dict) else None
+        name = _argument(event, "name")
         if not isinstance(name, str):
             return
         if event.get("name") == "thread_name":

@@ -38,12 +38,8 @@ _Definition: TypeAlias = tuple[Any, ...]
 
 CATEGORY = 0
 """The attribute of each enter and leave: the category of the event, as AMD's traces have it."""
-_NO_STRING, _NO_NODE, _NO_GROUP, _NO_COMMUNICATOR = (
-    _otf2.UNDEFINED_STRING,
-    _otf2.UNDEFINED_SYSTEM_TREE_NODE,
-    _otf2.UNDEFINED_LOCATION_GROUP,
-    _otf2.UNDEFINED_COMM,
-)
+_NO_STRING, _NO_NODE = _otf2.UNDEFINED_STRING, _otf2.UNDEFINED_SYSTEM_TREE_NODE
+_NO_GROUP, _NO_COMMUNICATOR = _otf2.UNDEFINED_LOCATION_GROUP, _otf2.UNDEFINED_COMM
 _PARADIGM_CLASSES = {
     "HIP": "ACCELERATOR",
     "MPI": "PROCESS",
@@ -245,8 +241,10 @@ class Archive:
         self._definitions = Definitions()
         self._first: int | None = None
         self._last = 0
-        self._attributes = ctypes.c_void_p(_attributes("New", ctypes.c_void_p)())
-        self._add_string = _attributes("AddStringRef", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+        self._attributes = ctypes.c_void_p(_callable("AttributeList_New", ctypes.c_void_p)())
+        self._add_string = _callable(
+            "AttributeList_AddStringRef", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32
+        )
         self._enter = _function("Enter", ctypes.c_uint32)
         self._leave = _function("Leave", ctypes.c_uint32)
         self._metric = _function(
@@ -389,11 +387,6 @@ class Archive:
 def _function(name: str, *arguments: Any) -> Callable[..., int]:
     """Return OTF2_EvtWriter_<name>, which takes a writer, attributes and a time [ns] first."""
     return _callable(f"EvtWriter_{name}", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments)
-
-
-def _attributes(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """Return OTF2_AttributeList_<name>."""
-    return _callable(f"AttributeList_{name}", result, *arguments)
 
 
 def _callable(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:

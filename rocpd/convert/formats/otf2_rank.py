@@ -91,12 +91,8 @@ class LineCollectives:
 JobCollectives: TypeAlias = Mapping[Line, LineCollectives]
 
 
-class _Block(NamedTuple):
-    """Collectives of a line in which it takes part in the same way: start and end on the common time line [ns]."""
-
-    kind: Participation
-    start: Ints
-    end: Ints
+_Block: TypeAlias = tuple[Participation, Ints, Ints]
+"""Collectives of a line in which it takes part in the same way: how, starts and ends on the common time line [ns]."""
 
 
 def collectives(session: Federation, placements: Iterable[Placement], by_queue: bool) -> JobCollectives:
@@ -153,7 +149,7 @@ def _blocks(
         kinds = _kinds(Communicator(_communicator_name(group), lines), members, key[1::2])
         for line, kind, channel, rows in zip(lines, kinds, group, at, strict=False):
             kernels, shift = channel.counted.take(rows[together]), shifts[channel.rank]
-            yield line, _Block(kind, shift.to_line(kernels.start), shift.to_line(kernels.end))
+            yield line, (kind, shift.to_line(kernels.start), shift.to_line(kernels.end))
 
 
 def _kinds(communicator: Communicator, members: Sequence[Communication], codes: Sequence[int]) -> list[Participation]:
@@ -177,12 +173,13 @@ def _communicator_name(group: Group) -> str:
 
 def _line_in_order(blocks: Sequence[_Block]) -> LineCollectives:
     """Put the collectives of a line in order; where two overlap, which a stream cannot do, the later starts late."""
-    start, end = (np.concatenate([getattr(block, side) for block in blocks]) for side in ("start", "end"))
-    kind = np.repeat(np.arange(len(blocks)), [len(block.start) for block in blocks])
+    kinds, starts, ends = zip(*blocks, strict=True)
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    kind = np.repeat(np.arange(len(blocks)), list(map(len, starts)))
     order = np.lexsort((end, start))
     start, end = start[order], np.maximum.accumulate(end[order])
     start[1:] = np.maximum(start[1:], end[:-1])
-    return LineCollectives(start, end, kind[order], tuple(block.kind for block in blocks))
+    return LineCollectives(start, end, kind[order], kinds)
 
 
 LEAVE, ENTER, BOTH = 0, 1, 2

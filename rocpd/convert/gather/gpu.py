@@ -16,6 +16,7 @@ from rocpd.convert.gather.context import Columns, Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Slices, TrackKind, optional, where
 from rocpd.facts.columns import Select
+from rocpd.facts.groups import grouped
 from rocpd.facts.ids import distinct, per_id
 from rocpd.facts.names import as_text
 from rocpd.schema.rules.agents import copy_agents
@@ -98,19 +99,12 @@ def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: 
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
-    for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
+    for (agent, line), of_line in grouped([agents, lines]):
         title = f"{by} {'?' if line == NULL else line}{_TITLES[kind]}"
         make = partial(context.agent_track, agent, kind, title, line=line if kind is TrackKind.STREAM else None)
         index = context.events.tracks.index((kind, agent, line), make)
-        track[(agents == agent) & (lines == line)] = index
+        track[of_line] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])
-
-
-def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
-    """Return both columns where they differ from the row before: few rows, with every pair that occurs."""
-    change = np.ones(len(first), bool)
-    change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return first[change].tolist(), second[change].tolist()
 
 
 def _kernels(context: Context) -> dict[int, str]:

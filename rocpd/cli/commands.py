@@ -52,6 +52,7 @@ _HOMES = {
     **dict.fromkeys(("merge", "trim", "package", "redact", "import", "index", "cache"), "files"),
     **dict.fromkeys(("counters", "raptor"), "summary"),
     "schema": "info",
+    "shell": "query",
     "doctor": "record",
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""

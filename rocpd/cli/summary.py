@@ -118,19 +118,15 @@ class SummaryChoice:
         Raises:
             UsageError: two of them.
         """
-        asked = [name for name, is_given in self._forms.items() if is_given]
-        if len(asked) > 1:
-            options = " and ".join(option for _, option in asked)
-            raise UsageError(f"{options} contradict each other")
-        return asked[0][0] if asked else KernelNames.DISPLAY
-
-    @property
-    def _forms(self) -> dict[tuple[KernelNames, str], bool]:
-        return {
-            (KernelNames.MANGLED, "--mangled-kernels"): self.mangled_kernels,
-            (KernelNames.TRUNCATED, "--truncate-kernels"): self.truncate_kernels,
-            (KernelNames.FULL, "--full-names"): self.full_names,
+        forms = {
+            "--mangled-kernels": (self.mangled_kernels, KernelNames.MANGLED),
+            "--truncate-kernels": (self.truncate_kernels, KernelNames.TRUNCATED),
+            "--full-names": (self.full_names, KernelNames.FULL),
         }
+        asked = {flag: names for flag, (is_given, names) in forms.items() if is_given}
+        if len(asked) > 1:
+            raise UsageError(f"{' and '.join(asked)} contradict each other")
+        return next(iter(asked.values()), KernelNames.DISPLAY)
 
     @property
     def is_amds(self) -> bool:

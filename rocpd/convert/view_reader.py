@@ -2,7 +2,12 @@
 
 The rows are those that the view gives in SQL, cell for cell (but `guid`, which is the rank's). What a view looks up in
 a reference table (strings, agents, kernels …) is read as ids, and each value once: SQLite leaves out a join when none
-of its columns is read. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+of its columns is read. Of each reference table the columns of one view are read together: a statement per column takes
+longer than the rows of it. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+
+Columns are arrays of numbers, lists of texts or coded texts, whatever a damaged file holds. Markers are regions and
+samples of the marker categories, named by their message: the view `markers` is written over other views and has no
+tables of its own.
 """
 
 from __future__ import annotations
@@ -120,33 +125,20 @@ def values_of(select: Select, piece: Piece) -> dict[str, Array]:
     return dict(zip(select.names, columns, strict=True))
 
 
-class LookupColumn:
-    """One column of a reference table, by id.
-
-    Args:
-        ids: of the rows, `NULL` where there is none.
-        values: of the rows.
-    """
-
-    def __init__(self, ids: Ints, values: Array) -> None:
-        known = np.flatnonzero((ids != NULL) & ~missing(values))
-        self._ids = ids[known]
-        self._values = take(values, known)
-
-    def find(self, ids: Array) -> Values:
-        """Return the value of each id, nothing where there is none; of texts each that occurs once."""
-        row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
-        if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
-            row, known = find_rows(self._ids, ids)
-        if isinstance(self._values, list):
-            used = np.zeros(len(self._ids), bool)
-            used[row[known]] = True
-            codes = np.full(len(ids), -1)
-            codes[known] = (np.cumsum(used) - 1)[row[known]]
-            return Coded(codes, [self._values[row] or "" for row in np.flatnonzero(used).tolist()])
-        values = np.full(len(ids), NULL if self._values.dtype == np.int64 else np.nan, self._values.dtype)
-        values[known] = self._values[row[known]]
-        return values
+def _found(keys: Ints, values: Array, ids: Array) -> Values:
+    """Return the value of each id by the key that it is, nothing where there is none; of texts each that occurs."""
+    row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
+    if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
+        row, known = find_rows(keys, ids)
+    if isinstance(values, list):
+        used = np.zeros(len(keys), bool)
+        used[row[known]] = True
+        codes = np.full(len(ids), -1)
+        codes[known] = (np.cumsum(used) - 1)[row[known]]
+        return Coded(codes, [values[row] or "" for row in np.flatnonzero(used).tolist()])
+    found = np.full(len(ids), NULL if values.dtype == np.int64 else np.nan, values.dtype)
+    found[known] = values[row[known]]
+    return found
 
 
 class ReferenceTables:
@@ -159,7 +151,7 @@ class ReferenceTables:
     def __init__(self, reader: RankReader) -> None:
         self.reader = reader
         self._expected: dict[str, dict[str, Kind]] = {}
-        self._tables: dict[str, dict[str, LookupColumn]] = {}
+        self._tables: dict[str, dict[str, tuple[Ints, Array]]] = {}
 
     def expect(self, columns: Iterable[ViewColumn]) -> None:
         """Prepare for the columns of a view: what they look up in a table is read together, when first needed."""
@@ -167,19 +159,22 @@ class ReferenceTables:
             if column.lookup:
                 self._expected.setdefault(column.lookup.table, {})[column.lookup.column] = column.kind
 
-    def column(self, lookup: Lookup) -> LookupColumn:
-        """Return an expected column by id."""
+    def find(self, lookup: Lookup, ids: Array) -> Values:
+        """Return what ids lead to in an expected column; of texts each that occurs once."""
         known = self._tables.setdefault(lookup.table, {})
         if lookup.column not in known:
             known |= self._read(lookup.table, known)
-        return known[lookup.column]
+        return _found(*known[lookup.column], ids)
 
-    def _read(self, table: str, known: Collection[str]) -> dict[str, LookupColumn]:
+    def _read(self, table: str, known: Collection[str]) -> dict[str, tuple[Ints, Array]]:
+        """Return the ids and values of columns, of the rows that have both."""
         kinds = {"id": Kind.INTEGER} | {name: kind for name, kind in self._expected[table].items() if name not in known}
         listed = ", ".join(map(quote_name, kinds))
         select = select_of(f"SELECT {listed} FROM {quote_name(table)}", kinds, table)
         columns = values_of(select, read_all(self.reader, select))
-        return {name: LookupColumn(np.asarray(columns["id"]), values) for name, values in columns.items()}
+        ids = np.asarray(columns["id"])
+        there = {name: np.flatnonzero((ids != NULL) & ~missing(values)) for name, values in columns.items()}
+        return {name: (ids[rows], take(columns[name], rows)) for name, rows in there.items()}
 
 
 class ViewRows:
@@ -210,7 +205,7 @@ class ViewRows:
             return Coded(np.zeros(self.count, np.int64), [self.rank.guid])
         column = self._reader.view.column(name)
         values = self._values[_source(column)]
-        return self._reader.references.column(column.lookup).find(values) if column.lookup else values
+        return self._reader.references.find(column.lookup, values) if column.lookup else values
 
     def take(self, which: Ints | Flags) -> ViewRows:
         """Return the rows of these numbers or flags."""

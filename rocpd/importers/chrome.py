@@ -17,7 +17,7 @@ from typing import Any
 from rocpd.base.frozen import frozen
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of, write_rows
+from rocpd.importers.words import REGISTERS, CounterTracks, Registered, sizes_of, write_rows
 from rocpd.schema.rules.markers import is_marker
 from rocpd.schema.trace.events import (
     GraphLaunches,
@@ -117,7 +117,7 @@ class ChromeRows:
         self._numbers = {name: number for number, name in tracks.items()}
         self._gpus = {match[1] for match in map(_OF_AGENT.match, tracks.values()) if match}
         self._counters = CounterTracks(trace)
-        self._kernels: dict[tuple[Any, ...], int] = {}
+        self._kernels = Registered(trace, _kernel)
         self._threads: dict[int, int] = {}
         self._sample_tracks: dict[int, int] = {}
         self._agents: dict[str, int | None] = {}
@@ -166,13 +166,9 @@ class ChromeRows:
         self._put(Samples, sample, arguments, message_json(event["name"]))
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        registers: dict[str, Any] = {field: arguments.get(name) for name, field in REGISTERS.items()}
-        name = arguments.get("name", event["name"])
-        key = (name, *registers.values())
-        if key not in self._kernels:
-            self._kernels[key] = self._trace.register(KernelInfo(display_name=name, **registers))
+        kernel = self._kernels[arguments.get("name", event["name"]), *map(arguments.get, REGISTERS)]
         sizes = sizes_of(lambda what, axis: arguments.get(f"{what}_{axis}", 0))
-        row = self._on_gpu(event, times, arguments) | {"kernel_id": self._kernels[key]} | sizes
+        row = self._on_gpu(event, times, arguments) | {"kernel_id": kernel} | sizes
         row |= {field: arguments.get(name) for name, field in _SIZES.items()}
         row |= {"dispatch_id": arguments.get("dispatch_id", 0), "queue_id": row["queue_id"] or 0}
         self._put(KernelDispatches, row | {"stream_id": row["stream_id"] or 0}, arguments)
@@ -222,6 +218,11 @@ class ChromeRows:
                 write_rows(self._trace, kind, rows)
         self._rows = {Regions: []}
         self._counters.write()
+
+
+def _kernel(key: tuple[Any, ...]) -> KernelInfo:
+    name, *registers = key
+    return KernelInfo(display_name=name, **dict(zip(REGISTERS.values(), registers, strict=True)))
 
 
 _ENDS = (("src", "source"), ("dst", "destination"))

@@ -4,6 +4,11 @@ The file is read twice, in pieces: what rows need to know stands anywhere in it 
 names of threads, the size of a copy, the arguments of a collective; rows are written in the second reading
 (`KinetoRows`). What is known of it grows with the number of threads, copies, collectives and forward-backward links,
 not with that of events.
+
+What PyTorch records of its collectives becomes arguments of RCCL calls, which `facts.communication.rccl` reads.
+ProcessGroupNCCL records an operator `record_param_comms` with the arguments of a collective, and in it an annotation
+`nccl:all_reduce` around the call of the library. The arguments go to the annotation, which is the innermost range
+around the launch, or to the operator where there is none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """By what inputs are known: the first bytes of a file, its tables, the names in a folder; never names of files alone.
 
-Each of these functions says whether an input is of one kind. Reads nothing, and imports no importer.
+Of an input its first bytes, its SQLite tables, or the names in its folder are seen before it is read (`InputHead`).
+Each of these functions says whether it is of one kind. Imports no importer.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 Calls the C library of the `otf2` wheel through its module `_otf2` (functions and constants are those of the OTF2 3 C
 API); events go through ctypes directly: the wheel's classes take ten times as long.
+
+Paradigms are those of which OTF2 knows a class. Regions are in a group per category, by which viewers colour and filter
+them. Communicators are of paradigm HIP: their members are streams of GPUs, and the number of a member is its place in
+the group of all such streams.
 """
 
 from __future__ import annotations

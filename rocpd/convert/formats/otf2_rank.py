@@ -1,6 +1,10 @@
-"""Turns one rank into what OTF2 holds: locations with sequences of enter and leave, metrics, the regions they name.
+"""Turns one rank into what OTF2 holds: locations with sequences of enter and leave, metrics, the regions they name; and
+the collectives of a job: communicators, and when each member of one is in a collective.
 
-All of it is numpy columns, so that a worker process can make it and send it. Never writes.
+All of a rank is numpy columns, so that a worker process can make it and send it. A member of a collective is the
+location of one stream (or queue) of an agent. What belongs together is the rule of `facts.communication.collectives`; a
+collective is written where all members of its group show their kernel, so that the n-th of a communicator on one
+location is the n-th on every other, by which readers match them. Never writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lists the readable views that make up a trace in columns, and reads their rows as Arrow batches of a fixed schema.
+"""Writes readable views in columns, as a folder of Parquet files or as an Arrow file or stream.
 
 Every rank has the same schema, whatever its rows hold: only so do the files of ranks read as one table.
 """
@@ -139,7 +139,13 @@ def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> I
 
 
 def write_parquet(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
+    """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`.
+
+    It holds one file per readable view and rank, `<view>/rank=<N>/part.parquet`. `rank` is in the path only, as
+    Hive-style readers want it: they refuse a column that is in path and file. Asked for as a column, it is in
+    `<view>/rank<N>.parquet`, whose path names no column. Times stay as recorded. Units and meanings of columns are in
+    their metadata; row groups carry the least and the greatest value of each column, so that readers can skip by time.
+    """
     check_views(options.views)
     folder = options.path(options.ending_of("_parquet", ".parquet"))
     outputs = split_outputs(placements(session, aligned=False), None)
@@ -193,7 +199,11 @@ _USUAL_VIEW = "kernels"
 
 
 def write_arrow(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write one view; see `rocpd.convert.Format.write`."""
+    """Write one view as an Arrow file (`<name>_<view>.arrow`) or stream (`.arrows`): the rows of all ranks.
+
+    Columns are those of SQL, `rank` included; times stay as recorded. Texts are plain strings: a file cannot replace a
+    dictionary between ranks. See `rocpd.convert.Format.write`.
+    """
     check_views(options.views)
     if len(options.views) > 1:
         raise UsageError("arrow: one view at a time", "give --view once, or -f parquet for several")

@@ -1,6 +1,7 @@
 """What the parts of one rank's event model share while it is put together: names, agents, threads, the time line.
 
-Never adds slices. Rows with invalid timestamps are counted here and reported once for all ranks.
+Events are read with what `rocpd_event` says of them, documents by event. Never decides what is shown. Rows with invalid
+timestamps are counted here and reported once for all ranks.
 """
 
 from __future__ import annotations

@@ -1,13 +1,20 @@
-"""Owns which files are evidence: the inputs that are open now. Refuses outputs that would replace or disturb one.
+"""Owns which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
 
-Every output passes `rocpd.base.output`, which asks here before it creates anything. Never opens a file.
+Evidence is what a command was given, from its first word to its end: files, and the files of folders. So is every
+recording, wherever it lies, which `rocpd.importers.recordings` knows by its content. What rocpd wrote is no evidence
+where that is proved and the command does not read it: a database carries a mark, of other files the cache remembers
+what the file system said of them when they were complete.
+
+Every output passes `rocpd.base.output`, which asks here before it creates anything.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from weakref import WeakSet
 
@@ -16,18 +23,24 @@ from rocpd.base.errors import OutputError
 JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
 
+RECORDINGS = "rocpd.importers.recordings"
+"""The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
+
 _HINT = "raw files are never changed, not even with --force: choose another name"
+_MOST_KNOWN = 4096  # outputs that the cache remembers
 
 
 class Evidence:
     """Files that no output may touch, until they are released.
 
     Args:
-        paths: the files; they need not exist.
+        paths: files; they need not exist. Of folders the files in them, but those that rocpd wrote.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self.paths = tuple(Path(os.path.realpath(path)) for path in paths)
+        real = [Path(os.path.realpath(path)) for path in paths]
+        self.paths = tuple(path for path in real if not path.is_dir())
+        self.folders = tuple(path for path in real if path.is_dir())
         _HELD.add(self)
 
     def release(self) -> None:
@@ -38,8 +51,15 @@ class Evidence:
 _HELD: WeakSet[Evidence] = WeakSet()
 
 
+def renewing(path: Path) -> None:
+    """Stop protecting a file that a command was asked to renew, and that rocpd wrote: the base of `diff --accept`."""
+    real = Path(os.path.realpath(path))
+    for evidence in list(_HELD):
+        evidence.paths = tuple(raw for raw in evidence.paths if raw != real)
+
+
 def check_output(path: Path) -> None:
-    """Refuse an output that is an input, by whatever name, or that lies where SQLite would read it with an input.
+    """Refuse an output that is evidence, by whatever name, or that lies where it would be read with evidence.
 
     Raises:
         OutputError: it is.
@@ -50,9 +70,17 @@ def check_output(path: Path) -> None:
         for raw in evidence.paths:
             if real == raw or (status and (other := _status(raw)) and os.path.samestat(status, other)):
                 raise OutputError(f"{path}: is an input", _HINT)
-            for ending in JOURNALS:
-                if real.name == raw.name + ending and real.parent == raw.parent:
-                    raise OutputError(f"{path}: SQLite would read it together with the input {raw.name}", _HINT)
+            if real.parent == raw.parent and real.name in [raw.name + ending for ending in JOURNALS]:
+                raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
+        for folder in evidence.folders:
+            if real.is_relative_to(folder):
+                _check_in_folder(path, real, folder)
+    for ending in JOURNALS:
+        database = real.with_name(real.name.removesuffix(ending))
+        if database != real and database.exists() and _kind(database) and not is_own(database):
+            raise OutputError(f"{path}: SQLite would read it together with {database.name}", _HINT)
+    if status and (kind := _kind(real)) and not is_own(real):
+        raise OutputError(f"{path}: is a recording ({kind})", f"{_HINT}, or remove it yourself")
 
 
 def check_folder(path: Path) -> None:
@@ -61,12 +89,70 @@ def check_folder(path: Path) -> None:
     Raises:
         OutputError: one does.
     """
-    check_output(path)
     real = Path(os.path.realpath(path))
     for evidence in list(_HELD):
-        for raw in evidence.paths:
+        if real in evidence.paths or real in evidence.folders:
+            raise OutputError(f"{path}: is an input", _HINT)
+        for raw in (*evidence.paths, *evidence.folders):
             if raw.is_relative_to(real):
                 raise OutputError(f"{path}: the input {raw.name} lies in it", _HINT)
+
+
+def remember(path: Path) -> None:
+    """Remember that rocpd wrote a file, which is complete now; where there is no cache it is not proved later."""
+    with contextlib.suppress(OSError, OutputError):
+        entry = _entry(path)
+        entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        entry.write_text(json.dumps(_seen(path)), encoding="ascii")
+        if entry.name.startswith("00"):  # once in 256 times
+            _forget_oldest(entry.parent)
+
+
+def is_own(path: Path) -> bool:
+    """Whether it is proved that rocpd wrote a file, and nobody changed it since."""
+    from rocpd.base import entries
+
+    with contextlib.suppress(OSError, ValueError, OutputError):
+        if json.loads(_entry(path).read_text(encoding="ascii")) == _seen(path):
+            return True
+    return bool(entries.load(f"{RECORDINGS}:is_marked", RECORDINGS)(path))
+
+
+def _check_in_folder(path: Path, real: Path, folder: Path) -> None:
+    """Refuse what replaces a file of a folder that was given, or what would be read with what lies there."""
+    from rocpd.base import entries
+
+    if os.path.lexists(real):
+        if not real.is_dir() and not is_own(real):
+            raise OutputError(f"{path}: lies in the input {folder.name}, and rocpd did not write it", _HINT)
+    elif kind := entries.load(f"{RECORDINGS}:joins", RECORDINGS)(real):
+        raise OutputError(f"{path}: would be read with the input {folder.name} ({kind})", "choose another folder")
+
+
+def _kind(path: Path) -> str | None:
+    from rocpd.base import entries
+
+    kind: str | None = entries.load(f"{RECORDINGS}:kind_of", RECORDINGS)(path)
+    return kind
+
+
+def _entry(path: Path) -> Path:
+    from rocpd.base.cache import cache_root
+
+    name = hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    return cache_root("outputs") / name
+
+
+def _seen(path: Path) -> Sequence[int]:
+    """Return what the file system says of a file, which changes with each change of its content."""
+    status = path.stat()
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _forget_oldest(folder: Path) -> None:
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    for entry in entries[:-_MOST_KNOWN]:
+        entry.unlink(missing_ok=True)
 
 
 def _status(path: Path) -> os.stat_result | None:

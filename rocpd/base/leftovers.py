@@ -29,6 +29,11 @@ def temporary_path(folder: Path) -> Path:
     return path
 
 
+def is_temporary(path: Path) -> bool:
+    """Whether a path lies in a temporary folder, whose files are parts of something that is not complete."""
+    return any(_NAME.fullmatch(part) for part in path.parts)
+
+
 def missing_folders(folder: Path) -> list[Path]:
     """Return what has to be made for a folder of outputs, itself included, innermost first."""
     folders = [path for path in (folder, *folder.parents) if not path.exists()]

@@ -119,6 +119,8 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
             _flush(temporary)
             check_free(path, force)
             temporary.replace(path)
+            if not leftovers.is_temporary(path):
+                evidence.remember(path)
         finally:
             leftovers.remove(temporary)
 

@@ -5,7 +5,10 @@ Their help has examples first, options under headings, no more than 100 columns.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import inspect
+import os
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +23,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 from rocpd.base import entries
 from rocpd.base.entries import fields_of
 from rocpd.base.errors import UsageError
+from rocpd.base.evidence import Evidence
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of
 
@@ -171,7 +175,12 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
     def run(typer_context: typer.Context, **values: Any) -> int | None:
         given = tuple(option.name for option in elsewhere if _is_given(typer_context, option))
         asked = Asked({option.name: values[option.name] for option in elsewhere}, given, taken)
-        return function(**{name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()})
+        parts = {name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()}
+        evidence = Evidence(_paths(options, values))
+        try:
+            return function(**parts)
+        finally:
+            evidence.release()
 
     context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     run.__signature__ = inspect.Signature([context, *map(_parameter, options)])  # type: ignore[attr-defined]
@@ -180,6 +189,28 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
     return typing.cast(HelpfulCommand, typer.main.get_command(app))
+
+
+def _paths(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield what exists of the words that a command was given, but for outputs; where it names no input, the folder.
+
+    A pattern stands for what matches; `$ROCPD_INPUT` for what it lists.
+    """
+    named = [option for option in options if option.kind in (str, Path) and option.heading is not Heading.OUTPUT]
+    inputs = [option for option in named if option.heading is Heading.INPUTS]
+    given = {option.name: _words_of(values[option.name]) for option in named}
+    words = [word for option in named for word in given[option.name]]
+    if inputs:
+        words += os.environ.get("ROCPD_INPUT", "").split(os.pathsep)
+        words += [] if any(given[option.name] for option in inputs) else [os.curdir]
+    patterns = [word for option in inputs for word in given[option.name] if any(letter in word for letter in "*?[")]
+    with contextlib.suppress(OSError, ValueError):  # statements are words, too: too long for a path
+        yield from (Path(word) for word in words if word and os.path.lexists(word))
+    yield from (Path(path) for word in patterns for path in glob.glob(word, recursive=True))  # noqa: PTH207
+
+
+def _words_of(value: Any) -> list[str]:
+    return [str(word) for word in (value if isinstance(value, list | tuple) else [value]) if word is not None]
 
 
 def _is_same(option: Option, own: Option) -> bool:

@@ -299,10 +299,12 @@ def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reas
     """Make the other side the base, with a record of why."""
     from datetime import UTC, datetime
 
+    from rocpd.base.evidence import renewing
     from rocpd.compare.run_profile import accepted, load_baseline
 
     text, *_ = (finding.text for finding in comparison.findings)
     at = datetime.now(UTC).isoformat(timespec="seconds")
     record = {"at": at, "reason": reason, "verdict": comparison.verdict.value, "text": text, "runs": comparison.new}
+    renewing(path)
     with tables.open_output(path, TableOptions(force=True)) as out:
         out.write(accepted(load_baseline(path), runs, record).text())

@@ -295,6 +295,9 @@ class SqlExecution(Execution):
     explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
 
 
+_STDOUT = ("-", "/dev/stdout")
+
+
 @frozen
 class OutputOptions:
     """Where results go."""
@@ -316,11 +319,17 @@ class OutputOptions:
 
     @property
     def is_asked(self) -> bool:
-        """Whether an option asks for a file."""
-        return self.name is not None or self.folder is not None
+        """Whether an option asks for a file; `-o -` asks for stdout."""
+        return self.name not in (None, *_STDOUT) or self.folder is not None
 
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
-        """Return where outputs go, as `rocpd.base.output.destination`."""
+        """Return where outputs go, as `rocpd.base.output.destination`.
+
+        Raises:
+            UsageError: stdout was asked for.
+        """
+        if self.name in _STDOUT:
+            raise UsageError(f"-o {self.name}: this output goes to files, not to stdout", "name a file, or a folder (-d)")
         return output.destination(self.name, self.folder, endings, default)
 
 

@@ -26,7 +26,7 @@ from rocpd.federate.select.part import Cut
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
-from rocpd.schema.write import create_view_text
+from rocpd.schema.write import MARK, create_view_text
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
@@ -79,6 +79,7 @@ def _set_up(connection: apsw.Connection) -> None:
         connection.pragma(name, value)
     # Of the output alone: without a schema it holds for inputs that are attached later, and keeps their writers out.
     connection.execute("PRAGMA main.locking_mode = exclusive")
+    connection.execute(f"CREATE TABLE {MARK} (version TEXT)")
 
 
 @contextlib.contextmanager

@@ -168,6 +168,11 @@ def files_of_counters(names: Iterable[str]) -> Sequence[str]:
     return (_COUNTERS,) if _COUNTERS in names else sorted(filter(_RESULTS.fullmatch, names))
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of this name is read with the folder that it lies in, of rocprofv3 or of rocprof-compute."""
+    return bool(CSV_NAME.fullmatch(name) or name == SYSTEM or files_of_counters([name]))
+
+
 def is_rocprof_v1(head: InputHead) -> bool:
     """Whether the first line has the columns of the first rocprof."""
     first, _, _ = head.start.partition(b"\n")

@@ -21,6 +21,9 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
+MARK = "made_by_rocpd"
+"""The table by which a merged file is known: it replaces no recording, so `--force` may replace it."""
+
 _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 
 # A statement costs SQLite about as much as a row: AUTOINCREMENT reads and writes its counter once per statement. From

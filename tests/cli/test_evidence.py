@@ -123,11 +123,10 @@ def test_the_index_of_a_package_is_evidence(cli: Cli, job: Path) -> None:
 def test_where_sqlite_would_read_it_with_an_input(ending: str, job: Path) -> None:
     (job / "link.db").symlink_to(job / "db0.db")
     with rocpd.connect(job / "link.db") as session:
-        with pytest.raises(OutputError, match=r"read it together with the input db0\.db"):
+        with pytest.raises(OutputError, match=r"read it together with db0\.db"):
             check_output(job / f"db0.db{ending}")
         with pytest.raises(OutputError, match="read it together"):
             session.merge(f"{job}/./db0.db{ending}", force=True)
-    check_output(job / f"db0.db{ending}")
 
 
 def test_only_open_sessions_hold_their_inputs(job: Path) -> None:

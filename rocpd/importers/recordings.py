@@ -1,0 +1,43 @@
+"""Knows recordings by their content: what no output may replace. Only looks.
+
+Some are folders, of CSV files: each of these is a recording by its name and its folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocpd.importers import importer_of
+from rocpd.importers.head import head_of
+from rocpd.importers.signs import is_part
+from rocpd.schema.write import MARK
+
+_UP = 3  # folders above a file of a recording
+
+
+def kind_of(path: Path) -> str | None:
+    """Return what kind of recording a file is, or is a part of; None: it is none, or cannot be read."""
+    try:
+        head = head_of(path)
+        if any(name.startswith("rocpd_metadata") for name in head.tables):
+            return "a rocpd database"
+        importer = importer_of(path)
+        return importer.doc if importer else joins(path)
+    except OSError:
+        return None
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a file is a database that rocpd made of recordings, and not a recorder."""
+    try:
+        return MARK in head_of(path).tables
+    except OSError:
+        return False
+
+
+def joins(path: Path) -> str | None:
+    """Return the kind of the folder that a new file would be read with, by its name; None: of none."""
+    for folder in path.parents[:_UP] if is_part(path.name) else ():
+        if folder.is_dir() and (importer := importer_of(folder)):
+            return importer.doc
+    return None

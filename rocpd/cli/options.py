@@ -329,7 +329,9 @@ class OutputOptions:
             UsageError: stdout was asked for.
         """
         if self.name in _STDOUT:
-            raise UsageError(f"-o {self.name}: this output goes to files, not to stdout", "name a file, or a folder (-d)")
+            raise UsageError(
+                f"-o {self.name}: this output goes to files, not to stdout", "name a file, or a folder (-d)"
+            )
         return output.destination(self.name, self.folder, endings, default)
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.convert import FORMATS
-from rocpd.convert.deliver.parts import RankPart
-from rocpd.convert.deliver.placement import placements
+from rocpd.convert.deliver import RankPart, placements
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
@@ -162,8 +161,7 @@ def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, 
     import numpy as np
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
-    from rocpd.convert.formats.packets import Encoder, in_time_order
-    from rocpd.convert.formats.pftrace import packets
+    from rocpd.convert.formats.pftrace import Encoder, in_time_order, packets
 
     events = collect(session.reader(0), placements(session)[0], options, Damage())
     count = sum(len(slices) for slices in events.slices)

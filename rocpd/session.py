@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
     from rocpd.federate.open.identify import Rank
-    from rocpd.federate.open.source import Foreign
     from rocpd.federate.relation import Relation
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.federate.run.request import Columnar
@@ -377,20 +376,19 @@ class _Indexes:
 
 
 class _Imports:
-    """`CachedImports`, whose modules are imported when an input is of another profiler."""
+    """Imports files of other profilers; the modules that do are imported when there are some."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
 
     def inside(self, folder: Path) -> Sequence[Path]:
-        return self._imports().inside(folder)
+        from rocpd.importers import inputs_in
+
+        return inputs_in(folder)
 
     def imported(
         self, paths: Sequence[Path], jobs: int | None, on_note: OnNote
     ) -> Mapping[Path, Sequence[Path] | InputError]:
-        return self._imports().imported(paths, jobs, on_note)
+        from rocpd.importers.run import import_once
 
-    def _imports(self) -> Foreign:
-        from rocpd.importers.cache import CachedImports
-
-        return CachedImports(self._progress)
+        return import_once(paths, jobs, on_note, self._progress)

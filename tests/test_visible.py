@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.base.visible import for_reading, visible, visible_lines
-from rocpd.cli import progress
+from rocpd.cli import diagnostics as progress
 from rocpd.table.html import write_html
 from tests.build import TraceBuilder
 from tests.cli.test_process import in_terminal

@@ -1,4 +1,4 @@
-"""The command line: one file per command, listed in `commands.COMMANDS`.
+"""The command line: commands are listed in `commands.COMMANDS`.
 
 Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or sqlglot before the command runs:
 `rocpd --help` has to be quick. Nothing at all is imported before Ctrl-C is handled.

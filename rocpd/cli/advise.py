@@ -12,9 +12,8 @@ from rocpd.base.option import Option
 from rocpd.base.visible import for_reading
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import index_hint
+from rocpd.cli.diagnostics import clear_bars, index_hint, progress
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
-from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
 

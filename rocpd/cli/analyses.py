@@ -17,9 +17,8 @@ from rocpd.base.output import Destination, check_free, complete_or_nothing
 from rocpd.base.types import Row
 from rocpd.base.visible import for_reading, visible
 from rocpd.cli import tables
-from rocpd.cli.diagnostics import note, report_written, timed
+from rocpd.cli.diagnostics import clear_bars, note, progress, report_written, timed
 from rocpd.cli.options import TableOptions
-from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.terminal import screen_of
 from rocpd.summary.findings import JOB, Finding, Verdict
 from rocpd.summary.registry import TextForm

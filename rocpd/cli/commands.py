@@ -1,4 +1,4 @@
-"""Owns which commands there are. A command's module is imported when the command runs."""
+"""Owns which commands there are. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.version import __version__
-from rocpd.cli.build import SETTINGS, command_of, rows_of, write_doc
+from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -48,6 +48,15 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 """Name -> the first line of its docstring, in the order of `rocpd --help`, which imports no command for it."""
 
+_HOMES = {
+    **dict.fromkeys(("merge", "trim", "package", "redact", "import", "index", "cache"), "files"),
+    **dict.fromkeys(("counters", "raptor"), "summary"),
+    "schema": "info",
+    "shell": "query",
+    "doctor": "record",
+}
+"""Command -> the module that it shares with others of its subject; those that are not here have one of their name."""
+
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "compare": "rocpd diff BASE NEW",
@@ -70,6 +79,13 @@ Examples:
 """
 
 
+def function_of(command: str) -> Function:
+    """Return the function of a command."""
+    word = command + "_" * keyword.iskeyword(command)
+    function: Function = entries.load(f"rocpd.cli.{_HOMES.get(command, word)}:{word}", command)
+    return function
+
+
 class Commands(TyperGroup):
     """`rocpd` itself."""
 
@@ -81,8 +97,7 @@ class Commands(TyperGroup):
         """Return one command, None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        word = cmd_name + "_" * keyword.iskeyword(cmd_name)
-        return command_of(entries.load(f"rocpd.cli.{word}:{word}", cmd_name), cmd_name)
+        return command_of(function_of(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Find the command of a command line.

@@ -9,9 +9,8 @@ from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, report_written
+from rocpd.cli.diagnostics import note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
-from rocpd.cli.progress import progress
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
 

@@ -17,9 +17,8 @@ from rocpd.base.option import Heading, Option
 from rocpd.base.visible import for_reading
 from rocpd.cli import completion, tables
 from rocpd.cli.analyses import Delivery
-from rocpd.cli.diagnostics import ReaderGoneError, note
+from rocpd.cli.diagnostics import ReaderGoneError, note, progress
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
-from rocpd.cli.progress import progress
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.table import find_format, format_names

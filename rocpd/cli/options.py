@@ -101,8 +101,6 @@ class SpanOptions:
 class WindowOptions(SpanOptions):
     """The part of the time line that counts, and which events lie in it."""
 
-    HEADING: ClassVar = Heading.WINDOW
-
     step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
     launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
     inclusive: Annotated[
@@ -125,8 +123,6 @@ class PlaceOptions:
 @frozen
 class FilterOptions(PlaceOptions):
     """Ranks, and events of a rank, that count: the filters of commands that count events."""
-
-    HEADING: ClassVar = Heading.FILTERS
 
     stream: Annotated[str | None, Option("Only GPU work of these streams.", "LIST")] = None
     category: Annotated[
@@ -211,8 +207,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
             all_passes: as `rocpd.connect`.
             on_note: called with notes; None: they go to stderr.
         """
-        from rocpd.cli.diagnostics import note
-        from rocpd.cli.progress import progress
+        from rocpd.cli.diagnostics import note, progress
         from rocpd.session import connect
 
         if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:

@@ -1,7 +1,8 @@
-"""Owns `rocpd record`: a command under the recorder."""
+"""Owns `rocpd record`, a command under the recorder, and `rocpd doctor`: what this machine can record, and why not."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.output import destination
-from rocpd.cli.diagnostics import note
+from rocpd.base.visible import visible
+from rocpd.cli.diagnostics import note, standard_output
 from rocpd.record.command import Settings
 
 
@@ -77,3 +79,43 @@ def record(program: Program, settings: Settings) -> int:
         else:
             note("hint: --python-stacks 100 samples what Python does; --smi 10 GPUs, --sample-hz 10 CPU and memory")
     return outcome.code
+
+
+_NAME, _STATE = 11, 7  # characters
+
+
+@frozen
+class DoctorOptions:
+    """Where would be recorded, and how the answer looks."""
+
+    folder: Annotated[
+        Path | None,
+        Option("Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-o", "-d"),
+               Heading.OUTPUT),
+    ] = None  # fmt: skip
+    json: Annotated[bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT)] = (
+        False
+    )
+
+
+def doctor(asked: DoctorOptions) -> None:
+    """Say what this machine can record, and what to do where it cannot.
+
+    Ten lines, which name no user and no host: they can go into a bug report.
+
+    Examples:
+        rocpd doctor
+        srun -N 1 rocpd doctor --json
+    """
+    from rocpd.record.doctor import examine
+
+    checks = examine(asked.folder or destination(None, None, ()).folder, os.environ)
+    if asked.json:
+        values = [{"name": c.name, "state": c.state.value, "says": c.says, "fix": c.fix} for c in checks]
+        with standard_output() as out:
+            out.write(json.dumps({"checks": values}, indent=2) + "\n")
+        return
+    with standard_output() as out:
+        for check in checks:
+            fix = f" -> {check.fix}" if check.fix else ""
+            out.write(f"{check.state:{_STATE}} {check.name:{_NAME}} {visible(check.says + fix)}\n")

@@ -13,9 +13,8 @@ from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of, spelt
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import index_hint, note, report_written
+from rocpd.cli.diagnostics import index_hint, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
-from rocpd.cli.progress import progress
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
 from rocpd.report.contents import READ, chosen_sections, known_sections

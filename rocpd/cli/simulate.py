@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rocpd.base.amount import amount
-from rocpd.cli.diagnostics import note
-from rocpd.cli.progress import progress
+from rocpd.cli.diagnostics import note, progress
 from rocpd.simulator.options import JobOptions
 
 

@@ -1,24 +1,34 @@
-"""Owns `rocpd summary`: where the time went, per kernel, copy, function, marker or domain."""
+"""Owns `rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
+
+With `--follow` kernels are printed as files grow, until Ctrl-C: that never ends by itself. Files are opened anew when
+they change: a profiler may go on to another file, replace one, or be in the middle of a transaction, whose rows come
+with its end.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
 from rocpd.base import entries
-from rocpd.base.errors import UsageError
+from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.types import AmdVersion, Row
+from rocpd.base.visible import for_reading
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note
+from rocpd.cli.diagnostics import note, standard_output
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
+from rocpd.federate.open.source import find_sources
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (
     OVERVIEW,
@@ -33,8 +43,10 @@ from rocpd.summary.registry import (
 from rocpd.table import find_format, format_names
 
 if TYPE_CHECKING:
+    from rocpd.facts.rank import Options
     from rocpd.session import Session
     from rocpd.summary.summarize import SummaryOptions
+
 
 ALL = "all"
 """Stands for every analysis that is built in; those that lack data say so."""
@@ -106,19 +118,15 @@ class SummaryChoice:
         Raises:
             UsageError: two of them.
         """
-        asked = [name for name, is_given in self._forms.items() if is_given]
-        if len(asked) > 1:
-            options = " and ".join(option for _, option in asked)
-            raise UsageError(f"{options} contradict each other")
-        return asked[0][0] if asked else KernelNames.DISPLAY
-
-    @property
-    def _forms(self) -> dict[tuple[KernelNames, str], bool]:
-        return {
-            (KernelNames.MANGLED, "--mangled-kernels"): self.mangled_kernels,
-            (KernelNames.TRUNCATED, "--truncate-kernels"): self.truncate_kernels,
-            (KernelNames.FULL, "--full-names"): self.full_names,
+        forms = {
+            "--mangled-kernels": (self.mangled_kernels, KernelNames.MANGLED),
+            "--truncate-kernels": (self.truncate_kernels, KernelNames.TRUNCATED),
+            "--full-names": (self.full_names, KernelNames.FULL),
         }
+        asked = {flag: names for flag, (is_given, names) in forms.items() if is_given}
+        if len(asked) > 1:
+            raise UsageError(f"{' and '.join(asked)} contradict each other")
+        return next(iter(asked.values()), KernelNames.DISPLAY)
 
     @property
     def is_amds(self) -> bool:
@@ -230,8 +238,6 @@ def _follow(
     Raises:
         UsageError: something else was asked for, or a file to write.
     """
-    from rocpd.cli.diagnostics import note
-    from rocpd.cli.follow import follow
     from rocpd.federate.federation import Notes
 
     if not isinstance(delivery, TextDelivery) or delivery.text.name != "logduration":
@@ -291,3 +297,200 @@ def _list_categories(session: Session, output: TableOptions) -> None:
     from rocpd.federate.select.filters import event_categories
 
     _write(("domain", "category", "events"), iter(event_categories(session.map_ranks)), output)
+
+
+_OF_COUNTERS = ("collected", "passes", "panels", "to-collect")
+
+
+@frozen
+class CountersChoice:
+    """How it looks."""
+
+    format: Annotated[str, tables.FORMAT] = ""
+    limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 0
+
+
+def counters(
+    inputs: Inputs, chosen: CountersChoice, selection: SelectionOptions, output: TableOptions, execution: Execution
+) -> None:
+    """Show which hardware counters were collected, and for what.
+
+    Which counters, in which passes of the program, for how many dispatches; how much the times of passes differ; how
+    many metrics of each panel have all their counters, and the options of rocprofv3 that collect the others. The panels
+    themselves are analyses: `rocpd summary speed-of-light job/`.
+
+    Examples:
+        rocpd counters job/
+        rocpd counters job/ --format csv -d counters
+    """
+    name = chosen.format.lower() or tables.format_by_ending(output.name, tables.endings())
+    form = find_format(name, of_analyses=True)
+    to_files = output.is_asked or (form is not None and form.is_columnar)
+    target = output.destination([tables.ending_of(form)]) if to_files else None
+    delivery = Delivery(form, target, output, chosen.limit)
+    with selection.connect(inputs, execution, has_analyses=True) as session:
+        summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
+        known = {summary.name: summary for summary in summaries}
+        shown = [known[name] for name in _OF_COUNTERS if name in known]
+        delivery.write(shown, [summary.name for summary in shown])
+
+
+_LOOK_EVERY_S = 0.5  # seconds between two looks
+_REST = 4  # times as long as the last look took: looking takes a fifth of the time at most
+_FRESH = 2.0  # seconds after a change in which another one may have left the same time
+_BESIDE = ("", "-wal", "-journal")  # files that SQLite writes for one
+
+FileState: TypeAlias = tuple[str, int, int, int]
+"""Path, inode, size and time of change [ns] of a file."""
+
+
+def follow(
+    connect: Callable[[], Session],
+    paths: Sequence[str],
+    options: Options,
+    out: TextIO,
+    report: Callable[[str], None],
+    wait: Callable[[float], None] = time.sleep,
+) -> None:
+    """Print kernels as logduration logs them, each when it is first seen; returns at Ctrl-C.
+
+    Args:
+        connect: opens the files as they are now.
+        paths: the inputs, to see whether they changed.
+        options: what is asked of the analysis.
+        out: where lines go.
+        report: called with what keeps files from being read, at each look.
+        wait: lets some seconds pass.
+
+    Raises:
+        UsageError: what is asked for makes no sense.
+        OutputError: a file of its own cannot be written.
+    """
+    from rocpd.summary.kernels.op_trace import KernelLog
+    from rocpd.summary.reading import Reading
+
+    log, shown = KernelLog(), for_reading(out)
+    before: list[FileState] | None = None
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            start = time.monotonic()
+            now = list(_states(paths))
+            if now != before or _is_fresh(now):
+                try:
+                    with connect() as session:
+                        for text in log.new_lines(Reading(session, options)):
+                            shown.write(text)
+                    before = now
+                except (UsageError, OutputError):
+                    raise
+                except RocpdError as error:  # not there yet, half-written, locked, without what filters let pass
+                    report(f"{error.message}; waiting")
+                out.flush()
+            wait(max(_LOOK_EVERY_S, _REST * (time.monotonic() - start)))
+
+
+def _states(paths: Sequence[str]) -> Iterator[FileState]:
+    """Yield the state of each file that inputs stand for, and of those that SQLite writes beside it."""
+    with contextlib.suppress(InputError):
+        for path in find_sources(paths).paths:
+            for file in (Path(f"{path}{ending}") for ending in _BESIDE):
+                with contextlib.suppress(OSError):
+                    status = file.stat()
+                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_fresh(states: Sequence[FileState]) -> bool:
+    return any(time.time() - changed / 1e9 < _FRESH for *_, changed in states)
+
+
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "sec": 10**9, "": 10**6}
+_TIME = re.compile(r"([+-]?)(\d*\.?\d+|\d+\.)\s*(ns|us|ms|s|sec|)")
+
+
+@frozen
+class RaptorOptions:
+    """Which tables, of which part, and how kernels are told apart."""
+
+    categorize: Annotated[bool, Option("Show time by category.", flags=("-c", "--categorize"))] = False
+    top: Annotated[
+        bool, Option("Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",))
+    ] = False
+    variability: Annotated[bool, Option("Show the time above the shortest instances.")] = False
+    op_trace: Annotated[bool, Option("Show each operation.")] = False
+    prekernel_seq: Annotated[
+        int, Option("Kernels before that tell one apart; 0: none.", "N", hidden_flags=("--kernelseq-len",), least=0)
+    ] = 2
+    roi_start: Annotated[str | None, Option("From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME")] = (
+        None
+    )
+    roi_end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
+    auto_roi: Annotated[
+        bool, Option("From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",))
+    ] = False
+    gpu_id: Annotated[str | None, Option("Only this agent.", "ID")] = None
+    categories: Annotated[Path | None, Option("JSON of categories, as RAPTOR has it.", "FILE")] = None
+    limit: Annotated[int, Option("Rows of a table; 0 shows all.", "N", least=0)] = 0
+
+
+def raptor(inputs: Inputs, asked: RaptorOptions) -> None:
+    """Show RAPTOR's tables, for its command lines.
+
+    The tables and their columns are called as RAPTOR's; docs/from-rpd.md says where the numbers differ, and why. Any
+    input is taken, not only .rpd files.
+
+    Examples:
+        rocpd raptor mytrace.rpd.gz --categorize --top
+        rocpd raptor mytrace.rpd.gz --categorize --top --auto-roi
+        rocpd raptor mytrace.rpd.gz --op-trace --roi-start 10ms --roi-end 20ms
+    """
+    from rocpd.federate.select.filters import Filters
+    from rocpd.federate.select.window import Window
+
+    with SelectionOptions().connect(inputs, Execution()) as whole:
+        session = whole.where(Filters(agents=asked.gpu_id)) if asked.gpu_id else whole
+        edges = edge(session, asked.roi_start), edge(session, asked.roi_end)
+        window = Window(*edges, auto_roi=asked.auto_roi)
+        _show_tables(session.within(window) if window else session, asked)
+
+
+def edge(session: Session, text: str | None) -> str | None:
+    """Return an edge of the region of interest as an edge of a window.
+
+    Raises:
+        UsageError: no time, and no kernel matches.
+    """
+    if text is None or text.endswith("%"):
+        return text
+    match = _TIME.fullmatch(text)
+    if match:
+        sign, number, unit = match.groups()
+        return f"{sign or '+'}{round(float(number) * _UNITS[unit])}ns"
+    from rocpd.federate.select.window import Window
+    from rocpd.summary.reading import Reading
+
+    start, _ = Reading(session.within(Window(kernel=text))).line()
+    return f"+{start}ns"
+
+
+def _show_tables(session: Session, asked: RaptorOptions) -> None:
+    from rocpd.facts.rank import Options
+    from rocpd.summary.kernels.op_trace import raptor as trace_of
+    from rocpd.summary.kernels.raptor import raptor as tables_of
+    from rocpd.summary.reading import Reading
+
+    asked_for = {
+        "raptor-categories": asked.categorize,
+        "raptor-top": asked.top,
+        "raptor-variability": asked.variability,
+    }
+    names = [name for name, is_asked in asked_for.items() if is_asked]
+    if not names and not asked.op_trace:
+        names = ["raptor-categories", "raptor-top"]
+    reading = Reading(session, Options(categories=asked.categories, sequence=asked.prekernel_seq))
+    if names:
+        shown = (table for table in tables_of(reading) if table.name in names)
+        Delivery(None, None, limit=asked.limit).write(shown, names)
+    if asked.op_trace:
+        with standard_output() as out:
+            for text in trace_of(reading):
+                out.write(text)

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.cli.diagnostics import ReaderGoneError, notes_on
-from rocpd.cli.progress import without_bars
+from rocpd.cli.diagnostics import ReaderGoneError, notes_on, without_bars
 
 if TYPE_CHECKING:
     import subprocess

@@ -116,14 +116,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format(
                 "parquet",
                 "a folder of Parquet files per view and rank",
-                "rocpd.convert.formats.parquet:write",
+                "rocpd.convert.formats.tables:write_parquet",
                 (".parquet",),
                 ("views", "with_rank"),
             ),
             Format(
                 "arrow",
                 "one view as an Arrow file or stream",
-                "rocpd.convert.formats.arrow:write",
+                "rocpd.convert.formats.tables:write_arrow",
                 (".arrow", ".arrows"),
                 ("views", "arrow_stream"),
                 hints=("feather", "ipc"),

@@ -219,5 +219,9 @@ class RankEvents:
 
 def optional(name: str, values: Ints) -> Annotation:
     """Return an annotation of whole numbers that is left out where the value is NULL."""
-    present = values != NULL
-    return Annotation(name, values, present=None if present.all() else present)
+    return where(values != NULL, name, values)
+
+
+def where(present: Flags, name: str, values: Ints | Floats, text: bool = False) -> Annotation:
+    """Return an annotation of the rows that have a value."""
+    return Annotation(name, values, text, None if present.all() else present)

@@ -2,25 +2,177 @@
 
 The rows are those that the view gives in SQL, cell for cell (but `guid`, which is the rank's). What a view looks up in
 a reference table (strings, agents, kernels …) is read as ids, and each value once: SQLite leaves out a join when none
-of its columns is read. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+of its columns is read. Of each reference table the columns of one view are read together: a statement per column takes
+longer than the rows of it. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+
+Columns are arrays of numbers, lists of texts or coded texts, whatever a damaged file holds. Markers are regions and
+samples of the marker categories, named by their message: the view `markers` is written over other views and has no
+tables of its own.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rocpd.base.documents import json_object
+from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
-from rocpd.convert.cells import Array, Coded, Values, joined, select_of, take, values_of
-from rocpd.convert.lookups import ReferenceTables
-from rocpd.facts.columns import BATCH, pieces
+from rocpd.facts.columns import BATCH, Piece, Select, TextCodes, find_rows, pieces, read_all
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.load import Kind, ViewColumn
+from rocpd.federate.result import decoded
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.load import Kind, Lookup, ViewColumn
 from rocpd.schema.load import view as view_of
+from rocpd.schema.quote import quote_name
 from rocpd.schema.render import rank_select
+from rocpd.schema.rules.categories import marker_categories
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+Array: TypeAlias = "npt.NDArray[Any] | list[str | None]"
+"""What is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
+
+
+@frozen
+class Coded:
+    """Texts that repeat.
+
+    Args:
+        codes: number of the text of each row, -1 where there is none.
+        texts: the texts.
+    """
+
+    codes: Ints
+    texts: Sequence[str]
+
+    @staticmethod
+    def of(texts: Iterable[str | None]) -> Coded:
+        """Return texts with each of them once."""
+        numbers = TextCodes[str]()
+        codes = [-1 if text is None else numbers.code(text) for text in texts]
+        return Coded(np.array(codes, np.int64), numbers.texts)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Values: TypeAlias = "Array | Coded"
+"""A column."""
+
+
+def texts(values: list[Any]) -> list[str | None]:
+    """Return a column of texts; other values, which damaged files hold, as texts."""
+    return values if {str, NoneType}.issuperset(map(type, values)) else list(map(decoded, values))
+
+
+def missing(values: Array) -> Flags:
+    """Whether there is no value, for each row."""
+    if isinstance(values, list):
+        return np.fromiter((value is None for value in values), bool, len(values))
+    return np.isnan(values) if values.dtype == np.float64 else np.equal(values, NULL)
+
+
+def listed(values: Values) -> list[Any]:
+    """Return the value of each row."""
+    if isinstance(values, Coded):
+        known = (*values.texts, None)
+        return [known[code] for code in values.codes.tolist()]
+    return values if isinstance(values, list) else values.tolist()
+
+
+def as_coded(values: Values) -> Coded:
+    """Return a column of texts with each text once."""
+    return values if isinstance(values, Coded) else Coded.of(listed(values))
+
+
+def take(values: Array, rows: Ints) -> Array:
+    """Return the rows of a column with these numbers."""
+    return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """Return the parts of a column as one."""
+    if isinstance(parts[0], list):
+        return list(chain.from_iterable(parts))
+    return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+
+
+def select_of(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
+    """Return what to read by the kind of each column; arguments as for `Select`."""
+
+    def of(*wanted: Kind) -> tuple[str, ...]:
+        return tuple(name for name, kind in kinds.items() if kind in wanted)
+
+    return Select(sql, of(Kind.INTEGER), of(Kind.REAL), of(Kind.TEXT, Kind.JSON), base)
+
+
+def values_of(select: Select, piece: Piece) -> dict[str, Array]:
+    """Return the columns of a piece by name."""
+    columns: tuple[Array, ...] = (*piece.numbers, *piece.reals, *map(texts, piece.texts))
+    return dict(zip(select.names, columns, strict=True))
+
+
+def _found(keys: Ints, values: Array, ids: Array) -> Values:
+    """Return the value of each id by the key that it is, nothing where there is none; of texts each that occurs."""
+    row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
+    if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
+        row, known = find_rows(keys, ids)
+    if isinstance(values, list):
+        used = np.zeros(len(keys), bool)
+        used[row[known]] = True
+        codes = np.full(len(ids), -1)
+        codes[known] = (np.cumsum(used) - 1)[row[known]]
+        return Coded(codes, [values[row] or "" for row in np.flatnonzero(used).tolist()])
+    found = np.full(len(ids), NULL if values.dtype == np.int64 else np.nan, values.dtype)
+    found[known] = values[row[known]]
+    return found
+
+
+class ReferenceTables:
+    """The reference tables of one rank.
+
+    Args:
+        reader: reads the rank.
+    """
+
+    def __init__(self, reader: RankReader) -> None:
+        self.reader = reader
+        self._expected: dict[str, dict[str, Kind]] = {}
+        self._tables: dict[str, dict[str, tuple[Ints, Array]]] = {}
+
+    def expect(self, columns: Iterable[ViewColumn]) -> None:
+        """Prepare for the columns of a view: what they look up in a table is read together, when first needed."""
+        for column in columns:
+            if column.lookup:
+                self._expected.setdefault(column.lookup.table, {})[column.lookup.column] = column.kind
+
+    def find(self, lookup: Lookup, ids: Array) -> Values:
+        """Return what ids lead to in an expected column; of texts each that occurs once."""
+        known = self._tables.setdefault(lookup.table, {})
+        if lookup.column not in known:
+            known |= self._read(lookup.table, known)
+        return _found(*known[lookup.column], ids)
+
+    def _read(self, table: str, known: Collection[str]) -> dict[str, tuple[Ints, Array]]:
+        """Return the ids and values of columns, of the rows that have both."""
+        kinds = {"id": Kind.INTEGER} | {name: kind for name, kind in self._expected[table].items() if name not in known}
+        listed = ", ".join(map(quote_name, kinds))
+        select = select_of(f"SELECT {listed} FROM {quote_name(table)}", kinds, table)
+        columns = values_of(select, read_all(self.reader, select))
+        ids = np.asarray(columns["id"])
+        there = {name: np.flatnonzero((ids != NULL) & ~missing(values)) for name, values in columns.items()}
+        return {name: (ids[rows], take(columns[name], rows)) for name, rows in there.items()}
 
 
 class ViewRows:
@@ -51,7 +203,7 @@ class ViewRows:
             return Coded(np.zeros(self.count, np.int64), [self.rank.guid])
         column = self._reader.view.column(name)
         values = self._values[_source(column)]
-        return self._reader.references.column(column.lookup).find(values) if column.lookup else values
+        return self._reader.references.find(column.lookup, values) if column.lookup else values
 
     def take(self, which: Ints | Flags) -> ViewRows:
         """Return the rows of these numbers or flags."""
@@ -164,3 +316,51 @@ def _joined(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
 def _source(column: ViewColumn) -> str:
     """What is read for a column: its expression, or the id that it is looked up by."""
     return column.lookup.key if column.lookup else column.expression
+
+
+MARKER_SOURCES = ("regions", "sample_regions")
+"""Views whose rows are looked through, in order."""
+
+
+def marker_items() -> tuple[ViewColumn, ...]:
+    """Return the columns of the view: those of `regions`, with the message as name."""
+    known = {item.name: item for item in view_of("regions").columns}
+    name = replace(known["name"], lookup=None)
+    known |= {"name": name, "function": replace(known["name"], name="function")}
+    return tuple(replace(known[column.name], doc=column.doc, unit=column.unit) for column in view_of("markers").columns)
+
+
+def marker_batches(references: ReferenceTables, damaged: Counter[str]) -> Iterator[dict[str, Values]]:
+    """Yield the columns of the view, regions first, some thousand rows at a time.
+
+    Args:
+        references: the reference tables of the rank.
+        damaged: gets the number of cells that are no numbers where numbers belong, by column.
+    """
+    for source in MARKER_SOURCES:
+        reader = marker_reader(references, source)
+        for rows in reader.batches():
+            columns = {
+                item.name: rows.column("name" if item.name == "function" else item.name) for item in marker_items()
+            }
+            yield columns | {"name": marker_messages(rows)}
+        damaged.update(reader.damaged)
+
+
+def marker_reader(references: ReferenceTables, source: str) -> ViewReader:
+    """Return a reader of the markers among `regions` or `sample_regions`."""
+    return ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
+
+
+def marker_messages(rows: ViewRows) -> list[str | None]:
+    """Return the message of each row, the name of the region where there is none."""
+    names, documents = (listed(rows.column(name)) for name in ("name", "extdata"))
+    shown = (json_value(text, "message") if text else None for text in documents)
+    return [name if message is None else message for message, name in zip(shown, names, strict=True)]
+
+
+@functools.lru_cache(1 << 12)  # messages come again and again
+def json_value(text: str, key: str) -> str | None:
+    """Return a value of a JSON object as text; None when it is absent or the text is no JSON object."""
+    value = (json_object(text) or {}).get(key)
+    return value if isinstance(value, str) or value is None else json.dumps(value)

@@ -15,11 +15,10 @@ from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.importers import signs
-from rocpd.importers.head import InputHead, files_in, head_of
+from rocpd.importers.signs import InputHead, files_in, head_of
 
 if TYPE_CHECKING:
-    from rocpd.importers.source import TraceSource
-    from rocpd.importers.target import TraceTarget
+    from rocpd.importers.files import TraceSource, TraceTarget
 
 ENTRY_POINTS = "rocpd.importers"
 """Entry point group; each one names an `Importer`."""
@@ -78,7 +77,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             ("omniprobe-blocks", "omniprobe", 1, signs.is_block_analysis, "Omniprobe's BasicBlockAnalysis"),
             ("omniprobe-heatmap", "omniprobe", 1, signs.is_heatmap, "Omniprobe's Heatmap"),
             ("omniprobe-addresses", "omniprobe", 1, signs.is_address_log, "Omniprobe's AddressLogger"),
-            ("logduration", "logduration", 1, signs.is_logduration, "logs of logduration"),
+            ("logduration", "omniprobe", 1, signs.is_logduration, "logs of logduration"),
         )
     }
 )

@@ -15,13 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rocpd.base.frozen import frozen
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
-from rocpd.importers.words import REGISTERS, CounterTracks, sizes_of
+from rocpd.importers.words import REGISTERS, CounterTracks, Registered, sizes_of, write_rows
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.trace.events import (
-    Events,
     GraphLaunches,
     KernelDispatches,
     MemoryAllocations,
@@ -119,12 +117,11 @@ class ChromeRows:
         self._numbers = {name: number for number, name in tracks.items()}
         self._gpus = {match[1] for match in map(_OF_AGENT.match, tracks.values()) if match}
         self._counters = CounterTracks(trace)
-        self._kernels: dict[tuple[Any, ...], int] = {}
+        self._kernels = Registered(trace, _kernel)
         self._threads: dict[int, int] = {}
         self._sample_tracks: dict[int, int] = {}
         self._agents: dict[str, int | None] = {}
-        self._regions: list[tuple[Any, ...]] = []
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {}
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {Regions: []}  # which are written first
 
     def add(self, events: Iterable[Event]) -> None:
         """Write events."""
@@ -144,11 +141,9 @@ class ChromeRows:
         self._write()
 
     def _add_region(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        category = arguments.get("category", event.get("cat"))
-        extdata = message_json(event["name"]) if is_marker(category) else "{}"
-        self._regions.append(
-            (*times, self._thread(event["tid"]), event["name"], category, arguments.get("stack_id", 0), extdata)
-        )
+        extdata = message_json(event["name"]) if is_marker(arguments["category"]) else "{}"
+        row = {"start": times[0], "end": times[1], "tid": self._thread(event["tid"]), "name": event["name"]}
+        self._put(Regions, row, arguments, extdata)
 
     def _thread(self, tid: int) -> int:
         """Return the thread of a track; what overlaps lies on further tracks of its name."""
@@ -171,13 +166,9 @@ class ChromeRows:
         self._put(Samples, sample, arguments, message_json(event["name"]))
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        registers: dict[str, Any] = {field: arguments.get(name) for name, field in REGISTERS.items()}
-        name = arguments.get("name", event["name"])
-        key = (name, *registers.values())
-        if key not in self._kernels:
-            self._kernels[key] = self._trace.register(KernelInfo(display_name=name, **registers))
+        kernel = self._kernels[arguments.get("name", event["name"]), *map(arguments.get, REGISTERS)]
         sizes = sizes_of(lambda what, axis: arguments.get(f"{what}_{axis}", 0))
-        row = self._on_gpu(event, times, arguments) | {"kernel_id": self._kernels[key]} | sizes
+        row = self._on_gpu(event, times, arguments) | {"kernel_id": kernel} | sizes
         row |= {field: arguments.get(name) for name, field in _SIZES.items()}
         row |= {"dispatch_id": arguments.get("dispatch_id", 0), "queue_id": row["queue_id"] or 0}
         self._put(KernelDispatches, row | {"stream_id": row["stream_id"] or 0}, arguments)
@@ -218,21 +209,20 @@ class ChromeRows:
         return self._agents[text]
 
     def _put(self, kind: type[Any], row: dict[str, Any], arguments: Mapping[str, Any], extdata: str = "{}") -> None:
-        event = arguments.get("category"), arguments.get("stack_id", 0), extdata
+        event = {"category": arguments.get("category"), "stack_id": arguments.get("stack_id", 0), "extdata": extdata}
         self._rows.setdefault(kind, []).append({**row, "event": event})
 
     def _write(self) -> None:
-        if self._regions:
-            start, end, tid, name, category, stack, extdata = zip(*self._regions, strict=True)
-            events = Events(category, stack, extdata=extdata)
-            self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            self._regions.clear()
         for kind, rows in self._rows.items():
-            columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-            categories, stacks, texts = zip(*columns["event"], strict=True)
-            self._trace.write(kind(**columns | {"event": Events(categories, stacks, extdata=texts)}))
-        self._rows.clear()
+            if rows:
+                write_rows(self._trace, kind, rows)
+        self._rows = {Regions: []}
         self._counters.write()
+
+
+def _kernel(key: tuple[Any, ...]) -> KernelInfo:
+    name, *registers = key
+    return KernelInfo(display_name=name, **dict(zip(REGISTERS.values(), registers, strict=True)))
 
 
 _ENDS = (("src", "source"), ("dst", "destination"))

@@ -47,29 +47,26 @@ class JsonWalk:
 
     def members(self) -> Iterator[str]:
         """Yield the names of the members of an object, each when its value comes next."""
-        self._take("{")
-        if self._next() != "}":
-            while True:
-                if self._next() != '"':
-                    raise self._damage()
-                name = self.value()
-                self._take(":")
-                yield str(name)
-                if self._next() != ",":
-                    break
-                self._take(",")
-        self._take("}")
+        for _ in self._each("{", "}"):
+            if self._next() != '"':
+                raise self._damage()
+            name = self.value()
+            self._take(":")
+            yield str(name)
 
     def items(self) -> Iterator[None]:
         """Yield for each item of an array, when its value comes next."""
-        self._take("[")
-        if self._next() != "]":
-            while True:
-                yield
-                if self._next() != ",":
-                    break
+        return self._each("[", "]")
+
+    def _each(self, opening: str, closing: str) -> Iterator[None]:
+        """Yield for each part of what stands between two characters, divided by commas."""
+        self._take(opening)
+        if self._next() != closing:
+            yield
+            while self._next() == ",":
                 self._take(",")
-        self._take("]")
+                yield
+        self._take(closing)
 
     def batches(self) -> Iterator[list[Any]]:
         """Yield the items of an array, some thousand at a time; nothing for any other value."""

@@ -4,26 +4,34 @@ The file is read twice, in pieces: what rows need to know stands anywhere in it 
 names of threads, the size of a copy, the arguments of a collective; rows are written in the second reading
 (`KinetoRows`). What is known of it grows with the number of threads, copies, collectives and forward-backward links,
 not with that of events.
+
+What PyTorch records of its collectives becomes arguments of RCCL calls, which `facts.communication.rccl` reads.
+ProcessGroupNCCL records an operator `record_param_comms` with the arguments of a collective, and in it an annotation
+`nccl:all_reduce` around the call of the library. The arguments go to the annotation, which is the innermost range
+around the launch, or to the operator where there is none.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 
+from rocpd.base.frozen import frozen
 from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
-from rocpd.importers.torch_collectives import ANNOTATION, OPERATOR, Range, arguments_of
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,
+    SIZES,
     Argument,
     CounterTracks,
     Registered,
@@ -32,6 +40,7 @@ from rocpd.importers.words import (
     copy_direction,
     gpu,
     write_arguments,
+    write_rows,
 )
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
@@ -45,6 +54,166 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
+
+OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
+
+_FUNCTIONS = (
+    ("allreduce", "ncclAllReduce", "count"),
+    ("allgather", "ncclAllGather", "sendcount"),
+    ("reducescatter", "ncclReduceScatter", "recvcount"),
+    ("alltoallv", "ncclAllToAllv", ""),
+    ("alltoall", "ncclAllToAll", "count"),
+    ("broadcast", "ncclBroadcast", "count"),
+    ("reduce", "ncclReduce", "count"),
+    ("gather", "ncclGather", "sendcount"),
+    ("scatter", "ncclScatter", "recvcount"),
+    ("send", "ncclSend", "count"),
+    ("recv", "ncclRecv", "count"),
+)
+"""Start of the name of a collective, in small letters only -> the function of RCCL, and its argument for the count."""
+
+_OF_ONE_SIZE = ("ncclAllReduce", "ncclBroadcast", "ncclReduce", "ncclSend", "ncclRecv")
+"""Functions that give and get as much, however large the group is: annotations don't say that."""
+
+_MEANS_BY_RANK = {
+    "ncclBroadcast": "root", "ncclReduce": "root", "ncclGather": "root", "ncclScatter": "root",
+    "ncclSend": "peer", "ncclRecv": "peer",
+}  # fmt: skip
+"""Function -> what the argument `Rank` of `record_param_comms` is, if not the rank itself; always within the group."""
+
+_DATA_TYPES = {
+    "bfloat16": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
+    "char": "ncclInt8", "signedchar": "ncclInt8", "byte": "ncclUint8", "unsignedchar": "ncclUint8", "bool": "ncclUint8",
+    "int": "ncclInt32", "long": "ncclInt64", "longint": "ncclInt64",
+    "float8_e4m3fn": "ncclFloat8e4m3", "float8_e4m3fnuz": "ncclFloat8e4m3", "float8_e5m2": "ncclFloat8e5m2",
+    "float8_e5m2fnuz": "ncclFloat8e5m2",
+}  # fmt: skip
+"""Type of a tensor, as `_data_type` shortens it -> RCCL's."""
+
+
+@frozen
+class Range:
+    """An operator or annotation of a collective: thread, start and end, as the file has them, name and arguments."""
+
+    tid: object
+    start: float
+    end: float
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[object, float, str]:
+        """What finds it again."""
+        return self.tid, self.start, self.name
+
+
+def arguments_of_collectives(ranges: Iterable[Range]) -> dict[tuple[object, float, str], dict[str, str]]:
+    """Return the arguments of RCCL calls by the ranges that carry them out.
+
+    Args:
+        ranges: the operators and annotations of a process.
+    """
+    operators: dict[object, list[Range]] = {}
+    annotations = []
+    for each in ranges:
+        if each.name == OPERATOR:
+            operators.setdefault(each.tid, []).append(each)
+        else:
+            annotations.append(each)
+    for on_thread in operators.values():
+        on_thread.sort(key=lambda operator: operator.start)
+    result, used = {}, set()
+    for annotation in annotations:
+        around = _around(operators.get(annotation.tid, ()), annotation)
+        if around:
+            used.add(around.key)
+        facts = _of_operator(around.arguments) if around and "Collective name" in around.arguments else {}
+        result[annotation.key] = _of_annotation(annotation) | facts
+    for operator in (operator for on_thread in operators.values() for operator in on_thread):
+        if operator.key not in used and "Collective name" in operator.arguments:
+            result[operator.key] = _of_operator(operator.arguments)
+    return {key: facts for key, facts in result.items() if "function" in facts}
+
+
+def _around(operators: Any, inner: Range) -> Range | None:
+    """Return the innermost of the operators of a thread, in order of start, in which a range lies."""
+    at = bisect_right(operators, inner.start, key=lambda operator: operator.start) - 1
+    return operators[at] if at >= 0 and operators[at].end >= inner.end else None
+
+
+def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the arguments of `record_param_comms` say; see `init_tensor…` in PyTorch's ParamCommsUtils."""
+    facts = _function_of(str(arguments.get("Collective name", "")))
+    given, taken = (_whole_number(arguments.get(f"{side} msg nelems")) for side in ("In", "Out"))
+    size, ranks = _whole_number(arguments.get("Group size")), _ranks_of(arguments.get("Process Group Ranks"))
+    group, number = arguments.get("Process Group Name"), _whole_number(arguments.get("Rank"))
+    if group is not None:
+        facts["comm"] = f"group {group}" + (f" of ranks {ranks}" if ranks else "")
+    if size:
+        facts["nranks"] = str(size)
+    if number is not None:
+        facts[_MEANS_BY_RANK.get(facts.get("function", ""), "rank")] = str(number)
+    _add_count(facts, given, taken, size)
+    datatype = _data_type(str(arguments.get("dtype", "")))
+    return facts | ({"datatype": datatype} if datatype else {})
+
+
+def _of_annotation(annotation: Range) -> dict[str, str]:
+    """Return what the name and the tensors of an annotation say, which is less than what its operator does."""
+    facts = _function_of(annotation.name.removeprefix(ANNOTATION))
+    peers = re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name)
+    if peers:
+        facts["rank"], facts["peer"] = peers.groups()
+    shapes, types = annotation.arguments.get("Input Dims"), annotation.arguments.get("Input type")
+    if isinstance(shapes, list) and shapes and isinstance(types, list) and types:
+        datatype = _data_type(str(types[0]))
+        try:
+            count = sum(math.prod(shape) for shape in shapes)
+        except TypeError:
+            return facts
+        if datatype and facts.get("function") in _OF_ONE_SIZE:
+            _add_count(facts, count, None, None)
+            facts["datatype"] = datatype
+    return facts
+
+
+def _function_of(name: str) -> dict[str, str]:
+    letters = re.sub("[^a-z]", "", name)
+    return next(({"function": function} for start, function, _ in _FUNCTIONS if letters.startswith(start)), {})
+
+
+def _add_count(facts: dict[str, str], given: int | None, taken: int | None, ranks: int | None) -> None:
+    """Add the argument that says how much is moved, as RCCL's function has it."""
+    argument = next((count for _, function, count in _FUNCTIONS if function == facts.get("function")), "")
+    count = taken if argument == "recvcount" else given
+    if facts.get("function") == "ncclAllToAll":
+        count = given // ranks if given is not None and ranks else None
+    if argument and count is not None:
+        facts[argument] = str(count)
+
+
+def _data_type(name: str) -> str | None:
+    """Return RCCL's name of the type of a tensor, None if it is unknown.
+
+    >>> _data_type("c10::BFloat16"), _data_type("BFloat16"), _data_type("long int"), _data_type("Float8_e5m2")
+    ('ncclBfloat16', 'ncclBfloat16', 'ncclInt64', 'ncclFloat8e5m2')
+    """
+    return _DATA_TYPES.get(name.rpartition("::")[2].lower().replace(" ", ""))
+
+
+def _whole_number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _ranks_of(text: Any) -> str | None:
+    """Return how the ranks of a group are listed; PyTorch cuts long lists."""
+    if not isinstance(text, str) or not re.search(r"\d", text):
+        return None
+    words = re.findall(r"\d+|\.\.\.", text)
+    if "..." not in words and set(np.diff([int(word) for word in words]).tolist()) == {1}:
+        return f"{words[0]}-{words[-1]}"
+    return ",".join(words)
+
 
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
 KERNELS, COPIES, SETS, GPU_ANNOTATIONS = "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"
@@ -61,6 +230,11 @@ def category_of(event: Mapping[str, Any]) -> str:
     """Return the category of an event by its present name: PyTorch 1.8 called operators `Operator`."""
     category = str(event.get("cat", ""))
     return _FORMER.get(category.lower(), category if category.islower() else category.lower())
+
+
+def _argument(event: Event, name: str) -> Any:
+    arguments = event.get("args")
+    return arguments.get(name) if isinstance(arguments, dict) else None
 
 
 class KinetoSurvey:
@@ -114,7 +288,7 @@ class KinetoSurvey:
 
     def collectives(self) -> dict[tuple[object, float, str], dict[str, str]]:
         """Return the arguments of collectives by the ranges that carry them out."""
-        return arguments_of(self._collectives)
+        return arguments_of_collectives(self._collectives)
 
     def _add_range(self, event: Event) -> None:
         category = category_of(event)
@@ -139,8 +313,7 @@ class KinetoSurvey:
             self._add_copy(arguments)
 
     def _add_device(self, event: Event, whose: int, key: str) -> None:
-        arguments = event.get("args")
-        device = arguments.get(key) if isinstance(arguments, dict) else None
+        device = _argument(event, key)
         if isinstance(device, int) and device >= 0:
             self.devices[whose].add(device)
 
@@ -151,8 +324,7 @@ class KinetoSurvey:
             self.copied[correlation] = int(size)
 
     def _add_name(self, event: Event) -> None:
-        arguments = event.get("args")
-        name = arguments.get("name") if isinstance(arguments, dict) else None
+        name = _argument(event, "name")
         if not isinstance(name, str):
             return
         if event.get("name") == "thread_name":
@@ -210,9 +382,11 @@ class KinetoRows:
         self._streams = Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._regions: list[_Region] = []
-        self._dispatches: list[tuple[Any, ...]] = []
-        self._copies: list[tuple[Any, ...]] = []
-        self._allocations: list[tuple[Any, ...]] = []
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {
+            KernelDispatches: [],
+            MemoryCopies: [],
+            MemoryAllocations: [],
+        }
         self._memory_is_on = _same_device(*survey.devices)
         trace.register(HOST)
         described = _devices(survey.facts)
@@ -330,11 +504,12 @@ class KinetoRows:
         block = _sizes(arguments.get("block"))
         grid = [blocks * items for blocks, items in zip(_sizes(arguments.get("grid")), block, strict=True)]
         kernel = self._kernels[event["name"], arguments.get("registers per thread")]
-        self._dispatches.append((
-            *times, self._agent(event, arguments), kernel, self._stream(event, arguments),
-            arguments.get("correlation", 0), _external(arguments), _left(arguments),
-            arguments.get("shared memory"), *block, *grid, arguments.get("graph id"), arguments.get("graph node id"),
-        ))  # fmt: skip
+        self._rows[KernelDispatches].append({
+            "start": times[0], "end": times[1], "agent_id": self._agent(event, arguments), "kernel_id": kernel,
+            "stream_id": self._stream(event, arguments), "group_segment_size": arguments.get("shared memory"),
+            "graph_exec_id": arguments.get("graph id"), "graph_node_id": arguments.get("graph node id"),
+            **dict(zip(SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
+        })  # fmt: skip
 
     def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         name, from_host, to_host = copy_direction(event["name"])
@@ -352,12 +527,12 @@ class KinetoRows:
         self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
         category: str, name: str, ends: Sequence[int | None],
     ) -> None:  # fmt: skip
-        correlation = arguments.get("correlation", 0)
-        size = arguments.get("bytes", self._survey.copied.get(correlation, 0))
-        self._copies.append((
-            *times, *ends, name, category, size, self._stream(event, arguments), correlation, _external(arguments),
-            _left(arguments),
-        ))  # fmt: skip
+        size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
+        self._rows[MemoryCopies].append({
+            "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
+            "size": size, "stream_id": self._stream(event, arguments),
+            "event": {"category": category, **_gpu_event(arguments)},
+        })  # fmt: skip
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
         """Add what PyTorch's allocator gave or took, and what it holds in all."""
@@ -367,7 +542,10 @@ class KinetoRows:
         agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
         thread = self._threads.thread(event.get("tid"))
         kind = "FREE" if size < 0 else "ALLOC"
-        self._allocations.append((time, agent, kind, arguments.get("Addr"), abs(size), thread))
+        self._rows[MemoryAllocations].append({
+            "start": time, "end": time, "agent_id": agent, "type": kind, "address": arguments.get("Addr"),
+            "size": abs(size), "tid": thread, "event": {},
+        })  # fmt: skip
         where = f"GPU {device}" if is_gpu else "CPU"
         for key in ("Total Allocated", "Total Reserved"):
             if is_gpu and isinstance(arguments.get(key), int):
@@ -389,32 +567,12 @@ class KinetoRows:
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
             write_arguments(self._trace, rows.events, recorded)
-        if self._dispatches:
-            (
-                start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
-            ) = zip(*self._dispatches, strict=True)  # fmt: skip
-            self._trace.write(KernelDispatches(
-                start=start, end=end, agent_id=agent, kernel_id=kernel, stream_id=stream, group_segment_size=lds,
-                workgroup_size_x=wx, workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy,
-                grid_size_z=gz, graph_exec_id=graph, graph_node_id=node,
-                event=Events(None, stack, None, external, extdata=extdata),
-            ))  # fmt: skip
-        if self._copies:
-            start, end, source, to, name, category, size, stream, stack, external, extdata = zip(
-                *self._copies, strict=True
-            )
-            self._trace.write(MemoryCopies(
-                start=start, end=end, src_agent_id=source, dst_agent_id=to, name=name, size=size, stream_id=stream,
-                event=Events(category, stack, None, external, extdata=extdata),
-            ))  # fmt: skip
-        if self._allocations:
-            time, agent, kind, address, size, tid = zip(*self._allocations, strict=True)
-            self._trace.write(
-                MemoryAllocations(start=time, end=time, agent_id=agent, type=kind, address=address, size=size, tid=tid)
-            )
+            self._regions.clear()
+        for kind, collected in self._rows.items():
+            if collected:
+                write_rows(self._trace, kind, collected)
+                collected.clear()
         self._counters.write()
-        for collected in (self._regions, self._dispatches, self._copies, self._allocations):
-            collected.clear()
 
 
 _OPERATIONS = frozenset({KERNELS, COPIES, SETS})
@@ -456,6 +614,12 @@ def _external(arguments: Mapping[str, Any]) -> int:
     """Return the number of the operator that was running."""
     external = arguments.get("External id", arguments.get("external id", 0))
     return external if isinstance(external, int) else 0
+
+
+def _gpu_event(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the event of work of a GPU."""
+    stack = arguments.get("correlation", 0)
+    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _left(arguments)}
 
 
 def _sizes(sizes: Any) -> Sequence[int]:

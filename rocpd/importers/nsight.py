@@ -7,18 +7,16 @@ that of NVIDIA's exporter documentation.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from rocpd.base.sqlite import apsw
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
+from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
 from rocpd.importers.words import (
     HOST,
     MEMORY_SET,
+    SIZES,
     Argument,
     CounterTracks,
     Registered,
@@ -43,53 +41,32 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
 
-_BATCH = 1 << 14
 _NOT_EVENTS = ("ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_", "sqlite_", "NVTX_PAYLOAD", "ANALYSIS_", "PROFILER_")
 
 
-class NsightTables:
-    """An open export.
-
-    Args:
-        connection: reads it.
-    """
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        self._columns: dict[str, tuple[str, ...]] = {
-            str(name): tuple(
-                str(row[0]) for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
-            )
-            for (name,) in names
-        }
-
-    def query(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
-        """Run a SELECT."""
-        return self._connection.execute(sql, tuple(bindings))
+class NsightTables(SourceTables):
+    """An open export."""
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is a table with these columns."""
-        return table in self._columns and set(columns) <= set(self._columns[table])
+        return table in self.columns and set(columns) <= set(self.columns[table])
 
     def rows(self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield rows of a table, in order; columns that it lacks are NULL, a table that is absent has no rows."""
-        if table in self._columns:
-            yield from self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
+        if table in self.columns:
+            yield from self.query(self._select(table, columns, where), bindings)
 
     def batches(
         self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()
     ) -> Iterator[tuple[Sequence[Any], ...]]:
         """Yield columns of a table, some thousand rows at a time."""
-        if table not in self._columns:
-            return
-        cursor = self.query(f"SELECT {self._listed(table, columns)} FROM {table} WHERE {where}", bindings)
-        while rows := tuple(itertools.islice(cursor, _BATCH)):
-            yield tuple(zip(*rows, strict=True))
+        if table in self.columns:
+            for rows in self.in_batches(self._select(table, columns, where), bindings):
+                yield tuple(zip(*rows, strict=True))
 
-    def _listed(self, table: str, columns: Sequence[str]) -> str:
-        there = self._columns[table]
-        return ", ".join(f'"{name}"' if name in there else "NULL" for name in columns)
+    def _select(self, table: str, columns: Sequence[str], where: str) -> str:
+        items = (f'"{name}"' if name in self.columns[table] else "NULL" for name in columns)
+        return f"SELECT {', '.join(items)} FROM {table} WHERE {where}"
 
     @functools.cached_property
     def texts(self) -> Mapping[int, str]:
@@ -125,7 +102,7 @@ class NsightTables:
         """Return the tables of events that nothing reads, and how many rows they have or have of other processes."""
         counts = {}
         listed = ", ".join(map(str, processes))
-        for name, columns in self._columns.items():
+        for name, columns in self.columns.items():
             times = {"start", "timestamp", "rawTimestamp"} & set(columns)
             if not times or name.startswith(_NOT_EVENTS):
                 continue
@@ -191,7 +168,7 @@ class NsightRows:
         names = {
             thread & 0xFFFFFF: tables.texts.get(name)
             for thread, name in tables.rows("ThreadNames", ("globalTid", "nameId"), "1 ORDER BY priority DESC")
-            if thread >> 24 & 0xFFFFFF == pid
+            if pid_of(thread) == pid
         }
         self._threads = ThreadIds(trace, {tid: name for tid, name in names.items() if name})
         self._stacks = _call_stacks(tables)
@@ -252,35 +229,36 @@ class NsightRows:
         if self._tables.has(table, key):
             yield from self._tables.batches(table, columns, self._mine(key))
 
+    def _lasting(
+        self, table: str, columns: Sequence[str], key: str = "globalPid"
+    ) -> Iterator[tuple[dict[str, list[int]], tuple[Any, ...]]]:
+        """Yield start and end, and columns of a table; what was still running has no end, and ends where it starts."""
+        for start, end, *others in self._batches(table, ("start", "end", *columns), key):
+            ends = [first if last is None else last for first, last in zip(start, end, strict=True)]
+            yield {"start": self._times(start), "end": self._times(ends)}, tuple(others)
+
     def _times(self, column: Sequence[int]) -> list[int]:
         shift = self._tables.shift
         return [time + shift for time in column]
-
-    def _ends(self, ends: Sequence[int | None], starts: Sequence[int]) -> list[int]:
-        """Return ends; what was still running has none, and ends where it starts."""
-        shift = self._tables.shift
-        return [(start if end is None else end) + shift for end, start in zip(ends, starts, strict=True)]
 
     def _agents_of(self, devices: Sequence[int | None]) -> list[int | None]:
         return [None if device is None else self._agents[device] for device in devices]
 
     def _write_kernels(self, table: str) -> None:
         columns = (
-            "start", "end", "deviceId", "streamId", "correlationId", "demangledName", "mangledName",
+            "deviceId", "streamId", "correlationId", "demangledName", "mangledName",
             "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
             "dynamicSharedMemory", "localMemoryPerThread", "graphNodeId", "graphId", "graphExecId",
         )  # fmt: skip
-        for batch in self._batches(table, columns):
-            start, end, device, stream, correlation, name, mangled, registers, *rest = batch
+        for times, batch in self._lasting(table, columns):
+            device, stream, correlation, name, mangled, registers, *rest = batch
             gx, gy, gz, bx, by, bz = map(_or_0, rest[:6])
             static, dynamic, local, node, graph, executable = rest[6:]
             grids = ([a * b for a, b in zip(g, w, strict=True)] for g, w in ((gx, bx), (gy, by), (gz, bz)))
-            x, y, z = grids
             kernels = [self._kernels[key] for key in zip(name, mangled, registers, strict=True)]
             self._trace.write(KernelDispatches(
-                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
-                kernel_id=kernels, stream_id=_or_0(stream), workgroup_size_x=bx, workgroup_size_y=by,
-                workgroup_size_z=bz, grid_size_x=x, grid_size_y=y, grid_size_z=z, private_segment_size=local,
+                **times, agent_id=self._agents_of(device), kernel_id=kernels, stream_id=_or_0(stream),
+                **dict(zip(SIZES, (bx, by, bz, *grids), strict=True)), private_segment_size=local,
                 group_segment_size=[(a or 0) + (b or 0) for a, b in zip(static, dynamic, strict=True)],
                 graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
                 graph_node_id=node, event=Events(None, _or_0(correlation)),
@@ -294,10 +272,8 @@ class NsightRows:
 
     def _write_copies(self, table: str) -> None:
         kinds = dict(self._tables.rows("ENUM_CUDA_MEMCPY_OPER", ("id", "label"))) or _COPY_KINDS
-        columns = (
-            "start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcDeviceId", "dstDeviceId",
-        )  # fmt: skip
-        for start, end, device, stream, correlation, size, kind, source, to in self._batches(table, columns):
+        columns = ("deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcDeviceId", "dstDeviceId")
+        for times, (device, stream, correlation, size, kind, source, to) in self._lasting(table, columns):
             names, ends = [], ([], [])  # type: ignore[var-annotated]
             for number, on, *others in zip(kind, self._agents_of(device), source, to, strict=True):
                 name, *hosts = copy_direction(str(kinds.get(number, "")))
@@ -306,36 +282,36 @@ class NsightRows:
                     agent = on if other is None else self._agents_of([other])[0]
                     side.append(HOST.id if is_host else None if is_host is None else agent)
             self._trace.write(MemoryCopies(
-                start=self._times(start), end=self._ends(end, start), name=names, src_agent_id=ends[0],
-                dst_agent_id=ends[1], size=_or_0(size), stream_id=stream, event=Events(None, _or_0(correlation)),
+                **times, name=names, src_agent_id=ends[0], dst_agent_id=ends[1], size=_or_0(size), stream_id=stream,
+                event=Events(None, _or_0(correlation)),
             ))  # fmt: skip
 
     def _write_sets(self, table: str) -> None:
-        columns = ("start", "end", "deviceId", "streamId", "correlationId", "bytes")
-        for start, end, device, stream, correlation, size in self._batches(table, columns):
+        columns = ("deviceId", "streamId", "correlationId", "bytes")
+        for times, (device, stream, correlation, size) in self._lasting(table, columns):
             self._trace.write(MemoryCopies(
-                start=self._times(start), end=self._ends(end, start), name=MEMORY_SET, size=_or_0(size),
-                dst_agent_id=self._agents_of(device), stream_id=stream, event=Events(MEMORY_SET, _or_0(correlation)),
+                **times, name=MEMORY_SET, size=_or_0(size), dst_agent_id=self._agents_of(device), stream_id=stream,
+                event=Events(MEMORY_SET, _or_0(correlation)),
             ))  # fmt: skip
 
     def _write_graphs(self, table: str) -> None:
-        columns = ("start", "end", "deviceId", "correlationId", "graphExecId", "graphId")
-        for start, end, device, correlation, executable, graph in self._batches(table, columns):
+        columns = ("deviceId", "correlationId", "graphExecId", "graphId")
+        for times, (device, correlation, executable, graph) in self._lasting(table, columns):
             self._trace.write(GraphLaunches(
-                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
+                **times, agent_id=self._agents_of(device),
                 graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
                 event=Events(None, _or_0(correlation)),
             ))  # fmt: skip
 
     def _write_calls(self, table: str) -> None:
         """Write calls of CUDA, which launch, or of another library."""
-        columns = ("start", "end", "globalTid", "nameId", "textId", "correlationId", "returnValue", "callchainId")
+        columns = ("globalTid", "nameId", "textId", "correlationId", "returnValue", "callchainId")
         category = _ON_THREADS.get(table)
-        for start, end, thread, name, text, correlation, result, chain in self._batches(table, columns, "globalTid"):
+        for times, (thread, name, text, correlation, result, chain) in self._lasting(table, columns, "globalTid"):
             numbers = [b if a is None else a for a, b in zip(name, text, strict=True)]
             names = [_VERSION.sub("", self._tables.texts.get(number, "?")) for number in numbers]
             rows = self._trace.write(Regions(
-                start=self._times(start), end=self._ends(end, start), tid=self._threads_of(thread), name=names,
+                **times, tid=[self._threads.thread(number & 0xFFFFFF) for number in thread], name=names,
                 event=Events(
                     list(map(api_category, names)) if category is None else category,
                     _or_0(correlation) if category is None else 0,
@@ -345,16 +321,12 @@ class NsightRows:
             returned = [[("int", "returnValue", str(code))] if code else [] for code in result]
             write_arguments(self._trace, rows.events, returned)
 
-    def _threads_of(self, threads: Sequence[int]) -> list[int]:
-        return [self._threads.thread(thread & 0xFFFFFF) for thread in threads]
-
     def _write_synchronizations(self, table: str) -> None:
         kinds = dict(self._tables.rows("ENUM_CUPTI_SYNC_TYPE", ("id", "label")))
-        columns = ("start", "end", "deviceId", "streamId", "syncType")
-        for start, end, device, stream, kind in self._batches(table, columns):
+        for times, (device, stream, kind) in self._lasting(table, ("deviceId", "streamId", "syncType")):
             lines = [self._threads.other(on, at, "synchronization") for on, at in zip(device, stream, strict=True)]
             self._trace.write(Regions(
-                start=self._times(start), end=self._ends(end, start), tid=lines,
+                **times, tid=lines,
                 name=[str(kinds.get(number, f"synchronization {number}")) for number in kind],
                 event=Events(GPU_WAIT),
             ))  # fmt: skip
@@ -486,8 +458,6 @@ def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
     return [("", name, value) for name, value in recorded.items()]
 
 
-_PID = "{} >> 24 & 0xFFFFFF"
-"""Process in a `globalPid` or `globalTid`; the lowest 24 bits are the thread."""
 _WITH_PROCESS = (
     (
         ("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"),
@@ -532,7 +502,7 @@ def _processes(tables: NsightTables) -> list[int]:
         pids: set[int] = set()
         for name, column in sources:
             if tables.has(name, column):
-                pids |= {pid for (pid,) in tables.query(f"SELECT DISTINCT {_PID.format(column)} FROM {name}")}
+                pids |= {pid for (pid,) in tables.query(f"SELECT DISTINCT {column} >> 24 & 0xFFFFFF FROM {name}")}
         if pids:
             return sorted(pids)
     return []

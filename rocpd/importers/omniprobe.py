@@ -1,8 +1,10 @@
-"""Omniprobe's outputs, each of which becomes rows of one table by dispatch.
+"""Omniprobe's outputs, each of which becomes rows of one table by dispatch, and logduration's, which are dispatches.
 
 MemoryAnalysis (JSON) has the cache lines that accesses need and touch, and bank conflicts, per source line;
 BasicBlockAnalysis (lines of JSON, or CSV) time and lanes of each basic block; Heatmap (lines of JSON, or of text)
-accesses to each page of memory; AddressLogger (lines of JSON, or CSV) the addresses of each access of a wave.
+accesses to each page of memory; AddressLogger (lines of JSON, or CSV) the addresses of each access of a wave. A log of
+logduration, `kernel,dispatch,startNs,endNs`, has kernels, each with when it was launched: the column `dispatch` is the
+host's time of the launch; names stand between quotes and are not escaped.
 
 The files are never closed, hold further lines in between, and do not escape names: what can be read is, and the rest is
 counted.
@@ -11,6 +13,8 @@ counted.
 from __future__ import annotations
 
 import codecs
+import contextlib
+import itertools
 import json
 import math
 import re
@@ -21,11 +25,12 @@ from typing import Any, BinaryIO, TypeAlias
 from rocpd.base.errors import InputError
 from rocpd.facts.pc_sampling import signed
 from rocpd.importers import signs
-from rocpd.importers.head import InputHead
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
+from rocpd.importers.files import TraceSource, TraceTarget
+from rocpd.importers.signs import InputHead
+from rocpd.importers.words import Registered, as_columns
 from rocpd.schema.rules.kernel_names import without_instrumentation
-from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+from rocpd.schema.trace.events import Events, KernelDispatches
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TableRows
 
 Members: TypeAlias = Mapping[str, Any]
@@ -68,6 +73,9 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     """
     with source.stream() as stream:
         head = InputHead(source.path, stream.read(1 << 20))
+    if signs.is_logduration(head):
+        _read_log(source, target)
+        return
     table, records = _table_and_records(head)
     numbers: dict[str, set[int]] = {}
     for rows in _read(source, records):
@@ -85,7 +93,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             if rows is None:
                 target.lose(DAMAGED)
             elif rows:
-                columns = {name: [row[name] for row in rows] for name in rows[0]}
+                columns = as_columns(rows)
                 columns["ordinal"] = [ordinals[row["kernel"]][row["dispatch_id"]] for row in rows]
                 trace.insert(TableRows(table, columns))
 
@@ -117,8 +125,13 @@ def _read(source: TraceSource, records: _Records) -> Iterator[DispatchRows | Non
 
 def _analyses(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     for record in objects(stream, signs.ANALYSIS):
-        key = dispatch(inner(record, signs.ANALYSIS, "kernel_info"), "name", "dispatch_id") if record else None
-        yield [{**key, **row} for row in _of_analysis(record)] if record and key else None
+        key = dispatch(inner(record or {}, signs.ANALYSIS, "kernel_info"), "name")
+        yield _of_dispatch(key, _of_analysis(record or {}))
+
+
+def _of_dispatch(key: Members | None, rows: Iterable[Members]) -> DispatchRows | None:
+    """Return rows with the columns that name their dispatch; None where it is not known."""
+    return None if key is None else [{**key, **row} for row in rows]
 
 
 def _of_analysis(record: Members) -> Iterator[dict[str, Any]]:
@@ -146,18 +159,18 @@ def _of_analysis(record: Members) -> Iterator[dict[str, Any]]:
             }
 
 
+def _records_in(stream: BinaryIO) -> Iterator[Members]:
+    """Yield the objects that have a line each; an empty one for a line that is damaged."""
+    return (members(line) or {} for line in lines(stream) if line.startswith("{"))
+
+
 def _blocks(stream: BinaryIO) -> Iterator[DispatchRows | None]:
-    for line in lines(stream):
-        if line.startswith("{"):
-            record = members(line)
-            if record is None or "resources" not in record:  # of the kernel: where its waves ran
-                yield _block(record)
+    for record in _records_in(stream):
+        if "resources" not in record:  # of the kernel: where its waves ran
+            yield _block(record)
 
 
-def _block(record: Members | None) -> DispatchRows | None:
-    key = dispatch(record, "kernel", "dispatch_id") if record else None
-    if record is None or key is None:
-        return None
+def _block(record: Members) -> DispatchRows | None:
     mnemonics = {name: number for name, number in inner(record, "instructions").items() if count(number) is not None}
     reals = {
         "ticks": "block_duration",
@@ -165,17 +178,15 @@ def _block(record: Members | None) -> DispatchRows | None:
         "overhead": "block_overhead",
         "kernel_branchiness": "kernel_branchiness",
     }
-    return [
-        {
-            **key,
-            "source_file": text(record.get("kernel_file_name")),
-            "start_line": count(record.get("block_start_line")),
-            "end_line": count(record.get("block_end_line")),
-            "executions": count(record.get("block_count")),
-            **{column: amount(record.get(name)) for column, name in reals.items()},
-            "instructions": json.dumps(mnemonics),
-        }
-    ]
+    row = {
+        "source_file": text(record.get("kernel_file_name")),
+        "start_line": count(record.get("block_start_line")),
+        "end_line": count(record.get("block_end_line")),
+        "executions": count(record.get("block_count")),
+        **{column: amount(record.get(name)) for column, name in reals.items()},
+        "instructions": json.dumps(mnemonics),
+    }
+    return _of_dispatch(dispatch(record, "kernel"), [row])
 
 
 def _blocks_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
@@ -197,14 +208,10 @@ def _blocks_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
 
 
 def _number(text: str) -> int | float | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return None
 
 
 def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:
@@ -212,7 +219,9 @@ def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     key: dict[str, Any] | None = None
     for line in lines(stream):
         if line.startswith("{"):
-            yield _pages_of(members(line))
+            record = members(line) or {}
+            pages = ({name: count(page.get(name)) for name in _COUNTS} for page in listed(record, "pages"))
+            yield _of_dispatch(dispatch(record, "kernel"), pages)
         elif report := _REPORT.search(line):
             key = dispatch({"kernel": report["kernel"], "id": int(report["dispatch"])}, "kernel", "id")
         elif (page := _PAGE.search(line)) and key:
@@ -220,22 +229,11 @@ def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:
             yield [{**key, "start_address": start, "end_address": end, "accesses": count(int(page["accesses"]))}]
 
 
-def _pages_of(record: Members | None) -> DispatchRows | None:
-    key = dispatch(record, "kernel", "dispatch_id") if record else None
-    if not record or not key:
-        return None
-    return [{**key, **{name: count(page.get(name)) for name in _COUNTS}} for page in listed(record, "pages")]
-
-
 def _accesses(stream: BinaryIO) -> Iterator[DispatchRows | None]:
-    for line in lines(stream):
-        if line.startswith("{"):
-            record = members(line)
-            key = dispatch(record, "kernel_name", "dispatch_id") if record else None
-            yield [{**key, **_access(record)}] if record and key else None
+    return map(_access, _records_in(stream))
 
 
-def _access(record: Members) -> dict[str, Any]:
+def _access(record: Members) -> DispatchRows | None:
     mask, access = record.get("exec"), record.get("op_type", record.get("user_data"))
     addresses = record.get("addresses")
     kind = _ACCESSES.get(access & 3) if isinstance(access, int) else access if isinstance(access, str) else None
@@ -252,12 +250,13 @@ def _access(record: Members) -> dict[str, Any]:
         "compute_unit": "cu_id",
         "lanes": "active_lane_count",
     }
-    return {
+    row = {
         **{column: count(record.get(name)) for column, name in numbers.items()},
         "exec_mask": signed(_address(mask) or 0) if _address(mask) is not None else None,
         "access": kind,
         "addresses": json.dumps([_address(each) for each in addresses] if isinstance(addresses, list) else []),
     }
+    return _of_dispatch(dispatch(record, "kernel_name"), [row])
 
 
 def _accesses_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
@@ -273,8 +272,7 @@ def _accesses_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
             "active_lane_count": len(addresses),
             "op_type": int(match["access"]) if match["access"].strip().isdigit() else match["access"].strip(),
         }  # fmt: skip
-        key = dispatch(record, "kernel_name", "dispatch_id")
-        yield [{**key, **_access(record)}] if key else None
+        yield _access(record)
 
 
 def _address(value: object) -> int | None:
@@ -326,7 +324,7 @@ def _escaped(match: re.Match[str]) -> str:
     return f'{match[1]}"{text}"'
 
 
-def dispatch(record: Members, name: str, number: str) -> dict[str, Any] | None:
+def dispatch(record: Members, name: str, number: str = "dispatch_id") -> dict[str, Any] | None:
     """Return kernel and number of a dispatch as columns; None where one is missing."""
     kernel, dispatch_id = record.get(name), count(record.get(number))
     if not isinstance(kernel, str) or not kernel or dispatch_id is None:
@@ -374,3 +372,40 @@ def lines(stream: BinaryIO) -> Iterator[str]:
     """Yield the lines of an output without spaces around; a longer one than an object can be is passed over."""
     while line := stream.readline(_MOST):
         yield line.decode("utf-8", "replace").strip()
+
+
+_LINE = re.compile(r'"(.*)",(\d{1,19}),(\d{1,19}),(\d{1,19})')
+_BATCH = 1 << 14
+
+
+def _read_log(source: TraceSource, target: TraceTarget) -> None:
+    """Write the kernels of a log of logduration.
+
+    Raises:
+        InputError: it holds none that can be read.
+    """
+    if next(_log_lines(source, None), None) is None:
+        raise InputError(f"{source.path}: damaged: no kernel of it can be read", 'a line is "name",launch,start,end')
+    node = NodeInfo(machine_id=f"logduration-{source.digest}", hostname="logduration")
+    with target.rank(0, node, ProcessInfo(1)) as trace:
+        agent = trace.register(AgentInfo(0, type="GPU", absolute_index=0, name="unknown GPU"))
+        kernels = Registered(trace, lambda name: KernelInfo(len(kernels) + 1, display_name=name))
+        rows = _log_lines(source, target)
+        while batch := list(itertools.islice(rows, _BATCH)):
+            extdata = [json.dumps({"launch_ns": launch}) for _, launch, _, _ in batch]
+            trace.write(KernelDispatches(
+                kernel_id=[kernels[name] for name, *_ in batch], start=[start for *_, start, _ in batch],
+                end=[end for *_, end in batch], agent_id=agent, tid=1, event=Events(extdata=extdata),
+            ))  # fmt: skip
+
+
+def _log_lines(source: TraceSource, target: TraceTarget | None) -> Iterator[tuple[str, int, int, int]]:
+    """Yield name, launch, start and end [ns] of each kernel; `target` counts lines that say no such thing."""
+    with source.stream() as stream:
+        for line in lines(stream):
+            match = _LINE.fullmatch(line)
+            launch, start, end = (int(match[group]) for group in (2, 3, 4)) if match else (0, 0, 0)
+            if match and max(launch, start, end) < 1 << 63:
+                yield match[1], launch, start, end
+            elif target and line and line.encode() != signs.LOG_HEADER:
+                target.lose("lines that say no kernel")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocpd.importers import importer_of
-from rocpd.importers.head import head_of
-from rocpd.importers.signs import is_part
+from rocpd.importers.signs import head_of, is_part
 from rocpd.schema.write import MARK
 
 _UP = 3  # folders above a file of a recording

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.base.frozen import frozen
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.signs import SYSTEM, files_of_counters
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
 from rocpd.importers.words import ONE_ROW, Registered, counter_of, gpu
 from rocpd.schema.trace.events import CounterValues, KernelDispatches
 from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo

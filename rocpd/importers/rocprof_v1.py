@@ -12,9 +12,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.signs import ROCPROF_COLUMNS
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
 from rocpd.importers.words import ONE_ROW, counter_of, gpu, write_values
 from rocpd.schema.trace.events import KernelDispatches
 from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo

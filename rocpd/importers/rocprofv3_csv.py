@@ -18,22 +18,8 @@ from typing import Any
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.pc_sampling import signed
-from rocpd.importers.head import files_in
-from rocpd.importers.signs import (
-    AGENTS,
-    ALLOCATIONS,
-    CALLS,
-    COPIES,
-    COUNTERS,
-    CSV_NAME,
-    GRAPHS,
-    KERNELS,
-    KINDS,
-    PC_SAMPLES,
-    SCRATCH,
-)
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
+from rocpd.importers import signs
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.words import REGISTERS, counter_of, sizes_of
 from rocpd.schema.trace.events import (
     CounterValues,
@@ -77,21 +63,21 @@ class CsvProcess:
     @property
     def pid(self) -> int | None:
         """Id of the process: as calls have it, else as the names of files start, else its first thread."""
-        for batch in self.batches(*CALLS, *COUNTERS):
+        for batch in self.batches(*signs.CALLS, *signs.COUNTERS):
             known = [text for text in batch.get("process_id", ()) if text.isdecimal()]
             if known:
                 return int(known[0])
         named = re.match(r"\d+", next(iter(self.files.values())).name)
         if named:
             return int(named[0])
-        threads = [t for batch in self.batches(KERNELS) for t in batch.get("thread_id", ()) if t.isdecimal()]
+        threads = [t for batch in self.batches(signs.KERNELS) for t in batch.get("thread_id", ()) if t.isdecimal()]
         return min(map(int, threads), default=None)
 
     @property
     def counted_from_to(self) -> tuple[int | None, int | None]:
         """First start and last end of dispatches with counters [ns]; None: there are no times."""
         starts, ends = set[int](), set[int]()
-        for batch in self.batches(*COUNTERS):
+        for batch in self.batches(*signs.COUNTERS):
             starts |= {min(filter(None, numbers(batch, _TIMES[0])), default=0)}
             ends |= {max(filter(None, numbers(batch, _TIMES[1])), default=0)}
         return min(starts - {0}, default=None), max(ends - {0}, default=None)
@@ -158,13 +144,13 @@ class CsvRows:
         """Write everything."""
         self._describe_agents()
         for kinds, write in (
-            (CALLS, self._write_calls), ((KERNELS,), self._write_dispatches), ((COPIES,), self._write_copies),
-            ((ALLOCATIONS, SCRATCH), self._write_allocations), ((GRAPHS,), self._write_graphs),
-            (COUNTERS, self._write_counters),
+            (signs.CALLS, self._write_calls), ((signs.KERNELS,), self._write_dispatches),
+            ((signs.COPIES,), self._write_copies), ((signs.ALLOCATIONS, signs.SCRATCH), self._write_allocations),
+            ((signs.GRAPHS,), self._write_graphs), (signs.COUNTERS, self._write_counters),
         ):  # fmt: skip
             for batch in self._batches(*kinds):
                 write(batch)
-        for kind, method in PC_SAMPLES.items():
+        for kind, method in signs.PC_SAMPLES.items():
             for batch in self._batches(kind):
                 self.lost["lines of CSV files that are cut or damaged"] += _write_samples(self._trace, method, batch)
 
@@ -172,7 +158,7 @@ class CsvRows:
         return self._process.batches(*kinds, lost=self.lost)
 
     def _describe_agents(self) -> None:
-        for batch in self._batches(AGENTS):
+        for batch in self._batches(signs.AGENTS):
             for row in (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)):
                 number = int(row["node_id"])
                 kind = row.get("agent_type", "")
@@ -337,15 +323,15 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 def _processes(path: Path) -> Iterator[CsvProcess]:
     """Yield the processes of a folder, by the order of names of files, then of rows."""
     groups: dict[tuple[Path, str | None], dict[str, Path]] = {}
-    for file in files_in(path):
-        match = CSV_NAME.fullmatch(file.name)
+    for file in signs.files_in(path):
+        match = signs.CSV_NAME.fullmatch(file.name)
         if match:
             groups.setdefault((file.parent, match["before"]), {})[match["kind"]] = file
     for files in groups.values():
-        if not set(files) & set(KINDS):
+        if not set(files) & set(signs.KINDS):
             continue
         guids: dict[str, None] = {}
-        for kind in KINDS:
+        for kind in signs.KINDS:
             for batch in CsvProcess(files).batches(kind):
                 guids |= dict.fromkeys(batch.get("guid", ()))
         yield from (CsvProcess(files, guid, number == 0) for number, guid in enumerate(guids or (None,)))

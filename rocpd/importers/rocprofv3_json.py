@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 
 from rocpd.facts.pc_sampling import instruction_type, signed, stall_reason
 from rocpd.importers import signs
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import JsonWalk
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
-from rocpd.importers.words import Argument, sizes_of, write_arguments, write_values
+from rocpd.importers.words import Argument, as_columns, sizes_of, write_arguments, write_values
 from rocpd.schema.trace.events import (
     Events,
     KernelDispatches,
@@ -288,10 +287,7 @@ class PcSampleRows:
         columns = [_sample_columns(record) for record in records]
         whole = [(record, sample) for record, sample in zip(records, columns, strict=True) if sample]
         if whole:
-            samples = [sample for _, sample in whole]
-            self._trace.insert(
-                TableRows("rocpd_gpu_pc_sample", {name: [sample[name] for sample in samples] for name in samples[0]})
-            )
+            self._trace.insert(TableRows("rocpd_gpu_pc_sample", as_columns([sample for _, sample in whole])))
             self._write_instructions(whole)
         return len(records) - len(whole)
 

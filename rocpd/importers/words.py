@@ -15,10 +15,13 @@ from typing import Any, TypeAlias
 
 from rocpd.schema.trace.events import Arguments, CounterValues, Events, Samples
 from rocpd.schema.trace.infos import AgentInfo, CounterInfo, Info, ThreadInfo, TrackInfo
-from rocpd.schema.trace.writer import TraceWriter
+from rocpd.schema.trace.writer import TableRows, TraceWriter
 
 REGISTERS = {"vgpr_count": "arch_vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
 """Registers of a kernel as rocprofv3's CSV files call them -> as a kernel's row does."""
+
+SIZES = tuple(f"{what}_size_{axis}" for what in ("workgroup", "grid") for axis in "xyz")
+"""Columns of the sizes of a launch."""
 
 ONE_ROW = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
 """Sizes of a launch whose source says no more than the product of three."""
@@ -125,6 +128,18 @@ class Registered(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         chosen = self[key] = self._trace.register(self._describe(key))
         return chosen
+
+
+def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows, of which there is at least one, as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def write_rows(trace: TraceWriter, kind: type[Any], rows: Sequence[Mapping[str, Any]]) -> TableRows:
+    """Write rows, of which there is at least one; the `event` of each has the columns of its event."""
+    columns = as_columns(rows)
+    written: TableRows = trace.write(kind(**columns | {"event": Events(**as_columns(columns["event"]))}))
+    return written
 
 
 def write_arguments(

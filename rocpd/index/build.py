@@ -22,8 +22,7 @@ from rocpd.base.home import cache_root
 from rocpd.base.output import as_output_error
 from rocpd.base.types import NULL, Progress
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
-from rocpd.convert.lookups import ReferenceTables
-from rocpd.convert.view_reader import ViewReader
+from rocpd.convert.view_reader import ReferenceTables, ViewReader
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.index.entries import VIEWS, IndexEntry, StoredView, cannot_index, facts_of, indexes, state_of

@@ -15,7 +15,7 @@ from typing import Annotated
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
-from rocpd.record import installed, library
+from rocpd.record import library
 
 TRACES = (
     "hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters", "rocdecode", "rocjpeg", "graph",
@@ -138,7 +138,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         tool = str(library.find(library.TOOL, environ))
         values["ROCP_TOOL_LIBRARIES"] = ":".join(filter(None, (tool, environ.get("ROCP_TOOL_LIBRARIES"))))
         # Markers come through AMD's roctx, with the kernels they enclose: also those of programs that link the old one.
-        roctx = installed.find(installed.SDK_ROCTX, environ)
+        roctx = library.find_rocm(library.SDK_ROCTX, environ)
         preload = [tool, str(roctx)] if roctx else [tool]
     if bad := [path for path in preload if " " in path or ":" in path]:
         raise UsageError(f"{bad[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
@@ -176,7 +176,7 @@ def has_rocm(environ: Mapping[str, str]) -> bool:
     """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` overrides a wrong guess."""
     if chosen := environ.get("ROCPD_ROCM"):
         return chosen != "0"
-    return installed.find(installed.SDK, environ) is not None
+    return library.find_rocm(library.SDK, environ) is not None
 
 
 def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.version import __version__
-from rocpd.record import installed, library
+from rocpd.record import library
 
 
 class State(StrEnum):
@@ -98,20 +98,20 @@ def _recorder(environ: Mapping[str, str]) -> Check:
 def _sdk(environ: Mapping[str, str]) -> Check:
     if environ.get("ROCPD_ROCM") == "0":
         return Check("GPU work", State.MISSING, "ROCPD_ROCM=0 turns it off", "unset ROCPD_ROCM")
-    path = installed.find(installed.SDK, environ)
+    path = library.find_rocm(library.SDK, environ)
     if path is None:
         fix = "install ROCm 7 or newer; elsewhere than in /opt/rocm: set ROCM_PATH or LD_LIBRARY_PATH"
         return Check("GPU work", State.MISSING, "no rocprofiler-sdk", fix)
-    words = f"rocprofiler-sdk {installed.version_of(path) or 'of unknown version'}, {_shown(path.parent)}"
-    if installed.version_of(path).startswith("0."):
+    words = f"rocprofiler-sdk {library.version_of(path) or 'of unknown version'}, {_shown(path.parent)}"
+    if library.version_of(path).startswith("0."):
         return Check("GPU work", State.MISSING, words, "rocprofiler-sdk 1.0 is needed, which comes with ROCm 7")
     return Check("GPU work", State.OK, words)
 
 
 def _roctx(environ: Mapping[str, str]) -> Check:
-    path = installed.find(installed.SDK_ROCTX, environ)
-    theirs = f"AMD's roctx {installed.version_of(path)}".strip() if path else "rocpd's own roctx"
-    if path is None and installed.find(installed.SDK, environ):
+    path = library.find_rocm(library.SDK_ROCTX, environ)
+    theirs = f"AMD's roctx {library.version_of(path)}".strip() if path else "rocpd's own roctx"
+    if path is None and library.find_rocm(library.SDK, environ):
         fix = "install rocprofiler-sdk-roctx; rocpd.record.range works without it"
         return Check("markers", State.LIMITED, "rocprofiler-sdk without its roctx", fix)
     return Check("markers", State.OK, f"{theirs}, rocpd.record, NVTX")
@@ -140,10 +140,10 @@ def _group(path: Path) -> str:
 
 
 def _smi(environ: Mapping[str, str]) -> Check:
-    path = installed.find(installed.SMI, environ)
+    path = library.find_rocm(library.SMI, environ)
     if path is None:
         return Check("SMI", State.MISSING, "no libamd_smi: --smi has nothing to read", "install amd-smi-lib of ROCm")
-    return Check("SMI", State.OK, f"libamd_smi {installed.version_of(path)}, {_shown(path.parent)}")
+    return Check("SMI", State.OK, f"libamd_smi {library.version_of(path)}, {_shown(path.parent)}")
 
 
 def _kernel() -> Check:

@@ -1,4 +1,5 @@
-"""Finds the recorder's libraries and loads them into this process, and knows the folders that a recording may write to.
+"""Finds the recorder's libraries and loads them into this process, finds those of ROCm, which it does not load, and
+knows the folders that a recording may write to.
 
 Never starts a recording, makes no folder.
 """
@@ -9,9 +10,10 @@ import ctypes
 import functools
 import os
 import re
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -167,3 +169,54 @@ def _open(kind: type[Library]) -> Library:
     library.rocpd_finalize.restype = None
     library.rocpd_name_thread.restype = None
     return library
+
+
+SDK = "librocprofiler-sdk.so"
+SDK_ROCTX = "librocprofiler-sdk-roctx.so"
+SMI = "libamd_smi.so"
+
+_ANY = Path("/opt")
+_LOADED_LINE = re.compile(r"^\s*(\S+) .* => (\S+)$", re.M)
+
+
+def find_rocm(name: str, environ: Mapping[str, str]) -> Path | None:
+    """Return the newest file of a library, such as `librocprofiler-sdk.so`, or None.
+
+    Searches as the dynamic loader does, `$LD_LIBRARY_PATH` and its cache, and the folders of ROCm: `$ROCM_PATH`,
+    `/opt/rocm`, `/opt/rocm-7.1.0`.
+    """
+    for folder in _rocm_folders(environ):
+        if files := sorted(folder.glob(f"{name}*"), key=_version):
+            return files[-1].resolve()
+    cached = [Path(path) for soname, path in _cached() if soname == name or soname.startswith(f"{name}.")]
+    return max(cached, key=_version).resolve() if cached else None
+
+
+def version_of(library: Path) -> str:
+    """Return the version in the name of a library's file, empty when there is none.
+
+    >>> version_of(Path("librocprofiler-sdk.so.1.0.0"))
+    '1.0.0'
+    """
+    return library.name.partition(".so.")[2]
+
+
+def _rocm_folders(environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from (Path(folder) for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder)
+    if root := environ.get("ROCM_PATH"):
+        yield Path(root) / "lib"
+    yield _ANY / "rocm" / "lib"
+    yield from sorted((folder / "lib" for folder in _ANY.glob("rocm-*")), key=_version, reverse=True)
+
+
+def _cached() -> list[tuple[str, str]]:
+    """Return the names in the loader's cache with their paths."""
+    try:
+        done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, check=False)
+    except OSError:
+        return []  # musl, NixOS: no such cache
+    return _LOADED_LINE.findall(os.fsdecode(done.stdout))
+
+
+def _version(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path))]

@@ -260,10 +260,9 @@ def redact(
 
 def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Mapping[str, str]]:
     pseudonyms = Pseudonyms()
-    surveyed = survey(session, pseudonyms, options.keep)
+    known, guids = survey(session, pseudonyms, options.keep)
     whole = kernels_and_markers(session) if options.level is Level.STRICT else {}
-    redactor = Redactor(pseudonyms, surveyed.known, frozenset(options.keep), _rules(options.rules), whole)
-    return redactor, surveyed.guids
+    return Redactor(pseudonyms, known, frozenset(options.keep), _rules(options.rules), whole), guids
 
 
 def _rules(path: Path | None) -> Mapping[str, str]:

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from rocpd.base.documents import json_object
-from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue
@@ -73,13 +72,13 @@ _TIMES = {
     "rocpd_info_process": ("start", "end", "init", "fini"),
     "rocpd_info_thread": ("start", "end"),
 }
-MOMENTS_AND_ADDRESSES: Mapping[str, Mapping[str, bool]] = MappingProxyType(
-    {
-        base: dict.fromkeys(_TIMES.get(base, ()), True) | dict.fromkeys(_ADDRESSES.get(base, ()), False)
-        for base in {**_TIMES, **_ADDRESSES}
-    }
-)
-"""Table -> columns of times (True) and addresses (False), which strict files count from the least of the job."""
+_COUNTED_ANEW = [
+    (base, column, is_time)
+    for is_time, tables in ((True, _TIMES), (False, _ADDRESSES))
+    for base, columns in tables.items()
+    for column in columns
+]
+"""Table, column, and whether it holds times or addresses: strict files count these from the least of the job."""
 
 
 def rule(base: str, column: str) -> Rule:
@@ -176,21 +175,15 @@ _SMALL = 4096  # times and addresses up to here are none
 _LEAST = 3  # characters of what is replaced in the middle of any text
 
 
-@frozen
-class Survey:
-    """What identifies.
+def survey(
+    session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]
+) -> tuple[Mapping[str, Clue], Mapping[str, str]]:
+    """Look at all ranks, and give hosts and machines names in their order; variables in `keep` give nothing away.
 
-    Args:
-        known: text -> what it is.
-        guids: GUID of a rank -> the one that it gets; in the same order, so that ranks keep their numbers.
+    Returns:
+        text that identifies -> what it is; GUID of a rank -> the one that it gets, in the same order, so that ranks
+        keep their numbers.
     """
-
-    known: Mapping[str, Clue]
-    guids: Mapping[str, str]
-
-
-def survey(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -> Survey:
-    """Look at all ranks, and give hosts and machines names in their order; variables in `keep` give nothing away."""
     known: dict[str, Clue] = {}
     for rank in session.ranks:
         for text, kind in _of_rank(session.reader(rank.number).whole(), keep):
@@ -200,7 +193,7 @@ def survey(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -
         pseudonyms.in_order(kind, [text for text, of in known.items() if of is kind])
     guids = sorted({rank.guid for rank in session.ranks})
     fresh = sorted(str(uuid.uuid4()) for _ in guids)
-    return Survey(known, dict(zip(guids, fresh, strict=True)))
+    return known, dict(zip(guids, fresh, strict=True))
 
 
 def kernels_and_markers(session: Federation) -> dict[str, str]:
@@ -234,21 +227,17 @@ def shifts(session: Federation) -> dict[tuple[str, str], str]:
     """Return (table, column) -> expression in place of times and addresses: they count from the least of the job."""
     least = {True: 1 << 62, False: 1 << 62}
     for rank in session.ranks:
-        for base, columns in MOMENTS_AND_ADDRESSES.items():
-            for column, is_time in columns.items():
-                if column in rank.tables.get(base, ()):
-                    name = quote_name(column)
-                    sql = f"SELECT MIN({name}) FROM {base} WHERE typeof({name}) = 'integer' AND {name} > {_SMALL}"  # noqa: S608
-                    [(value,)] = session.reader(rank.number).whole().rows(sql)
-                    least[is_time] = min(least[is_time], least[is_time] if value is None else int(value))
-    return {
-        (
-            base,
-            column,
-        ): f"CASE WHEN {{column}} > {_SMALL} THEN {{column}} - {least[is_time] - 2 * _SMALL} ELSE {{column}} END"
-        for base, columns in MOMENTS_AND_ADDRESSES.items()
-        for column, is_time in columns.items()
+        for base, column, is_time in _COUNTED_ANEW:
+            if column in rank.tables.get(base, ()):
+                name = quote_name(column)
+                sql = f"SELECT MIN({name}) FROM {base} WHERE typeof({name}) = 'integer' AND {name} > {_SMALL}"  # noqa: S608
+                [(value,)] = session.reader(rank.number).whole().rows(sql)
+                least[is_time] = min(least[is_time], least[is_time] if value is None else int(value))
+    anew = {
+        is_time: f"CASE WHEN {{column}} > {_SMALL} THEN {{column}} - {first - 2 * _SMALL} ELSE {{column}} END"
+        for is_time, first in least.items()
     }
+    return {(base, column): anew[is_time] for base, column, is_time in _COUNTED_ANEW}
 
 
 def _of_rank(reader: RankReader, keep: Collection[str]) -> Iterator[tuple[str, Clue]]:

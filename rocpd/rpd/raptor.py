@@ -55,7 +55,7 @@ class RaptorParser:
         Raises:
             UsageError: no time, and no kernel matches.
         """
-        from rocpd.cli.raptor import edge
+        from rocpd.cli.summary import edge
         from rocpd.federate.select.window import Window
 
         self._within(Window(edge(self._whole, roi_start), edge(self._whole, roi_end)))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints
-from rocpd.simulator.options import MOST_NOISE
+from rocpd.simulator.options import MOST_NOISE, JobOptions
 from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
 
 _STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or a clock steps
@@ -47,59 +48,60 @@ class PlantedFact:
     steps: tuple[int, ...] = ()
 
     @property
+    def factor(self) -> float:
+        """How much longer something takes, where the size is in %."""
+        return 1.0 + self.size / 100
+
+    @property
     def meaning(self) -> str:
         """What it does, in words."""
         return self.plant.meaning.format(f"{self.size:g}")
 
 
-@frozen
-class Setting:
-    """The job that facts are planted in: how many ranks compute, nodes and steps it has, and two first choices."""
-
-    ranks: int
-    nodes: int
-    steps: int
-    straggler: int
-    slow_step: int
-
-
-def planted(planting: Planting, setting: Setting, seed: int) -> tuple[PlantedFact, ...]:
+def planted(
+    planting: Planting, options: JobOptions, steps: int, straggler: int, slow_step: int
+) -> tuple[PlantedFact, ...]:
     """Choose whom the facts strike; what is chosen for one does not depend on which others are planted.
 
     Facts about one of several ranks or steps are left out where there is only one.
+
+    Args:
+        planting: the facts.
+        options: the job that they are planted in.
+        steps: how many it has.
+        straggler, slow_step: two first choices.
     """
-    others = [rank for rank in range(setting.ranks) if rank != setting.straggler]
-    random = np.random.default_rng([seed, 5])
+    others = [rank for rank in range(options.ranks) if rank != straggler]
+    random = np.random.default_rng([options.seed, 5])
     order = random.permutation(len(others)).tolist() or [0]
     chance = random.random()
     facts = []
     for plant, size in planting.sizes:
         rank = None
         if plant in _OF_ONE_RANK:
-            if setting.ranks == 1:
+            if options.ranks == 1:
                 continue
             turn = _OF_ONE_RANK.index(plant)
-            rank = setting.straggler if turn == 0 else others[order[(turn - 1) % len(order)]]
-        steps = _steps(plant, setting)
-        if (plant is Plant.SLOW_STEP and not steps) or (plant is Plant.SLOW_NODE and setting.nodes == 1):
+            rank = straggler if turn == 0 else others[order[(turn - 1) % len(order)]]
+        struck = _steps(plant, steps, slow_step)
+        if (plant is Plant.SLOW_STEP and not struck) or (plant is Plant.SLOW_NODE and options.nodes == 1):
             continue
-        node = int(chance * setting.nodes) if plant in _OF_ONE_NODE else None
-        facts.append(PlantedFact(plant, size, rank, node, steps))
+        node = int(chance * options.nodes) if plant in _OF_ONE_NODE else None
+        facts.append(PlantedFact(plant, size, rank, node, struck))
     return tuple(facts)
 
 
-def _steps(plant: Plant, setting: Setting) -> tuple[int, ...]:
-    if plant is Plant.SLOW_STEP:
-        return (setting.slow_step,) if setting.steps > 1 else ()
-    if plant is Plant.INTERMITTENT:
-        return tuple(range(1, setting.steps, INTERMITTENT_EVERY))
-    if plant is Plant.SLOW_COLLECTIVES:
-        return tuple(range(1, setting.steps, SLOW_COLLECTIVES_EVERY))
-    if plant is Plant.THROTTLED:
-        return tuple(range(setting.steps // _STRUCK_SHARE, setting.steps))
-    if plant is Plant.CLOCK_STEP:
-        return (setting.steps // _STRUCK_SHARE,)
-    return ()
+def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
+    """Return the steps that a fact strikes."""
+    late = steps // _STRUCK_SHARE
+    struck: dict[Plant, Sequence[int]] = {
+        Plant.SLOW_STEP: (slow_step,) if steps > 1 else (),
+        Plant.INTERMITTENT: range(1, steps, INTERMITTENT_EVERY),
+        Plant.SLOW_COLLECTIVES: range(1, steps, SLOW_COLLECTIVES_EVERY),
+        Plant.THROTTLED: range(late, steps),
+        Plant.CLOCK_STEP: (late,),
+    }
+    return tuple(struck.get(plant, ()))
 
 
 _SIGMAS = 3.0  # chance goes no further, so that no rank computes in no time
@@ -150,21 +152,19 @@ def conditions(facts: Iterable[PlantedFact], places: Sequence[int], steps: int, 
 
 def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> None:
     """Let a planted fact change the conditions; `on_node` are the ranks of the node that it strikes."""
-    rounds = np.array([step + 1 for step in fact.steps], np.int64)
-    factor = 1.0 + fact.size / 100
-    if fact.plant is Plant.SLOW_STEP:
-        made.stretch[rounds] *= factor
-    elif fact.plant is Plant.INTERMITTENT:
-        made.stretch[rounds, fact.rank] *= factor
-    elif fact.plant is Plant.SLOW_NODE:
-        made.stretch[1:-1, on_node] *= factor
-    elif fact.plant is Plant.SLOW_GPUS:
-        made.stretch[1:-1] *= factor
-    elif fact.plant is Plant.STRAGGLER:
-        made.stretch[1:-1, fact.rank] *= factor
-    elif fact.plant is Plant.IMBALANCE:
-        made.stretch[1:-1, fact.rank] *= factor
-        made.work[fact.rank] = factor
+    rounds, steps = np.array([step + 1 for step in fact.steps], np.int64), slice(1, -1)
+    stretched: dict[Plant, Any] = {
+        Plant.SLOW_STEP: (rounds,),
+        Plant.INTERMITTENT: (rounds, fact.rank),
+        Plant.SLOW_NODE: (steps, on_node),
+        Plant.SLOW_GPUS: (steps,),
+        Plant.STRAGGLER: (steps, fact.rank),
+        Plant.IMBALANCE: (steps, fact.rank),
+    }
+    if fact.plant in stretched:
+        made.stretch[stretched[fact.plant]] *= fact.factor
+    if fact.plant is Plant.IMBALANCE:
+        made.work[fact.rank] = fact.factor
     elif fact.plant is Plant.LATE_LAUNCH:
         made.delay[1:-1, fact.rank] = int(fact.size * 1000)
     elif fact.plant is Plant.THROTTLED:

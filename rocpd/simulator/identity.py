@@ -184,12 +184,8 @@ def _symbol(number: int, kernel: Kernel) -> KernelInfo:
     described = {"size": 88, "kernel_id": number, "code_object_id": code_object, "kernel_name": symbol, **sizes}
     described |= {"kernel_code_entry_byte_offset": entry, "kernel_address": {"handle": address + entry}}
     described |= {"formatted_kernel_name": kernel.display, **_demangled(kernel)}
-    names: dict[str, Any] = {
-        "kernel_name": symbol,
-        "display_name": kernel.display,
-        "extdata": hardware.compact(described),
-    }
-    return KernelInfo(number, code_object_id=code_object, **names, **sizes)
+    names: dict[str, Any] = {"kernel_name": symbol, "display_name": kernel.display}
+    return KernelInfo(number, code_object_id=code_object, extdata=hardware.compact(described), **names, **sizes)
 
 
 def _demangled(kernel: Kernel) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Owns running a whole simulation: file names, what may be replaced, one rank after the other."""
+"""Owns running a whole simulation: file names, what may be replaced, one rank after the other.
+
+The file of a rank has its identity, setup, steps in order, teardown; filling it never looks at other ranks.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,22 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from rocpd.base.errors import OutputError
 from rocpd.base.identity import JOURNALS
 from rocpd.base.output import as_output_error, check_free
-from rocpd.simulator import faults
-from rocpd.simulator.job_plan import plan
+from rocpd.schema.trace.writer import TraceWriter
+from rocpd.schema.write import Writer, create
+from rocpd.simulator import faults, workload
+from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
+from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
+from rocpd.simulator.kernels import kernels_of
 from rocpd.simulator.options import JobOptions
-from rocpd.simulator.rank import write_rank
+from rocpd.simulator.plants import Plant
+from rocpd.simulator.script import Template, word
+from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns
+from rocpd.simulator.workload import Recording
 
 _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
 
@@ -39,7 +51,7 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
     for done, (path, rank) in enumerate(files.items(), 1):
         with as_output_error(path):
             faults.clear_beside(path)
-            write_rank(path, job, rank)
+            _write_rank(path, job, rank)
             faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))
@@ -57,3 +69,81 @@ def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
             raise OutputError(
                 f"{options.out}: holds {strangers[0]} of another job", "remove it, or choose another folder with -o"
             )
+
+
+LOST_EVENTS_TAG = "recorder_lost_events"
+"""Tag of the metadata by which `rocpd record` says how many events found no room."""
+
+_COMMUNICATORS = 0x5581A4C00000  # address of the first one: each process has its own
+
+
+def _write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
+    """Write the file of one rank under `path`, complete or not at all.
+
+    Raises:
+        OutputError: the file exists (unless the options say force) or cannot be written.
+    """
+    with create(path, rank.guid, rank.version, job.options.force) as file:
+        if job.options.faults:
+            faults.loosen(file)
+        _fill(file, job, rank)
+        if job.options.faults:
+            faults.damage(file)
+
+
+def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
+    trace = open_trace(file, job, rank)
+    write_symbols(trace, identity_of(rank), kernels_of(job.options.profile, job.planting).values())
+    lost = int(job.planting.size(Plant.LOST_EVENTS, 0))
+    if lost:
+        trace.note(LOST_EVENTS_TAG, str(lost))
+    if rank.empty:
+        return
+    stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))
+    if rank.idle:
+        _wait(stamp, TemplateColumns(workload.idle(), trace, identity_of(rank), {}), job, rank)
+    else:
+        _compute(stamp, trace, job, rank)
+
+
+def _wait(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan) -> None:
+    anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
+    stamp.write(columns, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
+
+
+def _compute(stamp: Stamp, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> None:
+    """Write setup, steps and teardown in order: ids must ascend for SQLite to append rather than search."""
+    role, recorder = job.role(rank.number), Recording(job.options.rccl, job.planting)
+    words, work = _words(job, rank), float(job.conditions.work[rank.number])
+
+    def columns(template: Template, work: float = 1.0) -> TemplateColumns:
+        return TemplateColumns(recorder.recorded(template), trace, identity_of(rank), words, work)
+
+    last = job.steps + 1
+    _rounds(stamp, columns(workload.setup(role)), job, rank, range(1))
+    special, plain = (columns(workload.step(role, kind), work) for kind in (True, False))
+    for first in range(0, job.steps, workload.SPECIAL_EVERY):
+        end = min(first + workload.SPECIAL_EVERY, job.steps)
+        _rounds(stamp, special, job, rank, range(first + 1, first + 2))
+        _rounds(stamp, plain, job, rank, range(first + 2, end + 1))
+    _rounds(stamp, columns(workload.teardown(role)), job, rank, range(last, last + 1))
+
+
+def _rounds(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan, rounds: range) -> None:
+    if rounds:
+        at = slice(rounds.start, rounds.stop), rank.number
+        steps = range(rounds.start - 1, rounds.stop - 1)
+        conditions = job.conditions
+        stamp.write(columns, StepBatch(steps, job.timing.anchors[at], conditions.stretch[at], conditions.clock[at]))
+
+
+def _words(job: JobPlan, rank: RankPlan) -> dict[str, str]:
+    """Return what the arguments of RCCL's calls say of the rank's communicators."""
+    words: dict[str, str] = {}
+    for n, kind in enumerate(job.layout.communicators()):
+        members = job.layout.group_of(rank.number, kind).members
+        place = members.index(rank.number)
+        words[word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
+        facts = {"size": len(members), "rank": place, "-1": place - 1, "1": place + 1}
+        words |= {word(kind, fact): str(value) for fact, value in facts.items()}
+    return words

@@ -17,11 +17,10 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, workload
-from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, Setting, conditions, make_clock, planted
-from rocpd.simulator.layout import GroupKind, Layout, RankGroup
+from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, conditions, make_clock, planted
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup
 from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
-from rocpd.simulator.template import ExchangeKind
 from rocpd.simulator.timing import Meeting, RoundProgram, Timing
 from rocpd.simulator.workload import SPECIAL_EVERY, Recording, Role
 
@@ -169,6 +168,11 @@ class JobPlan:
         """Return a planted fact, None when it isn't planted."""
         return next((fact for fact in self.facts if fact.plant is plant), None)
 
+    def factor(self, plant: Plant) -> float:
+        """Return how much longer something takes by a planted fact, 1 when it isn't planted."""
+        fact = self.fact(plant)
+        return fact.factor if fact else 1.0
+
     @property
     def straggler_rank(self) -> int | None:
         """Rank whose GPU is slow throughout, None: none."""
@@ -176,30 +180,14 @@ class JobPlan:
         return fact.rank if fact else None
 
     @property
-    def straggler_factor(self) -> float:
-        """How much longer its kernels take."""
-        fact = self.fact(Plant.STRAGGLER)
-        return 1.0 + fact.size / 100 if fact else 1.0
-
-    @property
     def slow_step(self) -> int | None:
         """Step in which all ranks are slow, None: none."""
         fact = self.fact(Plant.SLOW_STEP)
         return fact.steps[0] if fact else None
 
-    @property
-    def slow_factor(self) -> float:
-        """How much longer kernels take in it."""
-        fact = self.fact(Plant.SLOW_STEP)
-        return 1.0 + fact.size / 100 if fact else 1.0
-
     def collectives(self) -> tuple[TrueCollective, ...]:
         """Return all collectives of two ranks or more, in the order in which they are made."""
         return tuple(collectives(self._programs(), self.timing.anchors, self.options.jitter * 1000))
-
-    def collective_ends(self) -> Ints:
-        """Return the latest end of each collective in true time [ns]."""
-        return np.array([collective.end for collective in self.collectives()], dtype=np.int64)
 
     def transfers(self) -> tuple[TrueTransfer, ...]:
         """Return what the stages of a pipeline sent to each other."""
@@ -233,7 +221,7 @@ def plan(options: JobOptions) -> JobPlan:
     straggler = int(random.random() * options.ranks)
     slow = 1 + int(random.random() * (steps - 1))
     base_pid = 4000 + int(random.random() * 20000)
-    facts = planted(planting, Setting(options.ranks, options.nodes, steps, straggler, slow), options.seed)
+    facts = planted(planting, options, steps, straggler, slow)
     lost = [fact.rank for fact in facts if fact.plant is Plant.LOST_RANK]
     places = _places(options)
     ranks = tuple(_rank_plan(options, nodes, places, rank, base_pid, rank in lost) for rank in range(len(places)))

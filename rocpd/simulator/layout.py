@@ -23,6 +23,16 @@ class GroupKind(StrEnum):
     PIPELINE = "pp"
 
 
+class ExchangeKind(StrEnum):
+    """What ranks do together."""
+
+    ALL_REDUCE = "all_reduce"
+    ALL_GATHER = "all_gather"
+    BARRIER = "barrier"
+    SEND = "send"
+    RECEIVE = "receive"
+
+
 @frozen
 class RankGroup:
     """Ranks that share a communicator, in their order in it."""

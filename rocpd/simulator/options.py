@@ -13,6 +13,7 @@ from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of
 from rocpd.schema.versions import LATEST, VERSIONS
+from rocpd.simulator.plants import listing
 
 
 class Workload(StrEnum):
@@ -46,12 +47,6 @@ DEFAULT_STEPS = 10
 DEFAULT_PLANT = "straggler,slow-step"
 MOST_NOISE = 20.0
 """Largest standard deviation of what a rank computes in a step [%]."""
-
-
-def _plants() -> str:
-    from rocpd.simulator.plants import listing
-
-    return listing()
 
 
 @frozen
@@ -128,7 +123,7 @@ class JobOptions:
             f"Facts to plant, by NAME or NAME=SIZE, or none; {DEFAULT_PLANT} unless said. Names and usual sizes:",
             "NAMES",
             heading=Heading.PLANTED,
-            listing=_plants,
+            listing=listing,
         ),
     ] = DEFAULT_PLANT
 

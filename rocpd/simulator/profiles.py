@@ -1,6 +1,4 @@
-"""The shape of each profile: which phases a step has and what each runs, and which calls of RCCL a rank makes for an
-exchange. Never knows times or ids.
-"""
+"""The shape of each profile: which phases a step has and what each runs. Never knows times or ids."""
 
 from __future__ import annotations
 
@@ -8,14 +6,7 @@ import functools
 from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
-from rocpd.simulator.layout import GroupKind
-from rocpd.simulator.template import Arg, ExchangeKind
-
-Call: TypeAlias = tuple[str, tuple[Arg, ...]]
-"""A function and its arguments."""
-
-_TYPES = {4: ("ncclFloat32", 4), 8: ("ncclFloat64", 8)}
-_BUFFERS = Arg("void const*", "sendbuff", "0x7f2a40000000"), Arg("void*", "recvbuff", "0x7f2a40000000")
+from rocpd.simulator.layout import ExchangeKind, GroupKind
 
 
 @frozen
@@ -42,50 +33,6 @@ class ExchangeRequest:
     def receives(self) -> bool:
         """Whether it can start before anything is computed."""
         return self.kind is ExchangeKind.RECEIVE
-
-
-def word(group: GroupKind, fact: str) -> str:
-    """Return what stands in an argument for a fact about a rank's communicator: `comm`, `size`, `rank`, `-1`, `1`."""
-    return f"{{{group}.{fact}}}"
-
-
-def initialisation(group: GroupKind) -> Call:
-    """Return the call that makes a communicator."""
-    return "ncclCommInitRank", (
-        Arg("ncclComm**", "comm", word(group, "comm")),
-        Arg("int", "nranks", word(group, "size")),
-        Arg("int", "myrank", word(group, "rank")),
-    )
-
-
-def destruction(group: GroupKind) -> Call:
-    """Return the call that ends a communicator."""
-    return "ncclCommDestroy", (_communicator(group),)
-
-
-def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], Call]:
-    """Return the calls before the one that launches the kernel, and that one."""
-    communicator = _communicator(request.group)
-    datatype, width = _TYPES.get(request.size, ("ncclBfloat16", 2))
-    count = Arg("unsigned long", "count", str(max(1, request.size // width)))
-    kind = Arg("ncclDataType_t", "datatype", datatype)
-    if request.peer:
-        is_send = request.kind is ExchangeKind.SEND
-        name, buffer = ("ncclSend", _BUFFERS[0]) if is_send else ("ncclRecv", _BUFFERS[1])
-        peer = Arg("int", "peer", word(request.group, str(request.peer)))
-        return (("ncclGroupStart", ()), (name, (buffer, count, kind, peer, communicator, stream))), _GROUP_END
-    if request.kind is ExchangeKind.ALL_GATHER:
-        sent = count._replace(name="sendcount")
-        return (), ("ncclAllGather", (*_BUFFERS, sent, kind, communicator, stream))
-    operation = Arg("ncclRedOp_t", "op", "ncclSum")
-    return (), ("ncclAllReduce", (*_BUFFERS, count, kind, operation, communicator, stream))
-
-
-_GROUP_END: Call = ("ncclGroupEnd", ())
-
-
-def _communicator(group: GroupKind) -> Arg:
-    return Arg("ncclComm*", "comm", word(group, "comm"))
 
 
 MIB = 1 << 20

@@ -37,8 +37,19 @@ class Counter:
     whole: bool = True
 
 
-def _hardware(name: str, description: str, units: str, block: str, expression: str = "") -> CounterInfo:
-    return CounterInfo(
+def _zero(_: Kernel) -> float:
+    return 0.0
+
+
+def _counted(
+    name: str,
+    description: str,
+    block: str,
+    of_kernel: Callable[[Kernel], float] | None = _zero,
+    spread: float = 0.0,
+    units: str = "count",
+) -> Counter:
+    info = CounterInfo(
         target_arch="GPU",
         instance_id=0,
         name=name,
@@ -47,14 +58,22 @@ def _hardware(name: str, description: str, units: str, block: str, expression: s
         units=units,
         value_type="ACCUM",
         block=block,
-        expression=expression,
         is_constant=0,
-        is_derived=int(bool(expression)),
+        is_derived=0,
+        expression="",
     )
+    return Counter(info, spread, of_kernel)
 
 
-def _sampled(name: str, description: str, units: str) -> CounterInfo:
-    return replace(_hardware(name, description, units, "SMI"), component="rocm_smi", value_type="ABS")
+def _derived(counter: Counter, expression: str, whole: bool = False) -> Counter:
+    """Return a counter that is calculated from another one."""
+    return replace(counter, info=replace(counter.info, expression=expression, is_derived=1), whole=whole)
+
+
+def _sampled(counter: Counter, typical: float) -> Counter:
+    """Return a counter as SMI has it, whose value does not depend on a kernel."""
+    info = replace(counter.info, component="rocm_smi", value_type="ABS")
+    return replace(counter, info=info, of_kernel=None, typical=typical)
 
 
 _LINE = 128  # bytes of a line of the L2 cache
@@ -69,40 +88,41 @@ def _flops(math: str) -> Callable[[Kernel], float]:
     return lambda kernel: kernel.flops if kernel.math == math else 0.0
 
 
+def _hits(kernel: Kernel) -> float:
+    return (0.6 * kernel.reads + 0.3 * kernel.writes) / _LINE
+
+
 def _vector(kind: str, name: str) -> Counter:
-    count = _flops(kind)
-    info = _hardware(f"SQ_INSTS_VALU_FMA_{kind}", f"Fused multiply-add instructions, {name}", "instr", "SQ")
-    return Counter(info, of_kernel=lambda kernel: count(kernel) / (2 * _LANES))
+    count, description = _flops(kind), f"Fused multiply-add instructions, {name}"
+    return _counted(f"SQ_INSTS_VALU_FMA_{kind}", description, "SQ", lambda k: count(k) / (2 * _LANES), units="instr")
 
 
 HARDWARE: tuple[Counter, ...] = (
-    Counter(_hardware("SQ_WAVES", "Number of waves sent to SQs", "waves", "SQ"), of_kernel=lambda kernel: kernel.waves),
-    Counter(
-        _hardware("GRBM_GUI_ACTIVE", "The GUI is active", "cycles", "GRBM"),
-        0.01,
+    _counted("SQ_WAVES", "Number of waves sent to SQs", "SQ", lambda kernel: kernel.waves, units="waves"),
+    replace(
+        _counted("GRBM_GUI_ACTIVE", "The GUI is active", "GRBM", None, 0.01, "cycles"),
         per_ns=0.98 * CLOCK_GHZ * DIES,
         follows_clock=True,
     ),
-    Counter(
-        _hardware("TCC_HIT_sum", "L2 cache hits, all instances", "requests", "TCC", "reduce(TCC_HIT,sum)"),
-        0.2,
-        lambda kernel: (0.6 * kernel.reads + 0.3 * kernel.writes) / _LINE,
+    _derived(
+        _counted("TCC_HIT_sum", "L2 cache hits, all instances", "TCC", _hits, 0.2, "requests"),
+        "reduce(TCC_HIT,sum)",
+        whole=True,
     ),
-    Counter(
-        _hardware("FETCH_SIZE", "Read from video memory", "KB", "TCC", "TCC_EA0_RDREQ_sum*64/1024"),
-        0.04,
-        lambda kernel: kernel.reads / 1024,
-        whole=False,
+    _derived(
+        _counted("FETCH_SIZE", "Read from video memory", "TCC", lambda kernel: kernel.reads / 1024, 0.04, "KB"),
+        "TCC_EA0_RDREQ_sum*64/1024",
     ),
-    Counter(
-        _hardware("WRITE_SIZE", "Written to video memory", "KB", "TCC", "TCC_EA0_WRREQ_sum*64/1024"),
-        0.02,
-        lambda kernel: kernel.writes / 1024,
-        whole=False,
+    _derived(
+        _counted("WRITE_SIZE", "Written to video memory", "TCC", lambda kernel: kernel.writes / 1024, 0.02, "KB"),
+        "TCC_EA0_WRREQ_sum*64/1024",
     ),
-    Counter(
-        _hardware("SQ_INSTS_VALU_MFMA_MOPS_BF16", "Matrix operations, bfloat16, in units of 512", "ops", "SQ"),
-        of_kernel=lambda kernel: _flops("MFMA_BF16")(kernel) / _MATRIX_OPS,
+    _counted(
+        "SQ_INSTS_VALU_MFMA_MOPS_BF16",
+        "Matrix operations, bfloat16, in units of 512",
+        "SQ",
+        lambda kernel: _flops("MFMA_BF16")(kernel) / _MATRIX_OPS,
+        units="ops",
     ),
     _vector("F32", "single precision"),
     _vector("F64", "double precision"),
@@ -110,25 +130,21 @@ HARDWARE: tuple[Counter, ...] = (
 """Counted on some dispatches, in the order of their ids, from 1."""
 
 SAMPLED: tuple[Counter, ...] = (
-    Counter(_sampled("device_power", "Socket power", "W"), 0.2, typical=561.0),
-    Counter(_sampled("device_temp_hotspot", "Hot spot temperature", "C"), 0.1, typical=71.0),
-    Counter(_sampled("device_memory_usage", "Used video memory", "MB"), 0.15, typical=9216.25, whole=False),
-    Counter(
-        _sampled("device_gfx_clock", "Clock of the compute units", "MHz"),
-        0.01,
-        typical=CLOCK_GHZ * 1000,
+    _sampled(_counted("device_power", "Socket power", "SMI", None, 0.2, "W"), 561.0),
+    _sampled(_counted("device_temp_hotspot", "Hot spot temperature", "SMI", None, 0.1, "C"), 71.0),
+    replace(
+        _sampled(_counted("device_memory_usage", "Used video memory", "SMI", None, 0.15, "MB"), 9216.25), whole=False
+    ),
+    replace(
+        _sampled(
+            _counted("device_gfx_clock", "Clock of the compute units", "SMI", None, 0.01, "MHz"), CLOCK_GHZ * 1000
+        ),
         follows_clock=True,
     ),
 )
 """Sampled over time, ids following those of `HARDWARE`."""
 
 _CYCLES_PER_US, _UNITS = 1000 * CLOCK_GHZ, 304
-
-
-def _counted(
-    name: str, description: str, block: str, of_kernel: Callable[[Kernel], float], spread: float = 0.0
-) -> Counter:
-    return Counter(_hardware(name, description, "count", block), spread, of_kernel)
 
 
 def _cycles(kernel: Kernel) -> float:
@@ -161,10 +177,6 @@ def _full_slots(kernel: Kernel) -> float:
     return _cycles(kernel) * 0.03
 
 
-def _zero(_: Kernel) -> float:
-    return 0.0
-
-
 def _written(kernel: Kernel) -> float:
     return kernel.writes / _REQUEST
 
@@ -175,28 +187,22 @@ def _matrix_cycles(kernel: Kernel) -> float:
 
 FURTHER: tuple[Counter, ...] = (
     _counted("TCC_EA0_RDREQ_sum", "Reads of L2 from memory", "TCC", lambda kernel: kernel.reads / _REQUEST),
-    _counted("TCC_EA0_RDREQ_32B_sum", "Reads of 32 bytes", "TCC", _zero),
-    _counted("TCC_BUBBLE_sum", "Reads of 128 bytes", "TCC", _zero),
+    _counted("TCC_EA0_RDREQ_32B_sum", "Reads of 32 bytes", "TCC"),
+    _counted("TCC_BUBBLE_sum", "Reads of 128 bytes", "TCC"),
     _counted("TCC_EA0_WRREQ_sum", "Writes of L2 to memory", "TCC", _written),
     _counted("TCC_EA0_WRREQ_64B_sum", "Writes of 64 bytes", "TCC", _written),
-    _counted("TCC_EA0_ATOMIC_sum", "Atomics on memory", "TCC", _zero),
+    _counted("TCC_EA0_ATOMIC_sum", "Atomics on memory", "TCC"),
     _counted(
         "TCC_EA0_RDREQ_LEVEL_sum", "Reads on their way, every cycle", "TCC", lambda k: 600 * k.reads / _REQUEST, 0.05
     ),
-    _counted(
-        "TCC_EA0_WRREQ_LEVEL_sum",
-        "Writes on their way, every cycle",
-        "TCC",
-        lambda kernel: _written(kernel) * 500,
-        0.05,
-    ),
+    _counted("TCC_EA0_WRREQ_LEVEL_sum", "Writes on their way, every cycle", "TCC", lambda k: _written(k) * 500, 0.05),
     _counted("TA_TOTAL_WAVEFRONTS_sum", "Instructions of memory", "TA", _instructions),
     _counted("TCP_TOTAL_ACCESSES_sum", "Accesses of L1", "TCP", _accesses),
     _counted("TCP_TOTAL_CACHE_ACCESSES_sum", "Accesses of L1 that look into it", "TCP", _accesses),
     _counted("TCP_TCC_READ_REQ_sum", "Reads of L1 from L2", "TCP", _misses, 0.02),
-    _counted("TCP_TCC_WRITE_REQ_sum", "Writes of L1 to L2", "TCP", _zero),
-    _counted("TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "Atomics that return", "TCP", _zero),
-    _counted("TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum", "Atomics that return nothing", "TCP", _zero),
+    _counted("TCP_TCC_WRITE_REQ_sum", "Writes of L1 to L2", "TCP"),
+    _counted("TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "Atomics that return", "TCP"),
+    _counted("TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum", "Atomics that return nothing", "TCP"),
     _counted("SQ_LDS_BANK_CONFLICT", "Cycles of bank conflicts", "SQ", _conflicts),
     _counted("SQ_LDS_IDX_ACTIVE", "Cycles in which LDS is accessed", "SQ", _lds_cycles),
     _counted("SQ_VALU_MFMA_BUSY_CYCLES", "Cycles in which matrix units are busy", "SQ", _matrix_cycles),
@@ -205,13 +211,13 @@ FURTHER: tuple[Counter, ...] = (
     ),
     _counted("SPI_RA_VGPR_SIMD_FULL_CSN", "The same of vector registers", "SPI", lambda k: 0.02 * _cycles(k), 0.02),
     _counted("SPI_RA_LDS_CU_FULL_CSN", "The same of LDS", "SPI", lambda k: 0.01 * _cycles(k) * bool(k.lds), 0.02),
-    _counted("SPI_RA_TGLIM_CU_FULL_CSN", "The same of slots of work-groups", "SPI", _zero),
+    _counted("SPI_RA_TGLIM_CU_FULL_CSN", "The same of slots of work-groups", "SPI"),
     *(
-        _counted(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", f"Matrix operations, {kind}, in units of 512", "SQ", _zero)
+        _counted(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", f"Matrix operations, {kind}, in units of 512", "SQ")
         for kind in ("F8", "F16", "F32", "F64", "I8")
     ),
     *(
-        _counted(f"SQ_INSTS_VALU_{operation}_{kind}", f"Vector instructions, {operation} {kind}", "SQ", _zero)
+        _counted(f"SQ_INSTS_VALU_{operation}_{kind}", f"Vector instructions, {operation} {kind}", "SQ")
         for kind in ("F16", "F32", "F64")
         for operation in ("ADD", "MUL", "TRANS", "FMA")
         if (operation, kind) not in (("FMA", "F32"), ("FMA", "F64"))

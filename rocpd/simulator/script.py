@@ -1,34 +1,237 @@
 """Owns how API calls, GPU work and markers follow each other: a host cursor per thread, a lane of work per stream.
 
-Builds templates call by call; which calls are made is up to `workload`. Calls of RCCL stand in `rccl`.
+Builds templates call by call; which calls are made is up to `workload`. A template is the vocabulary in which a stretch
+of a rank's life is described before it has times and ids; it is laid out once and stamped out for every step. Holds no
+clock, no randomness, no SQL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import JITTER, Kernel
-from rocpd.simulator.layout import GroupKind
-from rocpd.simulator.profiles import ExchangeRequest, calls_of
-from rocpd.simulator.template import (
-    After,
-    Allocation,
-    Arg,
-    Copy,
-    Dispatch,
-    Exchange,
-    Graph,
-    HostRegion,
-    Lane,
-    LaneEnd,
-    LaneRun,
-    Sample,
-    Template,
-    Term,
-    Time,
-)
+from rocpd.simulator.layout import ExchangeKind, GroupKind
+from rocpd.simulator.profiles import ExchangeRequest
+
+
+class Time(NamedTuple):
+    """A point in time, `fixed` ns after an anchor: anchor 0 starts the template, anchor n + 1 is what op n gives."""
+
+    anchor: int
+    fixed: int = 0
+
+    def later(self, ns: int) -> Time:
+        """Return the time `ns` nanoseconds later."""
+        return self._replace(fixed=self.fixed + ns)
+
+
+class LaneRun(NamedTuple):
+    """A piece of work by its lane and its position there: as a start when it starts, as an end when it ends."""
+
+    lane: int
+    position: int
+
+
+class LaneEnd(NamedTuple):
+    """When the first pieces of work of a lane, up to the one at `position`, are done."""
+
+    lane: int
+    position: int
+
+
+Term: TypeAlias = Time | LaneEnd
+Moment: TypeAlias = Time | LaneRun
+
+
+@dataclass
+class Lane:
+    """Device work of one stream between two waits: each piece starts when it is launched and the one before is done.
+
+    Args:
+        start: nothing starts earlier.
+        scales: whether the pieces take longer on a slow GPU.
+        ready: when each piece has been launched.
+        lengths: how long each takes on a GPU of usual speed [ns].
+    """
+
+    start: Time
+    scales: bool = True
+    ready: list[Time] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+
+    def add(self, ready: Time, ns: int) -> int:
+        """Append a piece of work; return its position."""
+        self.ready.append(ready)
+        self.lengths.append(ns)
+        return len(self.lengths) - 1
+
+
+@frozen
+class After:
+    """Op: the latest of its terms."""
+
+    terms: tuple[Term, ...]
+
+
+@frozen
+class Exchange:
+    """Op: when this rank's part of an exchange ends, which starts at anchor `start`.
+
+    Args:
+        start: anchor at which the kernel of this rank starts.
+        kind: what is done.
+        group: the kind of group that does it; the stages of a pipeline exchange with a neighbour.
+        size: bytes.
+        peer: stages to the partner of a send or receive, -1 or 1.
+        connects: whether the group sets up its connections first, as its first exchange does.
+    """
+
+    start: int
+    kind: ExchangeKind
+    group: GroupKind
+    size: int
+    peer: int = 0
+    connects: bool = False
+
+
+class Arg(NamedTuple):
+    """One argument of an API call."""
+
+    type: str
+    name: str
+    value: str
+    extdata: str = "{}"
+
+
+@dataclass
+class HostRegion:
+    """An API call or marker range.
+
+    `parent` is the index of the enclosing region or -1; `jitter` by what part, at most, it ends earlier.
+    """
+
+    name: str
+    category: str
+    thread: int
+    parent: int
+    start: Time
+    end: Time
+    text: str | None = None
+    args: tuple[Arg, ...] = ()
+    jitter: float = 0.0
+
+
+@frozen
+class Dispatch:
+    """A kernel run.
+
+    `launcher` is the index of the API region; `marker` the enclosing marker's text; `counters` the numbers of
+    those that have a value; `graph` names executable and node.
+    """
+
+    kernel: Kernel
+    stream: int
+    thread: int
+    launcher: int
+    marker: str
+    start: Moment
+    end: Moment
+    jitter: float
+    counters: tuple[int, ...] = ()
+    graph: tuple[int, int] | None = None
+
+
+@frozen
+class Copy:
+    """A copy; `route` holds source and target, H for host and D for device; `size` is in bytes."""
+
+    route: str
+    size: int
+    thread: int
+    launcher: int
+    marker: str
+    start: Moment
+    end: Moment
+    jitter: ClassVar[float] = 0.1
+
+
+@frozen
+class Allocation:
+    """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees.
+
+    What `leaks` is never freed: every step has it at another address.
+    """
+
+    type: str
+    level: str
+    size: int
+    slot: int
+    thread: int
+    launcher: int
+    start: Time
+    end: Time
+    leaks: bool = False
+    jitter: ClassVar[float] = 0.3
+
+
+@frozen
+class Sample:
+    """A point on track `track` (index into `samples.TRACKS`); `text` is the message of a mark."""
+
+    track: int
+    start: Time
+    text: str | None = None
+    jitter: ClassVar[float] = 0.0
+
+    @property
+    def end(self) -> Time:
+        """A point has no length."""
+        return self.start
+
+
+@frozen
+class Graph:
+    """A launch of an executable graph, from its first kernel to its last."""
+
+    exec_id: int
+    count: int
+    thread: int
+    launcher: int
+    start: Moment
+    end: Moment
+    jitter: ClassVar[float] = 0.0
+
+
+@dataclass
+class Template:
+    """A laid-out stretch: rows by kind, and the ops and lanes that give them their times.
+
+    The last op is when the stretch is over.
+    """
+
+    regions: list[HostRegion] = field(default_factory=list)
+    dispatches: list[Dispatch] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    allocations: list[Allocation] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    ops: list[After | Exchange] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[Sequence[Any], ...]:
+        """The rows of each kind, in the order in which a step is written."""
+        return self.regions, self.dispatches, self.copies, self.allocations, self.graphs, self.samples
+
+    @property
+    def events(self) -> int:
+        """Dispatches and regions: what `events_per_rank` counts."""
+        return len(self.regions) + len(self.dispatches)
+
 
 MAIN, WORKER, LOADER = range(3)
 COMPUTE, COMPUTE_2, COMM, COPY = 1, 2, 3, 4
@@ -69,33 +272,22 @@ def _dim(size: tuple[int, int, int]) -> str:
     return f"{{z={size[2]}, y={size[1]}, x={size[0]}}}"
 
 
-@frozen
-class Pace:
-    """How fast a host makes calls.
-
-    Args:
-        factor: how much longer each call takes.
-        gap: what passes before each launch [ns].
-    """
-
-    factor: float = 1.0
-    gap: int = 0
-
-
 class Script:
     """A template in the making.
 
     Args:
         kernels: what can be launched, by key.
-        pace: of the host.
         counters: numbers of those that counted dispatches have.
+        factor: how much longer the host takes for each call.
+        gap: what passes before each launch [ns].
     """
 
-    def __init__(self, kernels: Mapping[str, Kernel], pace: Pace = Pace(), counters: tuple[int, ...] = ()) -> None:
-        self._counters = counters
+    def __init__(
+        self, kernels: Mapping[str, Kernel], counters: tuple[int, ...] = (), factor: float = 1.0, gap: int = 0
+    ) -> None:
+        self._counters, self._factor, self._gap = counters, factor, gap
         self.template = Template()
         self._kernels = kernels
-        self._pace = pace
         self._at = Time(0)
         self._base = self._at  # device work starts no earlier
         self._cursor: dict[int, Time] = {}
@@ -145,7 +337,7 @@ class Script:
         """Make a call of about `ns` nanoseconds that encloses nothing. Returns its index."""
         index = self.enter(thread, name, category, args)
         region = self.template.regions[index]
-        self._cursor[thread] = region.start.later(int(ns * self._pace.factor))
+        self._cursor[thread] = region.start.later(int(ns * self._factor))
         self.leave(thread)
         region.jitter = CALL_JITTER
         return index
@@ -166,7 +358,7 @@ class Script:
     def launch(self, thread: int, key: str, stream: int) -> None:
         """Launch a kernel on a stream."""
         kernel = self._kernels[key]
-        self.spend(thread, self._pace.gap)
+        self.spend(thread, self._gap)
         if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
         else:
@@ -289,32 +481,23 @@ class Script:
             self._restart(end.later(2000))
             self._lanes = copying
 
-    def synchronize(self, thread: int) -> None:
-        """Wait until all launched work of this segment but exchanges is done."""
-        done = self._done(thread)
-        self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(COMPUTE),))
-        self._wait(thread, done)
-
-    def synchronize_device(self, thread: int) -> None:
-        """Wait as `synchronize` does, by the call that waits for the whole device."""
-        done = self._done(thread)
-        self.enter(thread, "hipDeviceSynchronize", HIP)
-        self._wait(thread, done)
+    def synchronize(self, thread: int, *, device: bool = False) -> None:
+        """Wait until all launched work of this segment but exchanges is done; by the call for the whole `device`."""
+        done = self._latest([*self._busy(), self.now(thread).later(3000)])
+        call, arguments = ("hipDeviceSynchronize", ()) if device else ("hipStreamSynchronize", (stream_arg(COMPUTE),))
+        self._wait(thread, done, call, arguments)
 
     def wait_exchanged(self, thread: int, stream: int) -> None:
         """Wait for all exchanges so far."""
         done = self._latest([self.now(thread).later(3000), *self._exchanged.values()])
-        self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(stream),))
-        self._wait(thread, done)
+        self._wait(thread, done, "hipStreamSynchronize", (stream_arg(stream),))
 
     def wait_for_job(self, thread: int) -> None:
         """Wait until an anchor that other ranks give."""
         self._cursor[thread] = Time(self._after([]))
 
-    def _done(self, thread: int) -> Time:
-        return self._latest([*self._busy(), self.now(thread).later(3000)])
-
-    def _wait(self, thread: int, done: Time) -> None:
+    def _wait(self, thread: int, done: Time, call: str, arguments: tuple[Arg, ...]) -> None:
+        self.enter(thread, call, HIP, arguments)
         self.enter(thread, "hsa_signal_wait_scacquire", HSA)
         self._cursor[thread] = done.later(300)
         self.leave(thread)
@@ -356,6 +539,57 @@ class Script:
         """Append an op; return the anchor that it gives."""
         self.template.ops.append(op)
         return len(self.template.ops)
+
+
+Call: TypeAlias = tuple[str, tuple[Arg, ...]]
+"""A function and its arguments."""
+
+_TYPES = {4: ("ncclFloat32", 4), 8: ("ncclFloat64", 8)}
+_BUFFERS = Arg("void const*", "sendbuff", "0x7f2a40000000"), Arg("void*", "recvbuff", "0x7f2a40000000")
+
+
+def word(group: GroupKind, fact: str) -> str:
+    """Return what stands in an argument for a fact about a rank's communicator: `comm`, `size`, `rank`, `-1`, `1`."""
+    return f"{{{group}.{fact}}}"
+
+
+def initialisation(group: GroupKind) -> Call:
+    """Return the call that makes a communicator."""
+    return "ncclCommInitRank", (
+        Arg("ncclComm**", "comm", word(group, "comm")),
+        Arg("int", "nranks", word(group, "size")),
+        Arg("int", "myrank", word(group, "rank")),
+    )
+
+
+def destruction(group: GroupKind) -> Call:
+    """Return the call that ends a communicator."""
+    return "ncclCommDestroy", (_communicator(group),)
+
+
+def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], Call]:
+    """Return the calls before the one that launches the kernel, and that one."""
+    communicator = _communicator(request.group)
+    datatype, width = _TYPES.get(request.size, ("ncclBfloat16", 2))
+    count = Arg("unsigned long", "count", str(max(1, request.size // width)))
+    kind = Arg("ncclDataType_t", "datatype", datatype)
+    if request.peer:
+        is_send = request.kind is ExchangeKind.SEND
+        name, buffer = ("ncclSend", _BUFFERS[0]) if is_send else ("ncclRecv", _BUFFERS[1])
+        peer = Arg("int", "peer", word(request.group, str(request.peer)))
+        return (("ncclGroupStart", ()), (name, (buffer, count, kind, peer, communicator, stream))), _GROUP_END
+    if request.kind is ExchangeKind.ALL_GATHER:
+        sent = count._replace(name="sendcount")
+        return (), ("ncclAllGather", (*_BUFFERS, sent, kind, communicator, stream))
+    operation = Arg("ncclRedOp_t", "op", "ncclSum")
+    return (), ("ncclAllReduce", (*_BUFFERS, count, kind, operation, communicator, stream))
+
+
+_GROUP_END: Call = ("ncclGroupEnd", ())
+
+
+def _communicator(group: GroupKind) -> Arg:
+    return Arg("ncclComm*", "comm", word(group, "comm"))
 
 
 def address(slot: int) -> int:

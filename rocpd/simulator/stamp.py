@@ -34,8 +34,7 @@ from rocpd.simulator import samples
 from rocpd.simulator.conditions import NodeClock
 from rocpd.simulator.identity import Identity, queue_of
 from rocpd.simulator.kernels import KERNEL_IDS
-from rocpd.simulator.script import COPY, address
-from rocpd.simulator.template import Allocation, Copy, Dispatch, LaneRun, Moment, Sample, Template, Time
+from rocpd.simulator.script import COPY, Allocation, Copy, Dispatch, LaneRun, Moment, Sample, Template, Time, address
 from rocpd.simulator.timing import LaneTimes, time_columns
 
 _COPY_NAMES = {

@@ -19,9 +19,8 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
-from rocpd.simulator.layout import GroupKind, Layout
-from rocpd.simulator.script import LANE_GAP
-from rocpd.simulator.template import After, Exchange, ExchangeKind, Lane, LaneEnd, Template, Time
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout
+from rocpd.simulator.script import LANE_GAP, After, Exchange, Lane, LaneEnd, Template, Time
 
 
 def time_columns(times: Sequence[Time]) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import KERNELS, hottest, kernels_of
-from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
 from rocpd.simulator.profiles import (
@@ -22,8 +22,6 @@ from rocpd.simulator.profiles import (
     Layer,
     StepPhase,
     WorkProfile,
-    destruction,
-    initialisation,
     profile_of,
 )
 from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
@@ -40,12 +38,16 @@ from rocpd.simulator.script import (
     RCCL,
     STREAMS,
     WORKER,
-    Pace,
+    Arg,
+    Dispatch,
+    HostRegion,
     Script,
+    Template,
     address,
+    destruction,
+    initialisation,
     stream_arg,
 )
-from rocpd.simulator.template import Arg, Dispatch, ExchangeKind, HostRegion, Template
 
 SPECIAL_EVERY = 16
 """Of so many steps the first one also launches graphs, uses scratch, and allocates what it frees at its end."""
@@ -82,7 +84,7 @@ class Role:
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
         counters = of_kernels(self.planting.counts_much)
-        return Script(kernels_of(self.profile, self.planting), Pace(factor, gap), counters)
+        return Script(kernels_of(self.profile, self.planting), counters, factor, gap)
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:
@@ -206,7 +208,7 @@ def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
             script.launch(thread, kernel, COMPUTE_2 if stream else COMPUTE)
         launched += 1
         if Plant.SYNCHRONOUS_CALLS in role.planting and launched % 2 == 0:
-            script.synchronize_device(thread)
+            script.synchronize(thread, device=True)
     if layer.text:
         script.leave(thread)
 

@@ -18,7 +18,7 @@ import rocpd
 from rocpd.base.errors import OutputError
 from rocpd.base.evidence import Evidence, check_folder, check_output
 from rocpd.base.identity import JOURNALS
-from rocpd.cli.shell import shell_class
+from rocpd.cli.query import shell_class
 from rocpd.convert import FORMATS
 from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error

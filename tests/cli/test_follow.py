@@ -18,7 +18,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.cli.follow import follow
+from rocpd.cli.summary import follow
 from rocpd.facts.rank import Options
 from rocpd.federate.federation import Notes
 from rocpd.simulator import JobOptions, simulate
@@ -133,7 +133,7 @@ def test_whatever_names_the_file_is_watched(
     way: str, whole: Path, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also long after its last change; the folder of a package lists files that lie elsewhere."""
-    monkeypatch.setattr("rocpd.cli.follow._FRESH", 0)
+    monkeypatch.setattr("rocpd.cli.summary._FRESH", 0)
     (tmp_path / "files").mkdir()
     (tmp_path / "a.rpdb").mkdir()
     file = Growing(whole, tmp_path / "files" / "a.db", "wal")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import keyword
 
 import pytest
 
 from rocpd.base.option import Heading
-from rocpd.cli.commands import COMMANDS
+from rocpd.cli.commands import COMMANDS, function_of
 from tests.conftest import Cli
 
 READERS = ("query", "summary", "convert", "merge", "info", "shell")
@@ -56,9 +54,7 @@ def test_commands_are_described_in_whole_lines(cli: Cli) -> None:
 @pytest.mark.parametrize(("command", "line"), COMMANDS.items())
 def test_a_command_is_described_by_its_docstring(command: str, line: str) -> None:
     """`rocpd --help` shows the line without importing the command."""
-    word = command + "_" * keyword.iskeyword(command)
-    function = getattr(importlib.import_module(f"rocpd.cli.{word}"), word)
-    assert inspect.getdoc(function).splitlines()[0] == f"{line}."  # type: ignore[union-attr]
+    assert inspect.getdoc(function_of(command)).splitlines()[0] == f"{line}."  # type: ignore[union-attr]
 
 
 def test_without_words_there_is_help(cli: Cli) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.cli import progress
+from rocpd.cli import diagnostics as progress
 from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
@@ -32,7 +32,7 @@ RANKS = 4
 BAR = re.compile(r"\r(?P<label>[\w -]+?) (?P<bar>[━ ]{10,}) +\d+%")
 
 BEFORE = """
-import rocpd.cli.progress as progress
+import rocpd.cli.diagnostics as progress
 from rocpd.federate import limits
 progress._PATIENCE_S = {patience}
 limits.DEFAULT = limits.Limits(small_bytes=0)

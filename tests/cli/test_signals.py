@@ -43,7 +43,7 @@ sys.exit(run(["info", "."]))
 
 AFTER_A_FOLDER = """
 import contextlib, signal, sys
-import rocpd.cli, rocpd.convert.deliver.parts as parts
+import rocpd.cli, rocpd.convert.deliver as parts
 class Interrupted:
     def __init__(self, folder):
         self.workplace = workplace(folder)

@@ -16,8 +16,8 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.formats.tables import VIEWS, known_views, record_batches, schema_of
-from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
+from rocpd.convert.view_reader import ReferenceTables
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

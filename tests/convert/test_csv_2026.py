@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rocpd.base.types import AmdVersion
 from rocpd.convert import FORMATS
-from rocpd.convert.formats.bit_fields import FIELDS, packed_number
+from rocpd.convert.formats.csv import FIELDS, packed_number
 from rocpd.convert.options import ConvertOptions
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

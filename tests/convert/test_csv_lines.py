@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 
 from rocpd.base.types import NULL
-from rocpd.convert.cells import Coded, Values, listed, missing, texts
 from rocpd.convert.formats.csv_lines import cells_of, lines, real
+from rocpd.convert.view_reader import Coded, Values, listed, missing, texts
 
 WHOLE = st.one_of(st.integers(0, 2), st.integers(-(1 << 62), 1 << 62), st.integers(5000, 9000), st.just(NULL))
 REALS = st.floats(allow_nan=True, allow_infinity=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.cli import progress, run
+from rocpd.cli import diagnostics as progress
+from rocpd.cli import run
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.simulator import JobOptions, simulate

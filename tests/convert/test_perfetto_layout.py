@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.formats import pftrace
-from rocpd.convert.formats.perfetto_colours import correlation
+from rocpd.convert.formats.pftrace import correlation
 from rocpd.convert.options import ConvertOptions
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.simulator import JobOptions, simulate

@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.base.errors import InputError
 from rocpd.base.identity import identity_of
-from rocpd.importers.cache import imports
+from rocpd.importers.run import imports
 from tests.conftest import Cli
 from tests.places import small_disk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.importers.torch_collectives import OPERATOR, Range, arguments_of
+from rocpd.importers.kineto import OPERATOR, Range, arguments_of_collectives
 
 GROUP = {
     "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 16, "Group size": 2, "Process Group Name": "3",
@@ -17,7 +17,7 @@ def call(collective: str, rank: int, annotation: str = "", **facts: object) -> d
     """Return the arguments of a collective, without those that all calls of the group have."""
     operator = Range(5, 0, 100, OPERATOR, {**GROUP, "Collective name": collective, "Rank": rank, **facts})
     ranges = [operator, *([Range(5, 10, 20, annotation, {})] if annotation else [])]
-    (arguments,) = arguments_of(ranges).values()
+    (arguments,) = arguments_of_collectives(ranges).values()
     common = {"comm": "group 3 of ranks 1,3", "nranks": "2", "datatype": "ncclFloat32"}
     assert arguments.items() >= common.items()
     return {name: value for name, value in arguments.items() if name not in common}
@@ -52,5 +52,5 @@ def test_sends_and_receives_name_their_peer_within_the_group() -> None:
 
 def test_types_that_rccl_does_not_have_are_unknown() -> None:
     operator = Range(5, 0, 9, OPERATOR, {**GROUP, "Collective name": "broadcast", "dtype": "Int16"})
-    (arguments,) = arguments_of([operator]).values()
+    (arguments,) = arguments_of_collectives([operator]).values()
     assert "datatype" not in arguments

@@ -17,7 +17,8 @@ from rocpd.facts.communication.ranks import Communication
 from rocpd.facts.communication.rccl import Transfer
 from rocpd.federate.select.align import Align, Alignment, Domain, Span, align
 from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks
-from rocpd.simulator import JobOptions, JobPlan, TrueCollective, plan, simulate
+from rocpd.simulator import JobOptions, plan, simulate
+from rocpd.simulator.job_plan import JobPlan, TrueCollective
 from tests.build import TraceBuilder
 from tests.soak import sized
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.record import doctor, installed, library
+from rocpd.record import doctor, library
 from rocpd.record.doctor import Check, State, examine
 from tests.conftest import Cli
 from tests.record.build import Build
@@ -20,8 +20,8 @@ _NAMES = ["rocpd", "recorder", "GPU work", "markers", "GPUs", "SMI", "perf", "cl
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without ROCm, whatever this one has."""
-    monkeypatch.setattr(installed, "_ANY", tmp_path / "opt")
-    monkeypatch.setattr(installed, "_cached", list)
+    monkeypatch.setattr(library, "_ANY", tmp_path / "opt")
+    monkeypatch.setattr(library, "_cached", list)
     return tmp_path
 
 
@@ -53,7 +53,7 @@ def test_rocm_is_found_where_the_loader_finds_it(place: str, bare: Path, monkeyp
     _install(folder, *names, "librocprofiler-sdk-roctx.so.1")
     environ = {"LD_LIBRARY_PATH": {"LD_LIBRARY_PATH": f"/nowhere:{folder}"}, "ROCM_PATH": {"ROCM_PATH": f"{bare}/some"}}
     if place == "cache":
-        monkeypatch.setattr(installed, "_cached", lambda: [(path.name, str(path)) for path in folder.iterdir()])
+        monkeypatch.setattr(library, "_cached", lambda: [(path.name, str(path)) for path in folder.iterdir()])
     checks = _examine(bare, **environ.get(place, {}))
     assert checks["GPU work"].says.startswith("rocprofiler-sdk 1.3.0, ")
     assert checks["SMI"].says.startswith("libamd_smi 26.0, ")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.cli.follow import follow
+from rocpd.cli.summary import follow
 from rocpd.facts.rank import Options
 from rocpd.summary.kernels.op_trace import logduration
 from rocpd.summary.reading import Reading

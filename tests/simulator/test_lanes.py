@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rocpd.simulator.conditions import LEAST_STRETCH
-from rocpd.simulator.script import LANE_GAP
-from rocpd.simulator.template import Lane, Time
+from rocpd.simulator.script import LANE_GAP, Lane, Time
 from rocpd.simulator.timing import LaneEndTimes, LaneTimes
 
 RANKS = 3

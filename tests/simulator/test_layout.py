@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rocpd.base.errors import UsageError
-from rocpd.simulator import GroupKind, JobOptions, Rccl, plan, simulate
-from rocpd.simulator.layout import Layout
+from rocpd.simulator import JobOptions, Rccl, plan, simulate
+from rocpd.simulator.layout import GroupKind, Layout
 from tests.simulator.jobs import read, rows
 
 SHAPES = [(4, 1, 1), (1, 4, 1), (1, 1, 4), (2, 2, 1), (2, 1, 2), (1, 2, 2), (3, 2, 4)]

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from rocpd.base.errors import UsageError
-from rocpd.simulator import JobOptions, JobPlan, Plant, plan, simulate
+from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.hardware import MEMORY_BYTES
-from rocpd.simulator.plants import parse
+from rocpd.simulator.job_plan import JobPlan
+from rocpd.simulator.plants import Plant, parse
 from tests.simulator.jobs import read, rows
 
 STEPS = 6
@@ -426,14 +427,14 @@ def test_nothing_strikes_one_of_one() -> None:
 @pytest.mark.parametrize("plant", ["straggler", "slow-step=20,straggler=5"])
 def test_sizes(plant: str) -> None:
     job = plan(JobOptions(Path("job"), plant=plant))
-    assert job.straggler_factor == (1.35 if plant == "straggler" else 1.05)
-    assert job.slow_factor == (1.0 if plant == "straggler" else 1.2)
+    assert job.factor(Plant.STRAGGLER) == (1.35 if plant == "straggler" else 1.05)
+    assert job.factor(Plant.SLOW_STEP) == (1.0 if plant == "straggler" else 1.2)
 
 
 def test_planted_facts_of_the_default() -> None:
     job = plan(JobOptions(Path("job")))
     assert [fact.plant for fact in job.facts] == [Plant.STRAGGLER, Plant.SLOW_STEP]
-    assert (job.straggler_factor, job.slow_factor) == (1.35, 1.9)
+    assert (job.factor(Plant.STRAGGLER), job.factor(Plant.SLOW_STEP)) == (1.35, 1.9)
     nothing = plan(JobOptions(Path("job"), plant="none"))
     assert (nothing.facts, nothing.straggler_rank, nothing.slow_step) == ((), None, None)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rocpd.simulator import GroupKind, JobOptions, plan
+from rocpd.simulator import JobOptions, plan
 from rocpd.simulator.conditions import make_clock
+from rocpd.simulator.layout import GroupKind
 
 SHAPES = [(1, 1), (4, 1), (1, 2), (2, 2), (2, 4)]
 """Of (tp, pp)."""

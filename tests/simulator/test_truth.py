@@ -8,7 +8,9 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.simulator import PROFILES, JobOptions, JobPlan, plan, simulate
+from rocpd.simulator import PROFILES, JobOptions, plan, simulate
+from rocpd.simulator.job_plan import JobPlan
+from rocpd.simulator.plants import Plant
 from tests.simulator.jobs import read, rows
 
 Job = tuple[JobPlan, list[apsw.Connection]]
@@ -73,7 +75,7 @@ def test_collectives_are_recorded_as_they_were(job: Job) -> None:
         times = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start, "end" """)
         true = np.array([(c.starts[rank.number], c.ends[rank.number]) for c in truth], dtype=np.int64)
         assert np.array(times).tolist() == facts.nodes[rank.node].local(true).tolist()
-    assert facts.collective_ends().tolist() == [max(c.ends) for c in truth]
+    assert [collective.end for collective in facts.collectives()] == [max(c.ends) for c in truth]
     first, second = facts.nodes
     assert abs(first.offset_ns - second.offset_ns) > 10**9
     assert first.drift_ppm != second.drift_ppm
@@ -84,7 +86,7 @@ def test_straggler_and_slow_step(job: Job) -> None:
     mean = "SELECT AVG(duration) FROM kernels WHERE name NOT GLOB 'nccl*'"
     means = [rows(connection, mean)[0][0] for connection in connections]
     assert facts.straggler_rank == int(np.argmax(means))
-    assert max(means) / sorted(means)[-2] == pytest.approx(facts.straggler_factor, rel=0.1)
+    assert max(means) / sorted(means)[-2] == pytest.approx(facts.factor(Plant.STRAGGLER), rel=0.1)
     steps = "SELECT name FROM markers WHERE name GLOB 'step [0-9]*' AND duration ORDER BY duration DESC"
     assert [rows(c, steps)[0] for c in connections] == [(f"step {facts.slow_step}",)] * 4
     waits = "SELECT AVG(duration) FROM kernels WHERE name GLOB 'nccl*'"

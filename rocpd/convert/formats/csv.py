@@ -1,38 +1,62 @@
-"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each.
+"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each; their statistics;
+and agent_info.csv, one line per agent and rank, its columns taken from the hardware description of the agent.
 
-Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns.
+Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns. Of statistics, sums are
+exact integers; only averages, shares and deviations round. Of agents, numbers are bare, texts quoted, bit fields packed
+into the number that AMD's tool of 2025 writes; that of 2026 has a column for each capability instead, and the type of
+the agent as a word.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from rocpd.base.output import check_free, complete_or_nothing, workplace
-from rocpd.base.types import Ints, Progress
-from rocpd.convert.cells import Coded, Values, joined, listed, take
-from rocpd.convert.deliver.parts import Output, RankPart, append, open_part, packed, split_outputs, write_parts
-from rocpd.convert.deliver.placement import placements
-from rocpd.convert.formats import csv_stats
-from rocpd.convert.formats.csv_agents import agent_lines
-from rocpd.convert.formats.csv_files import CsvFile, columns_read
-from rocpd.convert.formats.csv_files_2026 import files_of
-from rocpd.convert.formats.csv_lines import cells_of, lines
-from rocpd.convert.formats.csv_stats import Groups
-from rocpd.convert.lookups import ReferenceTables
+from rocpd.base.documents import json_object
+from rocpd.base.output import check_free, complete_or_nothing
+from rocpd.base.types import AmdVersion, Ints, Progress
+from rocpd.convert.deliver import (
+    Output,
+    RankPart,
+    append,
+    open_part,
+    packed,
+    placements,
+    rank_parts,
+    split_outputs,
+)
+from rocpd.convert.formats.csv_files import RANK, CsvFile, columns_read, files_of
+from rocpd.convert.formats.csv_lines import cells_of, lines, quoted
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.view_reader import ViewReader, ViewRows, damage_line
-from rocpd.facts.columns import all_texts
+from rocpd.convert.view_reader import (
+    Coded,
+    ReferenceTables,
+    Values,
+    ViewReader,
+    ViewRows,
+    as_coded,
+    damage_line,
+    joined,
+    listed,
+    take,
+)
+from rocpd.facts.columns import all_texts, grouped
 from rocpd.facts.spread import Moments
 from rocpd.federate.federation import Federation
+from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.events import valid_times
 
 _LINES = 1 << 14
 """Lines made at once."""
@@ -66,9 +90,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             check_free(_path(options, output, name), options.force)
     left, damaged = Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(workplace(options.folder))
-        parts = write_parts(_write_part, session, outputs, folder, options, progress)
-        stack.callback(parts.close)
+        parts = stack.enter_context(rank_parts(_write_part, session, outputs, options, progress))
         written: list[Path] = []
         for output in outputs:
             files = _Files(stack, options, output)
@@ -112,7 +134,7 @@ class _Files:
         for file in files_of(self._options.amd_version):
             piece = part.path / file.name
             if piece.exists():
-                with self._open(file.name, file.header(self._options.with_rank)) as out:
+                with self._open(file.name, _line(name for name, _ in file.all_columns(self._options.with_rank))) as out:
                     append(piece, out)
         part.path.rmdir()
         return report
@@ -130,12 +152,12 @@ class _Files:
         for file in files_of(self._options.amd_version):
             groups: Groups = {}
             for report in reports:
-                csv_stats.add(groups, report.groups.get(file.name, {}))
+                add_stats(groups, report.groups.get(file.name, {}))
             if groups and file.stats:
-                self._write(file.stats[0], csv_stats.lines(groups))
+                self._write(file.stats[0], stats_lines(groups))
                 domains[file.stats[1]] = sum(groups.values(), Moments())
         if domains:
-            self._write("domain_stats", csv_stats.lines(domains))
+            self._write("domain_stats", stats_lines(domains))
 
     def _write(self, name: str, text: Iterable[str]) -> None:
         with self._open(name) as out:
@@ -161,8 +183,9 @@ def _write_part(part: RankPart, reader: RankReader) -> _Report:
         views = source.rows(file)
         if views:
             with open_part(part, file.name) as out:
+                numbers = [cell.is_number for _, cell in file.all_columns(part.options.with_rank)]
                 for columns in _in_order(file, views, part.options):
-                    out.write(lines(columns, _numbers(file, part.options)))
+                    out.write(lines(columns, numbers))
             if part.options.stats and file.stats:
                 report.groups[file.name] = _groups(file, views, part.options)
     report.left = source.left()
@@ -243,23 +266,13 @@ def _taken(column: Values, rows: Ints) -> Values:
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
-    return [rows.column("guid"), *(cell.make(rows, options) for _, cell in file.columns), *_rank(rows, options)]
-
-
-def _rank(rows: ViewRows, options: ConvertOptions) -> list[Values]:
-    if not options.with_rank:
-        return []
-    return [np.full(rows.count, rows.rank.number), Coded(np.zeros(rows.count, np.int64), [rows.rank.hostname or ""])]
-
-
-def _numbers(file: CsvFile, options: ConvertOptions) -> list[bool]:
-    return [False, *(cell.is_number for _, cell in file.columns), *((True, False) if options.with_rank else ())]
+    return [cell.make(rows, options) for _, cell in file.all_columns(options.with_rank)]
 
 
 def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:
     groups: Groups = {}
     for rows in views:
-        csv_stats.add(groups, csv_stats.group(file.name_cell.make(rows, options), rows.ints("start"), rows.ints("end")))
+        add_stats(groups, stats_of(file.name_cell.make(rows, options), rows.ints("start"), rows.ints("end")))
     return groups
 
 
@@ -272,3 +285,166 @@ def _note_left_out(session: Federation, left: Counter[str]) -> None:
         session.note(
             f"csv: {count} regions and samples are in no file, rocprofv3 has none for their category ({names})"
         )
+
+
+_STATS_HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
+
+Groups = dict[str, Moments]
+"""Statistics by name."""
+
+
+def stats_of(names: Values, start: Ints, end: Ints) -> Groups:
+    """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
+    coded = as_coded(names)
+    texts = [*coded.texts, ""]
+    length, valid = end - start, valid_times(start, end)
+    groups: Groups = {}
+    for (code,), rows in grouped([coded.codes]):
+        durations = length[rows[valid[rows]]].tolist()
+        shortest, longest = min(durations, default=None), max(durations, default=None)
+        squares = sum(duration * duration for duration in durations)
+        moments = Moments(len(rows), len(durations), sum(durations), shortest, longest, squares)
+        add_stats(groups, {texts[code]: moments})
+    return groups
+
+
+def add_stats(total: Groups, part: Mapping[str, Moments]) -> None:
+    """Add the statistics of a rank to `total`."""
+    for name, moments in part.items():
+        total[name] = total.get(name, Moments()) + moments
+
+
+def stats_lines(groups: Mapping[str, Moments]) -> Iterable[str]:
+    """Yield the lines of one file, most time first; shares are of the time in the file."""
+    yield _STATS_HEADER
+    total = sum(m.total for m in groups.values())
+    for name, m in sorted(groups.items(), key=lambda item: (-item[1].total, item[0])):
+        share = m.total * 100 / total if total else None
+        numbers = (m.calls, m.total, m.mean, share, m.shortest, m.longest, m.deviation)
+        cells = ("" if value is None else repr(value) for value in numbers)
+        yield f"{quoted(name)},{','.join(cells)}\n"
+
+
+FIELDS: Mapping[str, Mapping[str, int]] = MappingProxyType({
+    "capability": {
+    "HotPluggable": 1, "HSAMMUPresent": 1, "SharedWithGraphics": 1, "QueueSizePowerOfTwo": 1, "QueueSize32bit": 1,
+    "QueueIdleEvent": 1, "VALimit": 1, "WatchPointsSupported": 1, "WatchPointsTotalBits": 4, "DoorbellType": 2,
+    "AQLQueueDoubleMap": 1, "DebugTrapSupported": 1, "WaveLaunchTrapOverrideSupported": 1,
+    "WaveLaunchModeSupported": 1, "PreciseMemoryOperationsSupported": 1, "DEPRECATED_SRAM_EDCSupport": 1,
+    "Mem_EDCSupport": 1, "RASEventNotify": 1, "ASICRevision": 4, "SRAM_EDCSupport": 1, "SVMAPISupported": 1,
+    "CoherentHostAccess": 1, "DebugSupportedFirmware": 1, "PreciseALUOperationsSupported": 1,
+    "PerQueueResetSupported": 1,
+    },
+    "fw_version": {"uCode": 10, "Major": 6, "Minor": 6, "Stepping": 10},
+    "sdma_fw_version": {"uCodeSDMA": 10, "uCodeRes": 10},
+})  # fmt: skip
+"""Value of an agent's description that AMD's agent_info.csv has packed into one number -> its fields from bit 0 up and
+their widths [bits]; checked against the numbers of a real MI300X."""
+
+_AGENT_COLUMNS = (
+    "Node_Id", "Logical_Node_Id", "Agent_Type", "Cpu_Cores_Count", "Simd_Count", "Cpu_Core_Id_Base", "Simd_Id_Base",
+    "Max_Waves_Per_Simd", "Lds_Size_In_Kb", "Gds_Size_In_Kb", "Num_Gws", "Wave_Front_Size", "Num_Xcc", "Cu_Count",
+    "Array_Count", "Num_Shader_Banks", "Simd_Arrays_Per_Engine", "Cu_Per_Simd_Array", "Simd_Per_Cu",
+    "Max_Slots_Scratch_Cu", "Gfx_Target_Version", "Vendor_Id", "Device_Id", "Location_Id", "Domain",
+    "Drm_Render_Minor", "Num_Sdma_Engines", "Num_Sdma_Xgmi_Engines", "Num_Sdma_Queues_Per_Engine", "Num_Cp_Queues",
+    "Max_Engine_Clk_Ccompute", "Max_Engine_Clk_Fcompute", "Sdma_Fw_Version", "Fw_Version", "Capability",
+    "Cu_Per_Engine", "Max_Waves_Per_Cu", "Family_Id", "Workgroup_Max_Size", "Grid_Max_Size", "Local_Mem_Size",
+    "Hive_Id", "Gpu_Id", "Workgroup_Max_Dim_X", "Workgroup_Max_Dim_Y", "Workgroup_Max_Dim_Z", "Grid_Max_Dim_X",
+    "Grid_Max_Dim_Y", "Grid_Max_Dim_Z", "Name", "Vendor_Name", "Product_Name", "Model_Name",
+)  # fmt: skip
+_CAPABILITY = "Capability"
+_CAPABILITIES = tuple(f"Cap_{name}" for name in FIELDS["capability"])
+_OF_ROW = {
+    "node_id": "absolute_index",
+    "logical_node_id": "logical_index",
+    "agent_type": "type",
+    "name": "name",
+    "vendor_name": "vendor_name",
+    "product_name": "product_name",
+    "model_name": "model_name",
+}
+"""Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
+
+_EXTDATA = "CASE WHEN json_valid(extdata) THEN json_remove(extdata, '$.caches', '$.io_links') ELSE extdata END"
+"""The description without what no column shows: 120 kB of each GPU, which take Python 2 ms to read."""
+
+
+def agent_lines(reader: RankReader, options: ConvertOptions) -> list[str]:
+    """Return the header and a line per agent of a rank, in order of id."""
+    names = _agent_columns(options.amd_version)
+    rank: tuple[object, ...] = (reader.rank.number, reader.rank.hostname or "") if options.with_rank else ()
+    lines = [_line(("Guid", *names, *(name for name, _ in RANK if options.with_rank)))]
+    columns = tuple(dict.fromkeys(_OF_ROW.values()))
+    listed = ", ".join(map(quote_name, columns))
+    for extdata, *values in reader.rows(f"SELECT {_EXTDATA}, {listed} FROM rocpd_info_agent ORDER BY id"):
+        row = dict(zip(columns, values, strict=True))
+        described = _described(extdata)
+        if options.amd_version is AmdVersion.V2026:
+            described["agent_type"] = row["type"]
+        lines.append(_line((reader.rank.guid, *(_agent_value(described, row, name) for name in names), *rank)))
+    return lines
+
+
+def _agent_columns(version: AmdVersion) -> tuple[str, ...]:
+    if version is AmdVersion.V2025:
+        return _AGENT_COLUMNS
+    at = _AGENT_COLUMNS.index(_CAPABILITY)
+    return (*_AGENT_COLUMNS[:at], *_CAPABILITIES, *_AGENT_COLUMNS[at + 1 :])
+
+
+def _described(extdata: object) -> dict[str, Any]:
+    return (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
+
+
+def _agent_value(described: dict[str, Any], row: dict[str, Any], column: str) -> object:
+    if column in _CAPABILITIES:
+        of = described.get("capability")
+        return of.get(column.removeprefix("Cap_")) if isinstance(of, dict) else None
+    name = column.lower()
+    if "_max_dim_" in name:
+        of = described.get(name[:-2])
+        return of.get(name[-1]) if isinstance(of, dict) else None
+    value = described.get(name)
+    number = packed_number(name, value)
+    if number is not None:
+        return number
+    return row[_OF_ROW[name]] if value is None and name in _OF_ROW else value
+
+
+def _line(values: Iterable[object]) -> str:
+    return ",".join(map(_cell, values)) + "\n"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (int, float)):
+        return repr(value)
+    return quoted(decoded(value) if isinstance(value, (str, bytes)) else _dumped(value))
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except RecursionError:  # what was read at its depth may not be written at ours
+        return ""
+
+
+def packed_number(name: str, value: object) -> int | None:
+    """Return the number of a value that is made of bit fields; None where it is none of `FIELDS`, or has others.
+
+    >>> packed_number("fw_version", {"uCode": 185, "Major": 0}), packed_number("fw_version", "185")
+    (185, None)
+    """
+    widths = FIELDS.get(name)
+    if widths is None or not isinstance(value, dict) or not value.keys() <= widths.keys():
+        return None
+    number = 0
+    for (name_of_field, width), end in zip(widths.items(), accumulate(widths.values()), strict=True):
+        bits = value.get(name_of_field, 0)
+        if not isinstance(bits, int) or not 0 <= bits < 1 << width:
+            return None
+        number |= bits << (end - width)
+    return number

@@ -1,24 +1,130 @@
-"""Lists the CSV files and their columns. Never reads a database.
+"""Lists the CSV files and their columns, and how cells are made of the columns of views. Never reads a database.
 
-Headers are those of rocprofv3, after a leading Guid; values are those of AMD's `rocpd convert -f csv`.
+Headers are those of rocprofv3, after a leading Guid; values are those of AMD's `rocpd convert -f csv`. The files of the
+tool of 2026 are known from AMD's public documents and tests: one for regions of every category, headers whose words
+start with a capital and go on in small letters, a duration at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from rocpd.base.frozen import frozen
-from rocpd.convert.formats import markers
-from rocpd.convert.formats.csv_cells import Cell, address, agent, kernel, message, number, operation, text
+from rocpd.base.types import NULL, AmdVersion
+from rocpd.convert.options import AgentIndex, ConvertOptions
+from rocpd.convert.view_reader import MARKER_SOURCES, Coded, Values, ViewRows, as_coded, listed, marker_messages
 from rocpd.schema.rules.categories import MARKER_PREFIXES
 from rocpd.schema.rules.events import NOT_SCRATCH
+
+Make: TypeAlias = Callable[[ViewRows, ConvertOptions], Values]
+
+
+@frozen
+class Cell:
+    """The cells of one column.
+
+    Args:
+        reads: columns of the view that they are made of.
+        make: makes them.
+        is_number: whether they are numbers; in a damaged file they may be texts.
+    """
+
+    reads: tuple[str, ...]
+    make: Make
+    is_number: bool = False
+
+
+def number(column: str) -> Cell:
+    """A number."""
+    return Cell((column,), lambda rows, _: rows.column(column), is_number=True)
+
+
+def text(column: str, before: str = "") -> Cell:
+    """A text, with `before` in front of it."""
+
+    def make(rows: ViewRows, _: ConvertOptions) -> Values:
+        values = rows.column(column)
+        if not before:
+            return values
+        coded = as_coded(values)
+        return Coded(coded.codes, [before + text for text in coded.texts])
+
+    return Cell((column,), make)
+
+
+def agent(prefix: str = "") -> Cell:
+    """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
+
+    def make(rows: ViewRows, options: ConvertOptions) -> Values:
+        how = options.agent_index_value or AgentIndex.RELATIVE
+        index = np.asarray(rows.column(prefix + how.view_column))
+        if how.has_type:
+            words = listed(rows.column(f"{prefix}agent_type"))
+            pairs = zip(words, index.tolist(), strict=True)
+            return Coded.of(None if word is None or number == NULL else f"{word} {number}" for word, number in pairs)
+        known, codes = np.unique(index, return_inverse=True)
+        return Coded(np.where(index == NULL, -1, codes), [f"Agent {number}" for number in known.tolist()])
+
+    return Cell((*(prefix + index.view_column for index in AgentIndex), f"{prefix}agent_type"), make)
+
+
+def kernel(region: str, name: str) -> Cell:
+    """The kernel, or with `kernel_rename` the text of the enclosing marker where there is one."""
+
+    def make(rows: ViewRows, options: ConvertOptions) -> Values:
+        names = rows.column(name)
+        if not options.kernel_rename:
+            return names
+        marked = listed(rows.column(region))
+        return Coded.of(text or kernel for text, kernel in zip(marked, listed(names), strict=True))
+
+    return Cell((region, name), make)
+
+
+def message() -> Cell:
+    """The message of a marker, else its function."""
+    return Cell(("name", "extdata"), lambda rows, _: marker_messages(rows))
+
+
+def operation() -> Cell:
+    """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
+
+    def make(rows: ViewRows, _: ConvertOptions) -> Values:
+        pairs = zip(*(listed(rows.column(name)) for name in ("level", "type")), strict=True)
+        return Coded.of(_operation(level, kind) for level, kind in pairs)
+
+    return Cell(("level", "type"), make)
+
+
+def address() -> Cell:
+    """16 hexadecimal digits, an empty text where there is none."""
+
+    def make(rows: ViewRows, _: ConvertOptions) -> Values:
+        values = listed(rows.column("address"))
+        return ["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values]
+
+    return Cell(("address",), make)
+
+
+def _operation(level: str | None, kind: str | None) -> str:
+    if kind is None:
+        return ""
+    return f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{'ALLOCATE' if kind == 'ALLOC' else kind}"
+
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""
 
-RANK = ("Rank", "Hostname")
-"""Headers of the columns that `with_rank` adds."""
+_GUID: Column = ("Guid", text("guid"))
+RANK: tuple[Column, ...] = (
+    ("Rank", Cell((), lambda rows, _: np.full(rows.count, rows.rank.number), is_number=True)),
+    ("Hostname", Cell((), lambda rows, _: Coded(np.zeros(rows.count, np.int64), [rows.rank.hostname or ""]))),
+)
+"""The columns that `with_rank` adds."""
 
 
 @frozen
@@ -47,10 +153,9 @@ class CsvFile:
         named = ("Kernel_Name", "Function", "Direction", "Operation")
         return next(cell for name, cell in self.columns if name in named)
 
-    def header(self, with_rank: bool = False) -> str:
-        """Return the first line."""
-        names = ("Guid", *(name for name, _ in self.columns), *(RANK if with_rank else ()))
-        return ",".join(f'"{name}"' for name in names) + "\n"
+    def all_columns(self, with_rank: bool) -> tuple[Column, ...]:
+        """Return the columns with Guid and, where they are asked for, those of the rank."""
+        return (_GUID, *self.columns, *(RANK if with_rank else ()))
 
 
 _TIMES: tuple[Column, ...] = (("Start_Timestamp", number("start")), ("End_Timestamp", number("end")))
@@ -84,17 +189,21 @@ _KERNELS = CsvFile(
 )
 
 
-def _calls(kind: str, *categories: str) -> CsvFile:
-    marker = kind == "marker"
-    columns: tuple[Column, ...] = (
+def _call_columns(function: Cell) -> tuple[Column, ...]:
+    return (
         ("Domain", text("category")),
-        ("Function", message() if marker else text("name")),
+        ("Function", function),
         ("Process_Id", number("pid")),
         ("Thread_Id", number("tid")),
         ("Correlation_Id", number("stack_id")),
         *_TIMES,
     )
-    views = markers.SOURCES if marker else ("regions",)
+
+
+def _calls(kind: str, *categories: str) -> CsvFile:
+    marker = kind == "marker"
+    columns = _call_columns(message() if marker else text("name"))
+    views = MARKER_SOURCES if marker else ("regions",)
     stats = (f"{kind}_api_stats", f"{kind.upper()}_API")
     return CsvFile(f"{kind}_api_trace", views, columns, categories, stats=stats)
 
@@ -190,3 +299,39 @@ def columns_read(view: str, files: Iterable[CsvFile] = FILES) -> tuple[str, ...]
     cells = (cell for file in of_view for _, cell in file.columns)
     categories = ("category",) if any(file.categories for file in of_view) else ()
     return tuple(dict.fromkeys(("id", "start", "end", *categories, *(name for cell in cells for name in cell.reads))))
+
+
+_DURATION: Column = ("Duration", number("duration"))
+_NAMES = {"counter_collection": "counter_collection_trace"}
+
+_REGIONS = CsvFile(
+    "regions_trace", ("regions",), (*_call_columns(message()), _DURATION), stats=("regions_stats", "REGIONS")
+)
+
+_GRAPHS = CsvFile(
+    "graph_launch_trace",
+    ("graph_launches",),
+    (
+        ("Queue_Id", number("queue_id")),
+        ("Thread_Id", number("tid")),
+        ("Graph_Exec_Id", number("graph_exec_id")),
+        ("Kernel_Dispatch_Count", number("kernel_dispatch_count")),
+        ("Correlation_Id", number("stack_id")),
+        *_TIMES,
+        _DURATION,
+    ),
+)
+
+
+def _titled(file: CsvFile) -> CsvFile:
+    columns = tuple(("_".join(word.capitalize() for word in name.split("_")), cell) for name, cell in file.columns)
+    return replace(file, name=_NAMES.get(file.name, file.name), columns=(*columns, _DURATION))
+
+
+FILES_2026 = (*(_titled(file) for file in FILES if not file.categories), _REGIONS, _GRAPHS)
+"""The files in the order in which they are written; statistics and agent_info come last."""
+
+
+def files_of(version: AmdVersion) -> tuple[CsvFile, ...]:
+    """Return the files of a year."""
+    return FILES_2026 if version is AmdVersion.V2026 else FILES

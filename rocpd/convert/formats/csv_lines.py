@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.cells import Array, Coded, Values
+from rocpd.convert.view_reader import Array, Coded, Values
 
 _DENSE = 1 << 12  # whole numbers this close together are looked up in a table
 _SAMPLE, _FEW = 1 << 8, 1 << 6  # a column with more than few values among its first rows does not repeat

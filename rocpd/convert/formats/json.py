@@ -8,25 +8,19 @@ rank; threads keep the OS's id.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rocpd.base.types import Ints, Progress
-from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
-from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.formats.tree import tree
-from rocpd.convert.gather.collect import collect_for_viewers
-from rocpd.convert.gather.context import Damage
-from rocpd.convert.gather.titles import titles_of_job
+from rocpd.convert.deliver import Frame, Placement, RankPart
+from rocpd.convert.formats.layout import tree, write_for_viewers
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import distinct
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import trace_category
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
@@ -39,22 +33,15 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an enc
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
-    work = partial(_write_part, titles_of_job(session))
-    paths, damages = concatenate(work, session, _FRAME, options, progress)
-    Damage.report(damages, session.note)
-    return paths
+    return write_for_viewers(_of_rank, session, _FRAME, options, progress)
 
 
-def _write_part(titles: Mapping[str, str], part: RankPart, reader: RankReader) -> Damage:
-    damage = Damage()
-    events, _ = collect_for_viewers(reader, part.placement, part.options, damage, titles)
-    with open_part(part) as file:
-        between = b""
-        for lines in _Lines(events, part.placement).all():
-            if lines:
-                file.write(between + ",\n".join(lines).encode("utf-8", "replace"))
-                between = b",\n"
-    return damage
+def _of_rank(events: RankEvents, part: RankPart) -> Iterator[bytes]:
+    between = b""
+    for lines in _Lines(events, part.placement).all():
+        if lines:
+            yield between + ",\n".join(lines).encode("utf-8", "replace")
+            between = b",\n"
 
 
 class _Lines:

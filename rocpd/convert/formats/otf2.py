@@ -11,17 +11,14 @@ standard deviation, let readers lay them on the common time line, as the format 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing, workplace
 from rocpd.base.types import Progress
-from rocpd.convert.deliver.parts import split_outputs, write_parts
-from rocpd.convert.deliver.placement import Placement, placements
-from rocpd.convert.formats.otf2_collectives import collectives, within
-from rocpd.convert.formats.otf2_rank import ClockOffset, trace
+from rocpd.convert.deliver import Placement, placements, rank_parts, split_outputs
+from rocpd.convert.formats.otf2_rank import ClockOffset, collectives, trace, within
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
@@ -46,13 +43,12 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     anchors = [options.path(output.infix + ending) for output in outputs]
     damage: list[Damage] = []
     with contextlib.ExitStack() as stack:
-        pieces = [_pieces(stack, anchor, options.force) for anchor in anchors]
+        places = [stack.enter_context(_place(anchor, options.force)) for anchor in anchors]
         folder = stack.enter_context(workplace(options.folder))
         ranks = [placement for output in outputs for placement in output.ranks]
         of_job = collectives(session, ranks, options.group_by_queue)
-        traces = write_parts(trace, session, outputs, folder, options, progress)
-        stack.callback(traces.close)
-        for output, anchor, temporary in zip(outputs, anchors, pieces, strict=True):
+        traces = stack.enter_context(rank_parts(trace, session, outputs, options, progress))
+        for output, anchor, take in zip(outputs, anchors, places, strict=True):
             inside = within(of_job, {placement.rank.number for placement in output.ranks})
             archive = Archive(folder, anchor.stem, inside, clocks)
             stack.callback(archive.abandon)
@@ -62,7 +58,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 damage.append(rank.damage)
                 del rank  # before the next one comes
             archive.close()
-            temporary.take(folder / anchor.stem)
+            take(folder / anchor.stem)
     Damage.report(damage, session.note)
     return tuple(anchors)
 
@@ -78,27 +74,23 @@ def _clocks(session: Federation, ranks: Sequence[Placement]) -> dict[int, ClockO
     return clocks if lasts else {}
 
 
-@frozen
-class _Pieces:
-    """Temporary names of what an archive consists of."""
+@contextlib.contextmanager
+def _place(anchor: Path, force: bool) -> Iterator[Callable[[Path], None]]:
+    """Make place for an archive, and yield what moves a complete one there, by its path without endings.
 
-    anchor: Path
-    definitions: Path
-    events: Path
-
-    def take(self, archive: Path) -> None:
-        """Move a complete archive here; `archive` is its path without endings."""
-        Path(f"{archive}.otf2").replace(self.anchor)
-        Path(f"{archive}.def").replace(self.definitions)
-        for file in archive.iterdir():
-            file.rename(self.events / file.name)
-
-
-def _pieces(stack: contextlib.ExitStack, anchor: Path, force: bool) -> _Pieces:
-    """Make place for an archive: the anchor, by which readers find the rest, appears last."""
+    The anchor, by which readers find the rest, appears last.
+    """
     path = anchor.with_name(anchor.stem)
-    return _Pieces(
-        stack.enter_context(complete_or_nothing(anchor, force)),
-        stack.enter_context(complete_or_nothing(path.with_name(f"{path.name}.def"), force)),
-        stack.enter_context(folder_complete_or_nothing(path, force)),
-    )
+    with (
+        complete_or_nothing(anchor, force) as of_anchor,
+        complete_or_nothing(path.with_name(f"{path.name}.def"), force) as definitions,
+        folder_complete_or_nothing(path, force) as events,
+    ):
+
+        def take(archive: Path) -> None:
+            Path(f"{archive}.otf2").replace(of_anchor)
+            Path(f"{archive}.def").replace(definitions)
+            for file in archive.iterdir():
+                file.rename(events / file.name)
+
+        yield take

@@ -1,33 +1,32 @@
 """The Perfetto trace of a job: a group of tracks per rank, interned names, one sequence per rank.
 
 Writes packets straight to the file, so nothing is dropped, whatever the size. The file's name, categories and tracks of
-counters are those of AMD's traces. Field numbers are those of perfetto's
-protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto.
+counters are those of AMD's traces. Every event is units of bytes with a time and a rank among equal times (see
+`layout`). The steps of the job stand above the ranks, from what each of them says of its own. Field numbers are those
+of perfetto's protos/perfetto/trace: {trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto and
+track_event/track_event.proto.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Progress
-from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
+from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
-from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
-from rocpd.convert.formats.perfetto_colours import correlation
-from rocpd.convert.formats.pftrace_job import job_steps
-from rocpd.convert.formats.tree import TreeNode, tree
-from rocpd.convert.gather.collect import collect_for_viewers
-from rocpd.convert.gather.context import Damage
-from rocpd.convert.gather.titles import titles_of_job
-from rocpd.convert.model import RankEvents, TrackKind
+from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
+from rocpd.convert.gather.steps import CATEGORY as STEP_CATEGORY
+from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
+from rocpd.facts.columns import TextCodes, distinct
 from rocpd.facts.regions import Steps
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.rules.categories import trace_category
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1
@@ -53,39 +52,23 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     """Write `<name>_results.pftrace`, or the file as the user named it; see `rocpd.convert.Format.write`."""
     frame = Frame(options.ending_of("_results.pftrace", ".pftrace"))
     has_job = session.runs == 1 and not options.processes  # its steps are of no process
-    work = partial(_write_part, titles_of_job(session))
-    paths, answers = concatenate(work, session, frame, options, progress, _job if has_job else _nothing)
-    Damage.report((damage for damage, _ in answers), session.note)
-    _note_size(paths, session.note)
-    return paths
-
-
-def _note_size(paths: Sequence[Path], note: Callable[[str], None]) -> None:
-    """Note how to cut a trace that is too large for a browser to be quick with."""
+    paths = write_for_viewers(_of_rank, session, frame, options, progress, *([_of_job] if has_job else []))
     large = [path for path in paths if path.stat().st_size > _LARGE_BYTES]
     if large:
         shown = ", ".join(f"{path.name} has {path.stat().st_size / 1e6:.0f} MB" for path in large[:3])
-        note(f"{shown}: Perfetto's UI will be slow with it; --step 5, --start/--end or --rank 0-3 write a part")
+        cut = "--step 5, --start/--end or --rank 0-3 write a part"
+        session.note(f"{shown}: Perfetto's UI will be slow with it; {cut}")
+    return paths
 
 
-def _nothing(_: object) -> bytes:
-    return b""
+def _of_rank(events: RankEvents, part: RankPart) -> Iterator[bytes | memoryview]:
+    return packets(events, part.placement.position, part.placement.pid if part.options.processes else None)
 
 
-def _job(answers: Sequence[tuple[Damage, Steps]]) -> bytes:
+def _of_job(ranks: Sequence[Steps]) -> bytes:
     """Return the packets of the job as a whole."""
-    events = job_steps([steps for _, steps in answers])
+    events = job_steps(ranks)
     return b"".join(packets(events, _SEQUENCE_OF_JOB)) if events else b""
-
-
-def _write_part(titles: Mapping[str, str], part: RankPart, reader: RankReader) -> tuple[Damage, Steps]:
-    damage = Damage()
-    events, steps = collect_for_viewers(reader, part.placement, part.options, damage, titles)
-    with open_part(part) as file:
-        pid = part.placement.pid if part.options.processes else None
-        for data in packets(events, part.placement.position, pid):
-            file.write(data)
-    return damage, steps
 
 
 def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterator[bytes | memoryview]:
@@ -101,9 +84,9 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     uuids = _uuids(events, nodes, sequence)
     encoder = Encoder(events, sequence, uuids)
     defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
-    yield _packet(sequence, _STATE_CLEARED, defaults)
+    yield _plain_packet(sequence, _STATE_CLEARED, defaults)
     yield from (
-        _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, descriptor))
+        _plain_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, descriptor))
         for descriptor in _descriptors(events, nodes, sequence << 32, pid)
     )
     yield from _interned(sequence, _KINDS, [correlation(text) for text in events.kinds.texts])
@@ -123,7 +106,7 @@ def _uuids(events: RankEvents, nodes: Sequence[TreeNode], sequence: int) -> Ints
     return uuids
 
 
-def _packet(sequence: int, flags: int, content: bytes) -> bytes:
+def _plain_packet(sequence: int, flags: int, content: bytes) -> bytes:
     return pb.text(PACKET, pb.number(SEQUENCE, sequence) + pb.number(FLAGS, flags) + content)
 
 
@@ -134,7 +117,7 @@ def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes
             pb.text(field, pb.number(1, first + i) + pb.text(2, value))
             for i, value in enumerate(texts[first : first + _BATCH], start=1)
         )
-        yield _packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
+        yield _plain_packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
 
 
 def _descriptors(events: RankEvents, nodes: Sequence[TreeNode], rank: int, pid: int | None) -> Iterator[bytes]:
@@ -156,7 +139,7 @@ def _descriptors(events: RankEvents, nodes: Sequence[TreeNode], rank: int, pid: 
             continue
         if pid is not None and track and track.kind is TrackKind.THREAD and track.lane:
             parent = places.get(track.base, parent)
-        counter = _counter(track.unit) if track and track.unit is not None else b""
+        counter = _counter_unit(track.unit) if track and track.unit is not None else b""
         yield uuid + _named(node.title) + pb.number(5, parent) + pb.number(12, number) + counter
 
 
@@ -164,5 +147,269 @@ def _named(title: str) -> bytes:
     return pb.text(2, title) + pb.number(11, _EXPLICIT) + pb.number(15, _NEVER_MERGED)
 
 
-def _counter(unit: str) -> bytes:
+def _counter_unit(unit: str) -> bytes:
     return pb.text(8, pb.number(3, _BYTES) if unit == "bytes" else pb.text(6, unit) if unit else b"")
+
+
+PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
+TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE, CORRELATION = 9, 11, 10, 3, 4, 47, 44, 54
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+NEEDS_STATE = 2
+"""SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE"""
+
+_UNITS_AT_ONCE = 1 << 14
+"""Units encoded at once: their bytes stay within the processor's cache."""
+
+
+@frozen
+class Units:
+    """Units of one kind: `encode` returns the bytes of some of them, a row each, all equally long."""
+
+    time: Ints
+    tie: Ints
+    encode: Callable[[Ints], pb.Bytes]
+
+
+class Encoder:
+    """Turns the events of one rank into bytes.
+
+    Args:
+        events: the rank.
+        sequence: trusted_packet_sequence_id of its packets.
+        uuids: uuid of each track, by index.
+
+    Attributes:
+        annotations: names of annotations; the interning id of each text is its number + 1.
+        categories: the categories of the trace, interned likewise; an event's own is its annotation `category`.
+    """
+
+    def __init__(self, events: RankEvents, sequence: int, uuids: Ints) -> None:
+        self._events = events
+        self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
+        self._uuids = uuids
+        self.annotations = TextCodes[str]()
+        self.categories = TextCodes[str]()
+        own = events.categories.texts
+        self._categories = np.array([self.categories.code(trace_category(text)) for text in own], np.int64)
+        self._own_categories = np.array([events.strings.code(text) for text in own], np.int64)
+        self._category = pb.number(1, self.annotations.code("category") + 1)
+        batches: list[Slices | Instants] = [*events.slices, *events.instants]
+        for annotation in (a for batch in batches for a in batch.annotations):
+            self.annotations.code(annotation.name)
+        self._arguments = np.zeros(len(events.names.texts), np.int64)
+        for slices in events.slices:
+            for name in distinct(slices.arguments[0].values).tolist() if slices.arguments else ():
+                self._arguments[name] = self.annotations.code(events.names.texts[name])
+        self._nests = nesting(events.tracks.all)
+
+    def units(self) -> list[Units]:
+        """Return all units of the rank."""
+        units: list[Units] = []
+        for slices in self._events.slices:
+            units += self._of_slices(slices)
+        for instants in self._events.instants:
+            units += self._of_instants(instants)
+        units += [self._of_counters(counters) for counters in self._events.counters]
+        return [each for each in units if len(each.time)]
+
+    def _packet(self, kind: int, time: Ints, track: Ints, more: Sequence[pb.Part] = ()) -> list[pb.Part]:
+        event = [pb.number(TYPE, kind), *pb.numbers(TRACK, self._uuids[track]), *more]
+        return pb.message(PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)])
+
+    def _of_slices(self, slices: Slices) -> Iterator[Units]:
+        at = ties(slices, self._nests)
+        rows = np.flatnonzero(at.lasting)
+        yield Units(slices.end[rows], at.end[rows], partial(self._ends, slices, rows))
+        for shape in _shapes(slices):
+            lasting = shape[at.lasting[shape]]
+            yield Units(slices.start[lasting], at.start[lasting], partial(self._begins, slices, lasting))
+            points = shape[~at.lasting[shape]]
+            yield Units(slices.start[points], at.start[points], partial(self._marks, slices, points))
+
+    def _begins(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
+        return pb.rows(self._begin(slices, rows), len(rows))
+
+    def _ends(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
+        return pb.rows(self._packet(END, slices.end[rows], slices.track[rows]), len(rows))
+
+    def _marks(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
+        end = self._packet(END, slices.end[rows], slices.track[rows])
+        return pb.rows([*self._begin(slices, rows), *end], len(rows))
+
+    def _begin(self, slices: Slices, rows: Ints) -> list[pb.Part]:
+        more = self._about(slices, rows)
+        if slices.arguments:
+            names, values = (_take(column, rows) for column in slices.arguments)
+            for name, value in zip(names, values, strict=True):
+                more += pb.message(ANNOTATION, [*pb.numbers(1, self._arguments[name] + 1), *pb.numbers(17, value + 1)])
+        if slices.flows:
+            for ids in _take(slices.flows, rows):
+                more += pb.fixed(FLOW, ids)
+        return self._packet(BEGIN, slices.start[rows], slices.track[rows], more)
+
+    def _about(self, batch: Slices | Instants, rows: Ints) -> list[pb.Part]:
+        category = batch.category[rows]
+        more = [*pb.numbers(NAME, batch.name[rows] + 1), *pb.numbers(CATEGORY, self._categories[category] + 1)]
+        if isinstance(batch, Instants) or batch.is_recorded:
+            more += pb.message(ANNOTATION, [self._category, *pb.numbers(17, self._own_categories[category] + 1)])
+        if isinstance(batch, Slices) and batch.kind is not None:
+            more += pb.numbers(CORRELATION, batch.kind[rows] + 1)
+        for annotation in batch.annotations:
+            if annotation.present is not None and not annotation.present[rows[0]]:
+                continue
+            name = pb.number(1, self.annotations.code(annotation.name) + 1)
+            more += pb.message(ANNOTATION, [name, *_value(annotation, rows)])
+        return more
+
+    def _of_instants(self, instants: Instants) -> Iterator[Units]:
+        tie = instant_ties(len(instants))
+        for shape in _groups(len(instants), [a.present for a in instants.annotations]):
+            yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
+
+    def _points(self, instants: Instants, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
+        packet = self._packet(INSTANT, instants.time[rows], instants.track[rows], self._about(instants, rows))
+        return pb.rows(packet, len(rows))
+
+    def _of_counters(self, counters: Counters) -> Units:
+        def encode(i: Ints) -> pb.Bytes:
+            value = pb.fixed(DOUBLE, counters.value[i])
+            return pb.rows(self._packet(COUNTER, counters.time[i], counters.track[i], value), len(i))
+
+        return Units(counters.time, np.arange(len(counters), dtype=np.int64), encode)
+
+
+def in_time_order(units: Sequence[Units]) -> Iterator[memoryview]:
+    """Yield the bytes of all units in order of time and tie, some thousand units at a time."""
+    if not units:
+        return
+    group = np.repeat(np.arange(len(units), dtype=np.int16), [len(u.time) for u in units])
+    row = np.concatenate([np.arange(len(u.time)) for u in units])
+    order = np.lexsort((np.concatenate([u.tie for u in units]), np.concatenate([u.time for u in units])))
+    for first in range(0, len(order), _UNITS_AT_ONCE):
+        chunk = order[first : first + _UNITS_AT_ONCE]
+        yield _encoded(units, group[chunk], row[chunk])
+
+
+def _encoded(units: Sequence[Units], group: np.ndarray, row: Ints) -> memoryview:
+    size = np.empty(len(group), np.int64)
+    pieces = []
+    for number in np.flatnonzero(np.bincount(group)).tolist():
+        members = np.flatnonzero(group == number)
+        matrix = units[number].encode(row[members])
+        size[members] = matrix.shape[1]
+        pieces.append((members, matrix))
+    offsets = np.zeros(len(group) + 1, np.int64)
+    np.cumsum(size, out=offsets[1:])
+    buffer = np.empty(int(offsets[-1]), np.uint8)
+    for members, matrix in pieces:
+        width = matrix.shape[1]
+        # One unaligned record per unit: numpy copies each row to its place at once.
+        record = np.dtype((np.void, width))
+        target = np.ndarray((len(buffer) - width + 1,), record, buffer, strides=(1,))
+        target[offsets[members]] = matrix.view(record).ravel()
+    return buffer.data
+
+
+def _value(annotation: Annotation, rows: Ints) -> list[pb.Part]:
+    values = annotation.values[rows]
+    if annotation.text:
+        return pb.numbers(17, values.astype(np.int64, copy=False) + 1)
+    if values.dtype == np.float64:
+        return pb.fixed(5, values)
+    return pb.numbers(4, values.astype(np.int64, copy=False))
+
+
+def _take(column: Ragged, rows: Ints) -> list[Ints]:
+    """Return the first, second … values of all rows; all of `rows` have equally many."""
+    first = column.first[rows]
+    count = int(column.first[rows[0] + 1] - first[0]) if len(rows) else 0
+    return [column.values[first + i] for i in range(count)]
+
+
+def _shapes(slices: Slices) -> list[Ints]:
+    """Group rows whose start has the same fields: the same annotations, as many arguments and flows."""
+    marks: list[np.ndarray | None] = [annotation.present for annotation in slices.annotations]
+    marks += [slices.arguments[0].counts] if slices.arguments else []
+    marks += [slices.flows.counts] if slices.flows else []
+    return _groups(len(slices), marks)
+
+
+def _groups(count: int, marks: Sequence[np.ndarray | None]) -> list[Ints]:
+    key = np.zeros(count, np.int64)
+    for mark in marks:
+        if mark is not None and count:
+            spread = int(mark.max()) + 1
+            key = key * spread + mark
+            if key.max() >= 1 << 31:
+                key = np.unique(key, return_inverse=True)[1]
+    if not count:
+        return []
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+
+
+_NS_PER_MS = 1_000_000
+
+
+def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
+    """Return the steps of the job with the time of each as a counter; None where only one rank or none has steps.
+
+    A step of the job lasts from its first start on a rank to its last end on one. Where ranks are apart it is shown
+    until the next one starts: the counter has the true time.
+    """
+    if sum(map(bool, ranks)) < 2:
+        return None
+    times: dict[int, tuple[int, int]] = {}
+    for number, (start, end) in (step for of_rank in ranks for step in of_rank.items()):
+        first, last = times.get(number, (start, end))
+        times[number] = min(first, start), max(last, end)
+    numbers = sorted(times, key=times.__getitem__)
+    start, end = np.array([times[number] for number in numbers], np.int64).T
+    events = RankEvents(-1, f"job · {len(ranks)} ranks", "steps, each from its first start to its last end on any rank")
+    track = np.full(len(start), events.tracks.index("steps", lambda: Track("steps", TrackKind.GPU_TIME, nests=True)))
+    name = np.array([events.names.code(f"step {number}") for number in numbers], np.int64)
+    until = np.minimum(end, np.append(start[1:], end[-1:]))
+    duration = Annotation("duration_ms", (end - start) / _NS_PER_MS)
+    steps = Slices.calculated(
+        track, (start, until), name, events.categories.code(STEP_CATEGORY), annotations=(duration,)
+    )
+    events.slices = [steps]
+    counter = events.tracks.index("time", lambda: Track("step time", TrackKind.COUNTER, unit="ms"))
+    points = np.append(start, end[-1]), np.append((end - start) / _NS_PER_MS, 0.0)
+    events.counters = [Counters(np.full(len(start) + 1, counter), *points)]
+    return events
+
+
+# Slices of one kind of work have one colour in Perfetto's UI, as near to `rocpd.table.palette` as it can. A trace
+# cannot name colours. The UI calculates the colour of a slice from its correlation id where it has one, else from its
+# name: hue and lightness are hashes of the text (ui/src/components/colorizer.ts). So the correlation id is the kind,
+# followed by characters that nobody sees, chosen so that the hashes come out right; saturation is fixed, so that grey
+# is an olive. Versions before 51 colour by name.
+_UNSEEN = "\u200b\u200c\u200d\u2060"  # zero-width space, non-joiner, joiner; word joiner
+_CHOSEN = {
+    "GEMM": "2103",
+    "attention": "1223",
+    "communication": "2301",
+    "elementwise": "1103",
+    "reduction": "2320",
+    "copy": "1031",
+    "other": "021",
+    "compute": "211",
+    "exposed communication": "0301",
+    "hidden communication": "332",
+    "exposed copies": "3033",
+}
+"""Kind of work -> which of the characters follow it."""
+
+
+def correlation(kind: str) -> str:
+    """Return the correlation id of slices of a kind; a kind without a chosen colour has that of its own text.
+
+    >>> correlation("GEMM").startswith("GEMM"), correlation("mine")
+    (True, 'mine')
+    """
+    return kind + "".join(_UNSEEN[int(digit)] for digit in _CHOSEN.get(kind, ""))

@@ -1,21 +1,36 @@
-"""Lists the readable views that make up a trace in columns, and reads their rows as Arrow batches of a fixed schema.
+"""Writes readable views in columns, as a folder of Parquet files or as an Arrow file or stream.
 
 Every rank has the same schema, whatever its rows hold: only so do the files of ranks read as one table.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rocpd.base.errors import UsageError
-from rocpd.convert.cells import Coded, Values, missing
-from rocpd.convert.formats import markers
-from rocpd.convert.lookups import ReferenceTables
-from rocpd.convert.view_reader import ViewReader
+from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing
+from rocpd.base.types import Progress
+from rocpd.convert.deliver import RankPart, placements, rank_parts, split_outputs
+from rocpd.convert.options import ConvertOptions
+from rocpd.convert.view_reader import (
+    Coded,
+    ReferenceTables,
+    Values,
+    ViewReader,
+    damage_line,
+    marker_batches,
+    marker_items,
+    missing,
+)
+from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
@@ -64,7 +79,7 @@ def check_views(views: tuple[str, ...]) -> None:
 
 def schema_of(view: str, with_rank: bool = False) -> pa.Schema:
     """Return the columns of a view with their types, units and meanings: those of SQL, on request with `rank`, last."""
-    items = markers.items() if view == "markers" else view_of(view).columns
+    items = marker_items() if view == "markers" else view_of(view).columns
     fields = [_field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
         fields.append(_field(_HOST).with_type(CODED_TEXT))
@@ -113,7 +128,7 @@ def array(values: Values) -> pa.Array:
 def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> Iterator[tuple[dict[str, Values], int]]:
     if view == "markers":
         of_view = Counter[str]()
-        for columns in markers.batches(references, of_view):
+        for columns in marker_batches(references, of_view):
             yield columns, len(columns["id"])
     else:
         views = ViewReader(references, view)
@@ -121,3 +136,115 @@ def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> I
             yield {name: rows.column(name) for name in views.columns}, rows.count
         of_view = views.damaged
     damaged.update({f"{view}.{column}": count for column, count in of_view.items()})
+
+
+def write_parquet(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`.
+
+    It holds one file per readable view and rank, `<view>/rank=<N>/part.parquet`. `rank` is in the path only, as
+    Hive-style readers want it: they refuse a column that is in path and file. Asked for as a column, it is in
+    `<view>/rank<N>.parquet`, whose path names no column. Times stay as recorded. Units and meanings of columns are in
+    their metadata; row groups carry the least and the greatest value of each column, so that readers can skip by time.
+    """
+    check_views(options.views)
+    folder = options.path(options.ending_of("_parquet", ".parquet"))
+    outputs = split_outputs(placements(session, aligned=False), None)
+    damaged = Counter[str]()
+    with (
+        folder_complete_or_nothing(folder, options.force) as temporary,
+        rank_parts(_write_views, session, outputs, options, progress) as parts,
+    ):
+        for part, damaged_cells in parts:
+            damaged += damaged_cells
+            for file in sorted(part.path.iterdir()):
+                path = _parquet_path(temporary / file.stem, part.placement.rank.number, options.with_rank)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file.rename(path)
+            part.path.rmdir()
+    if damaged:
+        session.note(damage_line("parquet", damaged))
+    return (folder,)
+
+
+def _parquet_path(folder: Path, rank: int, with_rank: bool) -> Path:
+    """Return the file of one view and rank in the folder of the view."""
+    return folder / f"rank{rank}.parquet" if with_rank else folder / f"rank={rank}" / "part.parquet"
+
+
+def _write_views(part: RankPart, reader: RankReader) -> Counter[str]:
+    damaged, references = Counter[str](), ReferenceTables(reader)
+    part.path.mkdir()
+    for view in part.options.views or VIEWS:
+        batches = record_batches(references, view, damaged, part.options.with_rank)
+        _write_file(part.path / f"{view}.parquet", batches)
+    return damaged
+
+
+def _write_file(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a view; no file when it has no rows."""
+    with contextlib.ExitStack() as stack:
+        out = None
+        for batch in batches:
+            out = out or stack.enter_context(_open(path, batch.schema))
+            out.write_batch(batch)
+
+
+def _open(path: Path, schema: pa.Schema) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, write_statistics=True)
+
+
+_USUAL_VIEW = "kernels"
+
+
+def write_arrow(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write one view as an Arrow file (`<name>_<view>.arrow`) or stream (`.arrows`): the rows of all ranks.
+
+    Columns are those of SQL, `rank` included; times stay as recorded. Texts are plain strings: a file cannot replace a
+    dictionary between ranks. See `rocpd.convert.Format.write`.
+    """
+    check_views(options.views)
+    if len(options.views) > 1:
+        raise UsageError("arrow: one view at a time", "give --view once, or -f parquet for several")
+    (view,) = options.views or (_USUAL_VIEW,)
+    is_stream = options.arrow_stream or options.ending == ".arrows"
+    usual = f"_{view}.arrow{'s' if is_stream else ''}"
+    path = options.path(options.ending_of(usual, ".arrow", ".arrows"))
+    outputs = split_outputs(placements(session, aligned=False), None)
+    schema, damaged = _plain_schema(view), Counter[str]()
+    with contextlib.ExitStack() as stack:
+        temporary = stack.enter_context(complete_or_nothing(path, options.force))
+        parts = stack.enter_context(rank_parts(_write_stream, session, outputs, options, progress))
+        with temporary.open("wb", buffering=1 << 20) as file:
+            out = (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(file, schema)
+            for part, damaged_cells in parts:
+                with pa.OSFile(str(part.path)) as source, pa.ipc.open_stream(source) as batches:
+                    for batch in batches:
+                        out.write_batch(batch)
+                part.path.unlink()
+                damaged += damaged_cells
+            out.close()
+    if damaged:
+        session.note(damage_line("arrow", damaged))
+    return (path,)
+
+
+def _plain_schema(view: str) -> pa.Schema:
+    schema = schema_of(view, with_rank=True)
+    fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema]
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def _write_stream(part: RankPart, reader: RankReader) -> Counter[str]:
+    damaged = Counter[str]()
+    (view,) = part.options.views or (_USUAL_VIEW,)
+    schema = _plain_schema(view)
+    with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
+        for batch in record_batches(ReferenceTables(reader), view, damaged, with_rank=True):
+            out.write_batch(pa.RecordBatch.from_arrays(list(map(_plain, batch.columns)), schema=schema))
+    return damaged
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column

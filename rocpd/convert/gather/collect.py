@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.gather import cpu, gpu, memory, pmc, queue
+from rocpd.convert.deliver import Placement
+from rocpd.convert.gather import cpu, gpu, memory, pmc
 from rocpd.convert.gather.context import Context, Damage
-from rocpd.convert.gather.flows import connect
+from rocpd.convert.gather.flows import connect, launching_calls, queue_depths
 from rocpd.convert.gather.gpu_time import gpu_time
 from rocpd.convert.gather.marked import marked
 from rocpd.convert.gather.steps import read_steps, step_slices
@@ -63,8 +63,10 @@ def _gather(context: Context) -> None:
         annotations = (*kernels.annotations, *pmc.as_annotations(values, sums, len(kernels)))
         kernels = dataclasses.replace(kernels, annotations=annotations)
     regions = cpu.regions(context)
-    waiting = [queue.depths(context, regions, (kernels, copies))] if context.options.queue_depth else []
-    calls, (kernels, copies) = connect(events.rank, regions, (kernels, copies))
+    work = kernels, copies
+    launching = launching_calls(regions, work)
+    waiting = [queue_depths(context, regions, work, launching)] if context.options.queue_depth else []
+    calls, (kernels, copies) = connect(events.rank, regions, work, launching)
     allocations, memory_held = memory.allocations(context)
     events.slices = [calls, kernels, copies, gpu.graph_launches(context), allocations]
     events.instants = [cpu.samples(context, values.events)]

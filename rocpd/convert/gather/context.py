@@ -1,6 +1,7 @@
 """What the parts of one rank's event model share while it is put together: names, agents, threads, the time line.
 
-Never adds slices. Rows with invalid timestamps are counted here and reported once for all ranks.
+Events are read with what `rocpd_event` says of them, documents by event. Never decides what is shown. Rows with invalid
+timestamps are counted here and reported once for all ranks.
 """
 
 from __future__ import annotations
@@ -11,16 +12,60 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
-from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.gather.rows import Columns, events, select
-from rocpd.convert.model import RankEvents, Track, TrackKind
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.convert.deliver import Placement
+from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind, optional
 from rocpd.convert.options import AgentIndex, ConvertOptions
-from rocpd.facts.columns import all_texts
+from rocpd.facts.columns import Piece, Select, all_texts, read_all
+from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
 from rocpd.schema.rules.agents import GPUS
+from rocpd.schema.rules.categories import REPEATING_CATEGORIES
 from rocpd.schema.rules.events import valid_start, valid_times
+
+Columns = dict[str, Ints]
+
+
+def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
+    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event.
+
+    Args:
+        reader: reads the rank.
+        base: the table.
+        names: columns of it.
+        damaged: gets the number of values that are no numbers, by column.
+    """
+    chosen = select_events(base, names)
+    return dict(zip(chosen.numbers, read_all(reader, chosen, damaged).numbers, strict=True))
+
+
+def calls(reader: RankReader, rows: Columns) -> Columns:
+    """Return the rows of regions without those that repeat operations."""
+    repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
+    return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
+
+
+def select_events(base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Select:
+    """Return what reads columns of whole numbers, `category_id` and `stack_id` of the event, and columns of texts."""
+    items = ", ".join(f'T."{name}" AS "{name}"' for name in dict.fromkeys(("id", *names, *texts)))
+    sql = f"SELECT {items}, E.category_id, E.stack_id FROM {base} T LEFT JOIN rocpd_event E ON E.id = T.event_id"
+    return Select(sql, (*names, "category_id", "stack_id"), texts=tuple(texts), base=base)
+
+
+def select(columns: Columns, which: Flags | Ints) -> Columns:
+    """Return the rows of all columns that flags or row numbers name."""
+    return {name: values[which] for name, values in columns.items()}
+
+
+def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
+    """Return event id -> JSON text of a column of `rocpd_event`, without empty ones; `where` is SQL on its columns."""
+    # SQLite tests in this order, and the document lies at the end of the row: few rows should be read that far.
+    sql = (
+        f"SELECT id, {column} FROM rocpd_event WHERE {where} AND {column} NOT IN ('{{}}', '[]', '') AND id IS NOT NULL"
+    )
+    return {event: decoded(text) or "" for event, text in reader.rows(sql)}
+
 
 _TIMES = ("start", "end", "timestamp")
 
@@ -77,12 +122,30 @@ class Context:
         for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):
             self._add_thread(*row)
 
-    def read_events(self, base: str, names: Sequence[str]) -> Columns:
-        """Read columns of an event table as `rows.events` does; values that are no numbers are counted."""
+    def read(self, select: Select, reader: RankReader | None = None, damage: Damage | None = None) -> Piece:
+        """Read rows, by `reader` where it is another one; values that are no numbers are counted."""
         odd = Counter[str]()
-        columns = events(self.reader, base, names, odd)
-        self.damage.add_odd(base, odd)
-        return columns
+        piece = read_all(reader or self.reader, select, odd)
+        (self.damage if damage is None else damage).add_odd(select.base or "", odd)
+        return piece
+
+    def read_events(self, base: str, names: Sequence[str]) -> Columns:
+        """Read columns of an event table as `events` does; values that are no numbers are counted."""
+        chosen = select_events(base, names)
+        return dict(zip(chosen.numbers, self.read(chosen).numbers, strict=True))
+
+    def slices(self, rows: Columns, category: str, kind: Ints | None, annotations: Sequence[Annotation]) -> Slices:
+        """Return rows with their `track` and `name` as slices.
+
+        Args:
+            rows: what happened.
+            category: of rows that have none.
+            kind: as in `Slices`.
+            annotations: besides the stack id.
+        """
+        categories, stack = self.categories(rows["category_id"], category), rows["stack_id"]
+        every = (*annotations, optional("stack_id", stack))
+        return Slices(rows["track"], rows["start"], rows["end"], rows["name"], categories, stack, kind, every)
 
     def _add_thread(self, number: int, tid: object, name: object) -> None:
         if tid is not None and not isinstance(tid, int):

@@ -5,17 +5,17 @@ Never looks at GPU work; `flows` links calls to what they launched.
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.context import Context, calls, documents
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import calls, documents, json_value
-from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind, optional
-from rocpd.facts.columns import Select, find_rows, look_up, per_id, read_all
+from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind
+from rocpd.convert.view_reader import json_value
+from rocpd.facts.columns import Select, find_rows, look_up, per_id
 from rocpd.schema.rules.categories import is_marker, marker_categories
 
 _ARGUMENTS = Select(
@@ -32,24 +32,14 @@ def regions(context: Context) -> Slices:
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
     if context.reader.selects("rocpd_region"):
         wanted.append("id")
-    odd = Counter[str]()
-    rows = context.on_time_line(calls(context.reader, wanted, odd), "regions")
-    context.damage.add_odd("rocpd_region", odd)
+    rows = context.on_time_line(calls(context.reader, context.read_events("rocpd_region", wanted)), "regions")
     names = context.names(rows["name_id"], context.strings)
     if with_events:
         names = _by_message(context, names, rows["event_id"], f"category_id IN ({marker_categories()})")
     track = spread(context.events.tracks, per_id(rows["tid"], context.thread), rows["start"], rows["end"])
-    return Slices(
-        track,
-        rows["start"],
-        rows["end"],
-        names,
-        context.categories(rows["category_id"], "region"),
-        launch_stacks(context.reader, rows),
-        None,
-        (optional("stack_id", rows["stack_id"]),),
-        arguments=_arguments(context, rows["event_id"]) if context.options.annotate_args else None,
-    )
+    slices = context.slices(rows | {"track": track, "name": names}, "region", None, ())
+    arguments = _arguments(context, rows["event_id"]) if context.options.annotate_args else None
+    return replace(slices, stack=launch_stacks(context.reader, rows), arguments=arguments)
 
 
 def samples(context: Context, values: frozenset[int]) -> Instants:
@@ -123,9 +113,7 @@ def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...
 
 def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
     """Return names and values of the arguments of calls, in order of position."""
-    odd = Counter[str]()
-    piece = read_all(context.reader, _ARGUMENTS, odd)
-    context.damage.add_odd("rocpd_arg", odd)
+    piece = context.read(_ARGUMENTS)
     (event, position), texts = piece.numbers, piece.texts
     order = np.lexsort((position, event))
     order = order[(event[order] != NULL) & np.array([text is not None for text in texts[1]], bool)[order]]

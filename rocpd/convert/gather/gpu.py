@@ -5,7 +5,6 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
@@ -13,11 +12,10 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.context import Columns, Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import Columns
-from rocpd.convert.model import Annotation, Slices, TrackKind, optional
-from rocpd.facts.columns import Select, as_text, distinct, per_id, read_all
+from rocpd.convert.model import Annotation, Slices, TrackKind, optional, where
+from rocpd.facts.columns import Select, as_text, distinct, grouped, per_id
 from rocpd.schema.rules.agents import copy_agents
 from rocpd.schema.rules.kernel_names import shown_name
 
@@ -48,22 +46,15 @@ def dispatches(context: Context) -> Dispatches:
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
     rows = context.on_time_line(context.read_events("rocpd_kernel_dispatch", columns), "kernel dispatches")
     kernels = _kernels(context)
-    slices = Slices(
-        _tracks(context, rows, rows["agent_id"], TrackKind.STREAM),
-        rows["start"],
-        rows["end"],
-        _kernel_names(context, rows, kernels),
-        context.categories(rows["category_id"], "kernel"),
-        rows["stack_id"],
-        context.events.kinds.codes(rows["kernel_id"], lambda i: context.kernel_categories.of(kernels.get(i))),
-        (
-            *_full_names(context, rows["kernel_id"], kernels),
-            *(optional(_SHOWN.get(name, name), rows[name]) for name in _DISPATCH),
-            *_registers(context, rows["kernel_id"]),
-            optional("stack_id", rows["stack_id"]),
-        ),
+    tracks = _tracks(context, rows, rows["agent_id"], TrackKind.STREAM)
+    rows |= {"track": tracks, "name": _kernel_names(context, rows, kernels)}
+    kinds = context.events.kinds.codes(rows["kernel_id"], lambda i: context.kernel_categories.of(kernels.get(i)))
+    annotations = (
+        *_full_names(context, rows["kernel_id"], kernels),
+        *(optional(_SHOWN.get(name, name), rows[name]) for name in _DISPATCH),
+        *_registers(context, rows["kernel_id"]),
     )
-    return Dispatches(slices, rows["agent_id"], rows["event_id"])
+    return Dispatches(context.slices(rows, "kernel", kinds, annotations), rows["agent_id"], rows["event_id"])
 
 
 def copies(context: Context) -> Slices:
@@ -75,44 +66,29 @@ def copies(context: Context) -> Slices:
     agents = copy_agents(rows["dst_agent_id"], rows["src_agent_id"], context.events.gpus)
     directions = {i: context.strings[i] for i in distinct(rows["name_id"]).tolist() if i in context.strings}
     to, source = (context.events.strings.codes(rows[f"{end}_agent_id"], context.agent) for end in ("dst", "src"))
-    return Slices(
-        _tracks(context, rows, agents, TrackKind.COPIES),
-        rows["start"],
-        rows["end"],
-        context.names(rows["name_id"], {i: context.titles.get(text, text) for i, text in directions.items()}),
-        context.categories(rows["category_id"], "copy"),
-        rows["stack_id"],
-        np.full(len(duration), context.events.kinds.code("copy")),
-        (
-            *_full_names(context, rows["name_id"], directions),
-            optional("bytes", rows["size"]),
-            Annotation(
-                "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
-            ),
-            Annotation("source", source, text=True),
-            Annotation("destination", to, text=True),
-            optional("queue_id", rows["queue_id"]),
-            optional("stream_id", rows["stream_id"]),
-            optional("stack_id", rows["stack_id"]),
-        ),
+    titles = {i: context.titles.get(text, text) for i, text in directions.items()}
+    tracks = _tracks(context, rows, agents, TrackKind.COPIES)
+    rows |= {"track": tracks, "name": context.names(rows["name_id"], titles)}
+    annotations = (
+        *_full_names(context, rows["name_id"], directions),
+        optional("bytes", rows["size"]),
+        where(measured, "gb_per_s", rows["size"] / np.maximum(duration, 1)),
+        Annotation("source", source, text=True),
+        Annotation("destination", to, text=True),
+        optional("queue_id", rows["queue_id"]),
+        optional("stream_id", rows["stream_id"]),
     )
+    return context.slices(rows, "copy", np.full(len(duration), context.events.kinds.code("copy")), annotations)
 
 
 def graph_launches(context: Context) -> Slices:
     """Return launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
     rows = context.on_time_line(context.read_events("rocpd_graph_launch", columns), "graph launches")
-    rows = rows | {"stream_id": rows["queue_id"]}
-    return Slices(
-        _tracks(context, rows, rows["agent_id"], TrackKind.GRAPHS, "queue"),
-        rows["start"],
-        rows["end"],
-        context.events.names.codes(rows["graph_exec_id"], lambda i: f"graph {'?' if i == NULL else i}"),
-        context.categories(rows["category_id"], "graph"),
-        rows["stack_id"],
-        None,
-        (optional("kernel_dispatch_count", rows["kernel_dispatch_count"]), optional("stack_id", rows["stack_id"])),
-    )
+    tracks = _tracks(context, rows, rows["agent_id"], TrackKind.GRAPHS, "queue")
+    names = context.events.names.codes(rows["graph_exec_id"], lambda i: f"graph {'?' if i == NULL else i}")
+    counts = optional("kernel_dispatch_count", rows["kernel_dispatch_count"])
+    return context.slices(rows | {"track": tracks, "name": names}, "graph", None, (counts,))
 
 
 def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: str | None = None) -> Ints:
@@ -120,19 +96,12 @@ def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: 
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
-    for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
+    for (agent, line), of_line in grouped([agents, lines]):
         title = f"{by} {'?' if line == NULL else line}{_TITLES[kind]}"
         make = partial(context.agent_track, agent, kind, title, line=line if kind is TrackKind.STREAM else None)
         index = context.events.tracks.index((kind, agent, line), make)
-        track[(agents == agent) & (lines == line)] = index
+        track[of_line] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])
-
-
-def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
-    """Return both columns where they differ from the row before: few rows, with every pair that occurs."""
-    change = np.ones(len(first), bool)
-    change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return first[change].tolist(), second[change].tolist()
 
 
 def _kernels(context: Context) -> dict[int, str]:
@@ -160,15 +129,12 @@ def _full_names(context: Context, ids: Ints, names_of: Mapping[int, str]) -> tup
     if not full:
         return ()
     names = per_id(ids, lambda i: code(full[i]) if i in full else NULL)
-    present = names != NULL
-    return (Annotation("name", np.maximum(names, 0), text=True, present=None if present.all() else present),)
+    return (where(names != NULL, "name", np.maximum(names, 0), text=True),)
 
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
-    base, odd = "rocpd_info_kernel_symbol", Counter[str]()
-    select = Select(f"SELECT * FROM {base}", ("id", *_REGISTERS), base=base)
-    ids, *registers = read_all(context.reader, select, odd).numbers
-    context.damage.add_odd(base, odd)
+    base = "rocpd_info_kernel_symbol"
+    ids, *registers = context.read(Select(f"SELECT * FROM {base}", ("id", *_REGISTERS), base=base)).numbers
     result = []
     for shown, column in zip(_REGISTERS.values(), registers, strict=True):
         counts = dict(zip(ids.tolist(), column.tolist(), strict=True))

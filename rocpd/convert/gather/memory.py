@@ -5,16 +5,14 @@ Never guesses the size of a free whose allocation is not in the trace; those are
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
 
 from rocpd.base.types import NULL
-from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.context import Columns, Context, Damage, select_events
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
 from rocpd.facts.columns import per_id
 from rocpd.federate.run.rank_reader import RankReader
@@ -42,33 +40,24 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
             lambda i: tracks.index((word, i), lambda: context.agent_track(i, TrackKind.MEMORY, word)),  # noqa: B023
         )
     names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
-    slices = Slices(
-        spread(tracks, track, rows["start"], rows["end"]),
-        rows["start"],
-        rows["end"],
-        names,
-        context.categories(rows["category_id"], "memory"),
-        rows["stack_id"],
-        None,
-        (
-            optional("bytes", rows["size"]),
-            optional("address", rows["address"]),
-            Annotation("type", rows["type"], text=True),
-            Annotation("level", rows["level"], text=True),
-            optional("queue_id", rows["queue_id"]),
-            optional("stack_id", rows["stack_id"]),
-        ),
+    annotations = (
+        optional("bytes", rows["size"]),
+        optional("address", rows["address"]),
+        Annotation("type", rows["type"], text=True),
+        Annotation("level", rows["level"], text=True),
+        optional("queue_id", rows["queue_id"]),
     )
+    placed = rows | {"track": spread(tracks, track, rows["start"], rows["end"]), "name": names}
+    slices = context.slices(placed, "memory", None, annotations)
     return slices, _within(_held(context, all_rows), window)
 
 
 def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
-    odd = Counter[str]()
-    piece = event_piece(reader, "rocpd_memory_allocate", _COLUMNS, _TEXTS, odd)
-    damage.add_odd("rocpd_memory_allocate", odd)
+    select = select_events("rocpd_memory_allocate", _COLUMNS, _TEXTS)
+    piece = context.read(select, reader, damage)
     code = context.events.strings.code
     texts = (np.array([code(str(text or "?")) for text in column], np.int64) for column in piece.texts)
-    columns = zip((*_COLUMNS, "category_id", "stack_id", *_TEXTS), (*piece.numbers, *texts), strict=True)
+    columns = zip(select.names, (*piece.numbers, *texts), strict=True)
     return context.on_time_line(dict(columns), "memory allocations", damage)
 
 

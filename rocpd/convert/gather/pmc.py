@@ -12,12 +12,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Floats, Ints
-from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.context import Columns, Context, Damage, events
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
-from rocpd.convert.gather.rows import Columns, events
-from rocpd.convert.model import Annotation, Counters, Track, TrackKind
-from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, per_id, read_all
+from rocpd.convert.model import Annotation, Counters, Track, TrackKind, where
+from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, grouped, per_id, read_all
 from rocpd.facts.sampled import is_sentinel, meant_unit
 
 _VALUES = Select(
@@ -93,12 +92,11 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     agents = dispatches.agent[sums.row]
     start, end = dispatches.slices.start[sums.row], dispatches.slices.end[sums.row]
     result = []
-    for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
+    for (agent, counter), rows in grouped([agents, sums.counter]):
         name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
         make = partial(Track, name, TrackKind.COUNTER, unit=unit, agent=agent)
         track = context.events.tracks.index(("pmc", agent, counter), make)
-        rows = np.flatnonzero((agents == agent) & (sums.counter == counter))
         rows = rows[np.lexsort((end[rows], start[rows]))]
         time, value = _steps(start[rows], end[rows], sums.value[rows])
         result.append(Counters(np.full(len(time), track), time, value))
@@ -112,7 +110,7 @@ def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Anno
         rows = sums.counter == counter
         value, present = np.zeros(count), np.zeros(count, bool)
         value[sums.row[rows]], present[sums.row[rows]] = sums.value[rows], True
-        result.append(Annotation(read.names.texts[counter], value, present=None if present.all() else present))
+        result.append(where(present, read.names.texts[counter], value))
     return tuple(result)
 
 
@@ -158,21 +156,19 @@ def _on_tracks(
 ) -> list[Counters]:
     """Return a counter for each track, name and agent; several agents of one are told apart by their names."""
     result = []
-    keys = sorted({*zip(*(points[name].tolist() for name in ("track", "counter", "agent")), strict=True)})
-    named_so = {(track_id, read.names.texts[counter]) for track_id, counter, _ in keys}
-    several = {key[:2] for key, count in Counter((track, counter) for track, counter, _ in keys).items() if count > 1}
-    for track_id, counter, agent in keys:
+    groups = list(grouped([points[name] for name in ("track", "counter", "agent")]))
+    named_so = {(track_id, read.names.texts[counter]) for (track_id, counter, _), _ in groups}
+    agents = Counter((track_id, counter) for (track_id, counter, _), _ in groups)
+    for (track_id, counter, agent), chosen in groups:
         base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
         # A track may have the name of one of its counters.
         title = name if (track_id, base) in named_so else f"{base} · {name}"
-        title = f"{context.agent(agent)} · {title}" if (track_id, counter) in several else title
+        title = f"{context.agent(agent)} · {title}" if agents[track_id, counter] > 1 else title
         unit = read.units.get(counter, "")
         make = partial(Track, title, TrackKind.SAMPLES, unit=unit, agent=None if agent == NULL else agent)
         track = context.events.tracks.index(("pmc", "sample", track_id, counter, agent), make)
-        same = (points["track"] == track_id) & (points["counter"] == counter) & (points["agent"] == agent)
-        chosen = np.flatnonzero(same)
-        chosen = chosen[np.argsort(points["start"][chosen], kind="stable")]
-        result.append(Counters(np.full(len(chosen), track), points["start"][chosen], read.value[points["row"][chosen]]))
+        rows = chosen[np.argsort(points["start"][chosen], kind="stable")]
+        result.append(Counters(np.full(len(rows), track), points["start"][rows], read.value[points["row"][rows]]))
     return result
 
 

@@ -6,11 +6,10 @@ The tables of schemas 1 to 3, and what their columns mean, are those of rocmProf
 
 from __future__ import annotations
 
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.rpd.calls import write_calls
 from rocpd.importers.rpd.operations import Operations, write_monitors
 from rocpd.importers.rpd.tables import RpdProcess, RpdTables, count_losses
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import TraceTarget
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter
 

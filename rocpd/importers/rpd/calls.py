@@ -71,7 +71,7 @@ def write_calls(
     """
     graphs: dict[int, GraphLaunch] = {}
     frames = _Frames(trace, tables, process)
-    for batch in tables.batches(_statement(tables), (process.first, process.last, process.recorded)):
+    for batch in tables.in_batches(_statement(tables), (process.first, process.last, process.recorded)):
         calls = [_call(row, graphs) for row in batch]
         ids, tids, starts, ends = zip(*(row[:4] for row in batch), strict=True)
         events = Events(
@@ -198,7 +198,7 @@ class _Frames:
         self._store = trace.string
         self._rows: Iterator[Row] = iter(())
         if self.exist:
-            self._rows = tables.rows(
+            self._rows = tables.query(
                 """SELECT F.api_ptr_id, F.name_id, S.string FROM rocpd_stackframe F
                 LEFT JOIN rocpd_string S ON S.id = F.name_id
                 WHERE F.api_ptr_id IN (SELECT id FROM rocpd_api WHERE id BETWEEN ? AND ? AND pid = ?)

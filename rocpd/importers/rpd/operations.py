@@ -11,12 +11,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rocpd.base.types import Row
 from rocpd.importers.rpd.calls import GraphLaunch
 from rocpd.importers.rpd.tables import KERNEL_TYPES, WITHOUT_CALL, RpdProcess, RpdTables
-from rocpd.importers.words import HOST, MEMORY_SET, Registered, whole, write_values
+from rocpd.importers.words import HOST, MEMORY_SET, SIZES, Registered, gpu, whole, write_rows, write_values
 from rocpd.schema.rules.categories import GPU_WAIT
 from rocpd.schema.trace.events import (
     CounterValues,
@@ -95,25 +96,16 @@ def _stream(text: str) -> StreamInfo:
     return StreamInfo(stream, name=text if stream else None)
 
 
-def agent_of(gpu: int, first: int) -> AgentInfo:
+def agent_of(number: int, first: int) -> AgentInfo:
     """Return the agent that is a GPU.
 
     Args:
-        gpu: its number in operations.
+        number: its number in operations.
         first: the smallest of these; where it is 0 the agents begin at 1, after the host.
     """
-    number = gpu if first else gpu + 1
-    index = gpu - first
-    facts = json.dumps({"rpd_gpuId": gpu})
-    return AgentInfo(
-        number,
-        type="GPU",
-        absolute_index=number,
-        logical_index=number,
-        type_index=index,
-        name=f"GPU {index}",
-        extdata=facts,
-    )
+    info = gpu(number - first, facts={"rpd_gpuId": number})
+    at = number if first else info.id
+    return replace(info, id=at, absolute_index=at, logical_index=at)
 
 
 MONITOR = "GPU_MONITOR"
@@ -135,7 +127,7 @@ def write_monitors(
     """
     known: dict[tuple[str, int, str], tuple[int, int]] = {}
     for device in devices:
-        for batch in tables.batches(
+        for batch in tables.in_batches(
             'SELECT deviceType, monitorType, start, "end", value FROM rocpd_monitor WHERE deviceId = ? ORDER BY id',
             (device,),
         ):
@@ -176,32 +168,6 @@ def _real(text: object) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
-
-
-class CountersOfKernels:
-    """Hardware counters of kernels, which schema 3 has.
-
-    Args:
-        trace: the file.
-        tables: of the RPD file.
-    """
-
-    def __init__(self, trace: TraceWriter, tables: RpdTables) -> None:
-        self._trace, self._tables = trace, tables
-        self._known = Registered(trace, lambda name: CounterInfo(target_arch="GPU", name=name))
-        self._exist = tables.has_counters
-
-    def write(self, kernels: TableRows) -> None:
-        """Write the counters of kernels that were written."""
-        if not self._exist:
-            return
-        events = dict(zip(kernels.ids, kernels.events, strict=True))
-        values = self._tables.rows(
-            """SELECT op_id, name, value FROM counter_by_op WHERE op_id IN (SELECT value FROM json_each(?))
-            ORDER BY op_id, rowid""",
-            (json.dumps(list(events)),),
-        )
-        write_values(self._trace, [(events[operation], self._known[name or ""], v) for operation, name, v in values])
 
 
 _LAUNCH = ("stream", "groupSegmentSize", "privateSegmentSize", "workgroupX", "workgroupY", "workgroupZ", "gridX",
@@ -251,7 +217,7 @@ class Operations:
     ) -> None:
         self._trace, self._tables, self._process, self._graphs = trace, tables, process, graphs
         self._places = Places(trace, tables)
-        self._counters = CountersOfKernels(trace, tables)
+        self._counters = Registered(trace, lambda name: CounterInfo(target_arch="GPU", name=name))
         self._kernels = Registered(trace, lambda name: KernelInfo(display_name=name))
         self._launched: dict[int, list[int]] = {}
 
@@ -265,14 +231,14 @@ class Operations:
         process = self._process
         links = _LINKED.replace("rocpd_api_ops", _FIRST_LINKS) if self._tables.second_calls else _LINKED
         condition = "X.api_id BETWEEN ? AND ? AND A.pid = ? ORDER BY X.id"
-        for batch in self._tables.batches(
+        for batch in self._tables.in_batches(
             _statement(self._tables, links, condition), (process.first, process.last, process.recorded)
         ):
             self._write(batch)
             step(len(batch))
         if is_alone:
             no_call = "rocpd_op O LEFT JOIN rocpd_api A ON FALSE"
-            for batch in self._tables.batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
+            for batch in self._tables.in_batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
                 self._write(batch)
         self._write_graph_launches()
 
@@ -290,14 +256,34 @@ class Operations:
             else:
                 kernels.append(self._kernel(operation, row[_WIDTH : _WIDTH + len(_LAUNCH)]))
         if kernels:
-            self._write_kernels(kernels)
-        for rows, category in ((copies, "MEMORY_COPY"), (fills, MEMORY_SET)):
-            if rows:
-                self._write_copies(rows, category)
+            self._write_counters(write_rows(self._trace, KernelDispatches, kernels))
+        for rows in filter(None, (copies, fills)):
+            write_rows(self._trace, MemoryCopies, rows)
         if waits:
             self._write_waits(waits)
 
-    def _kernel(self, operation: _Operation, launch: Row) -> Row:
+    def _write_counters(self, kernels: TableRows) -> None:
+        """Write the hardware counters of kernels that were written, which schema 3 has."""
+        if not self._tables.has_counters:
+            return
+        events = dict(zip(kernels.ids, kernels.events, strict=True))
+        values = self._tables.query(
+            """SELECT op_id, name, value FROM counter_by_op WHERE op_id IN (SELECT value FROM json_each(?))
+            ORDER BY op_id, rowid""",
+            (json.dumps(list(events)),),
+        )
+        write_values(self._trace, [(events[operation], self._counters[name or ""], v) for operation, name, v in values])
+
+    def _placed(self, operation: _Operation, stream: str | None, graph: GraphLaunch | None) -> dict[str, Any]:
+        """Return what kernels and copies have in common."""
+        return {
+            "id": operation.id, "start": operation.start, "end": operation.end, "tid": operation.tid,
+            "queue_id": self._places.queues[operation.gpu, operation.queue], "stream_id": self._places.stream(stream),
+            "graph_exec_id": graph.graph if graph else None,
+            "event": {"stack_id": operation.call or 0, "extdata": _left(operation.kind, operation.sequence)},
+        }  # fmt: skip
+
+    def _kernel(self, operation: _Operation, launch: Row) -> dict[str, Any]:
         """Return the columns of a kernel; sizes of a launch of many kernels, a graph's, are not those of each."""
         graph = self._graphs.get(operation.call or 0)
         if graph:
@@ -307,50 +293,28 @@ class Operations:
         stream, lds, scratch, *sizes = launch
         if not (operation.function in _COUNT_WORK_ITEMS or self._tables.counts_work_items):
             sizes[3:] = [blocks * items for blocks, items in zip(sizes[3:], sizes[:3], strict=True)]
-        places = self._places
-        return (
-            *operation[:1], *operation[4:6], operation.tid, places.agents[operation.gpu],
-            self._kernels[operation.name or operation.kind or ""], places.queues[operation.gpu, operation.queue],
-            places.stream(stream), lds, scratch, *sizes, graph.graph if graph else None, operation.call or 0,
-            _left(operation.kind, operation.sequence),
-        )  # fmt: skip
+        return {
+            "agent_id": self._places.agents[operation.gpu],
+            "kernel_id": self._kernels[operation.name or operation.kind or ""],
+            "group_segment_size": lds, "private_segment_size": scratch,
+            **dict(zip(SIZES, sizes, strict=True)),
+            **self._placed(operation, stream, graph),
+        }  # fmt: skip
 
-    def _write_kernels(self, kernels: Sequence[Row]) -> None:
-        (
-            ids, start, end, tid, agent, kernel, queue, stream, lds, scratch, wx, wy, wz, gx, gy, gz, graph, call, left
-        ) = zip(*kernels, strict=True)  # fmt: skip
-        rows = self._trace.write(KernelDispatches(
-            id=ids, start=start, end=end, tid=tid, agent_id=agent, kernel_id=kernel, queue_id=queue,
-            stream_id=stream, group_segment_size=lds, private_segment_size=scratch, workgroup_size_x=wx,
-            workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy, grid_size_z=gz,
-            graph_exec_id=graph, event=Events(stack_id=call, extdata=left),
-        ))  # fmt: skip
-        self._counters.write(rows)
-
-    def _copy(self, operation: _Operation, copy: Row, *, is_fill: bool) -> Row:
+    def _copy(self, operation: _Operation, copy: Row, *, is_fill: bool) -> dict[str, Any]:
         """Return the columns of a copy, or of what fills memory: that has no source."""
         stream, size, width, height, kind, dst, src, to_device, from_device = copy
         graph = self._graphs.get(operation.call or 0)
         agent = self._places.agent_of_copy(operation.gpu)
         name = MEMORY_SET if is_fill else _direction(operation.kind or "", kind)
         source, to = (None, agent) if is_fill else self._places.ends(name, agent, from_device, to_device)
-        return (
-            *operation[:1], *operation[4:6], operation.tid, source, to, whole(src), whole(dst), name,
-            whole(size) or (whole(width) or 0) * (whole(height) or 0),
-            self._places.queues[operation.gpu, operation.queue],
-            self._places.stream(stream or (graph.stream if graph else None)), graph.graph if graph else None,
-            operation.call or 0, _left(operation.kind, operation.sequence),
-        )  # fmt: skip
-
-    def _write_copies(self, copies: Sequence[Row], category: str) -> None:
-        ids, start, end, tid, source, to, src, dst, name, size, queue, stream, graph, call, left = zip(
-            *copies, strict=True
-        )
-        self._trace.write(MemoryCopies(
-            id=ids, start=start, end=end, tid=tid, src_agent_id=source, dst_agent_id=to, src_address=src,
-            dst_address=dst, name=name, size=size, queue_id=queue, stream_id=stream, graph_exec_id=graph,
-            event=Events(category, stack_id=call, extdata=left),
-        ))  # fmt: skip
+        row = {
+            "src_agent_id": source, "dst_agent_id": to, "src_address": whole(src), "dst_address": whole(dst),
+            "name": name, "size": whole(size) or (whole(width) or 0) * (whole(height) or 0),
+            **self._placed(operation, stream or (graph.stream if graph else None), graph),
+        }  # fmt: skip
+        row["event"]["category"] = MEMORY_SET if is_fill else "MEMORY_COPY"
+        return row
 
     def _write_waits(self, waits: Sequence[_Operation]) -> None:
         """Write barriers: in them a queue waits and no GPU works, so they lie on lines of their own."""

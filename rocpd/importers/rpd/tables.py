@@ -5,16 +5,11 @@ much of it has no place in a rocpd file.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from rocpd.base.frozen import frozen
-from rocpd.base.sqlite import apsw
-from rocpd.base.types import Row
-from rocpd.schema.quote import quote_name
+from rocpd.importers.files import SourceTables
 
-_BATCH = 8192
 _UNKNOWN_STRIDE = 1 << 62
 KERNEL_TYPES = ("KernelExecution", "Task", "ConcurrentKernel", "KERNEL_DISPATCH")
 """Types of operations that are kernels: of roctracer, of its graphs, of CUPTI, of rocprofiler-sdk."""
@@ -50,51 +45,27 @@ class RpdProcess:
         return f"node{self.node}-{self.pid}" if self.node else str(self.pid)
 
 
-class RpdTables:
-    """The tables of an RPD file.
+class RpdTables(SourceTables):
+    """The tables of an RPD file; temporary tables may be made on the connection to it."""
 
-    Args:
-        connection: to the file; temporary tables may be made on it.
-    """
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    @functools.cached_property
-    def columns(self) -> Mapping[str, frozenset[str]]:
-        """Table -> its columns."""
-        names = [name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: self._columns_of(name) for name in names}
-
-    def _columns_of(self, table: str) -> frozenset[str]:
-        return frozenset(row[1] for row in self.rows(f"PRAGMA table_info({quote_name(table)})"))
+    BATCH = 8192
 
     @property
     def schema(self) -> int:
         """RPD's schema, by its tables."""
         return 3 if "rocpd_ustring" in self.columns else 2 if "rocpd_kernelapi" in self.columns else 1
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """Yield the rows of a statement."""
-        return self._connection.execute(sql, tuple(values))
-
-    def batches(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[Row]]:
-        """Yield the rows of a statement, some thousand at a time."""
-        rows = self.rows(sql, values)
-        while batch := list(itertools.islice(rows, _BATCH)):
-            yield batch
-
     def count(self, table: str, condition: str = "TRUE") -> int:
         """Return how many rows a table has, 0 if there is none of this name, that fulfil a condition."""
         if table not in self.columns:
             return 0
-        ((number,),) = self.rows(f"SELECT COUNT(*) FROM {table} WHERE {condition}")
+        ((number,),) = self.query(f"SELECT COUNT(*) FROM {table} WHERE {condition}")
         return int(number)
 
     def processes(self) -> list[RpdProcess]:
         """Return the processes, by node and pid."""
         stride = self._stride("pid_stride")
-        calls = self.rows('SELECT pid, MIN(id), MAX(id), MIN(start), MAX("end"), COUNT(*) FROM rocpd_api GROUP BY pid')
+        calls = self.query('SELECT pid, MIN(id), MAX(id), MIN(start), MAX("end"), COUNT(*) FROM rocpd_api GROUP BY pid')
         processes = (RpdProcess(pid, pid // stride, pid % stride, *facts) for pid, *facts in calls)
         return sorted(processes, key=lambda process: (process.node, process.pid))
 
@@ -111,7 +82,7 @@ class RpdTables:
     def metadata(self) -> Iterator[tuple[str, str]]:
         """Yield tag and value of the metadata."""
         if "rocpd_metadata" in self.columns:
-            for tag, value in self.rows("SELECT tag, value FROM rocpd_metadata ORDER BY id"):
+            for tag, value in self.query("SELECT tag, value FROM rocpd_metadata ORDER BY id"):
                 yield str(tag), str(value)
 
     @functools.cached_property
@@ -120,7 +91,7 @@ class RpdTables:
         names = ", ".join("?" * len(KERNEL_TYPES))
         sql = f"""SELECT MIN(gpuId % {self.gpu_stride}) FROM rocpd_op
             WHERE opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({names}))"""
-        ((first,),) = self.rows(sql, KERNEL_TYPES)
+        ((first,),) = self.query(sql, KERNEL_TYPES)
         return int(first or 0)
 
     @functools.cached_property
@@ -131,12 +102,12 @@ class RpdTables:
         broken = " OR ".join(f"K.grid{d} % MAX(K.workgroup{d}, 1)" for d in "XYZ")
         sql = f"""SELECT 1 FROM rocpd_kernelapi K JOIN rocpd_api A ON A.id = K.api_ptr_id
             JOIN rocpd_string N ON N.id = A.apiName_id WHERE N.string = 'hipLaunchKernel' AND ({broken}) LIMIT 1"""
-        return not list(self.rows(sql))
+        return not list(self.query(sql))
 
     @functools.cached_property
     def second_calls(self) -> int:
         """How many links name an operation that another call launched already: only its first call counts."""
-        ((number,),) = self.rows("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops")
+        ((number,),) = self.query("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops")
         return int(number)
 
     @functools.cached_property
@@ -149,7 +120,7 @@ class RpdTables:
             FROM rocpd_counter C LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.id""",
             "CREATE INDEX temp.counters ON counter_by_op (op_id)",
         ):
-            self._connection.execute(statement)
+            self.query(statement)
         return True
 
     def owners(self, processes: Sequence[RpdProcess]) -> Mapping[str, Sequence[int]]:
@@ -157,13 +128,13 @@ class RpdTables:
         if not self.count("rocpd_monitor"):
             return {}
         keys = {process.recorded: process.key for process in processes}
-        used = self.rows("""SELECT DISTINCT O.gpuId, A.pid FROM rocpd_api_ops X
+        used = self.query("""SELECT DISTINCT O.gpuId, A.pid FROM rocpd_api_ops X
             JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id ORDER BY 1, 2""")
         users: dict[int, int] = {}
         for gpu, pid in used:
             users.setdefault(gpu - self.first_gpu, pid)
         owners: dict[str, list[int]] = {}
-        for (device,) in self.rows("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1"):
+        for (device,) in self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1"):
             pid = users.get(device)
             key = keys.get(pid, processes[0].key) if pid is not None else processes[0].key
             owners.setdefault(key, []).append(device)

@@ -14,9 +14,8 @@ from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.select.selection import Part
+from rocpd.importers.files import TraceSource, rank_guid
 from rocpd.importers.rpd.tables import WITHOUT_CALL, RpdProcess, RpdTables
-from rocpd.importers.source import TraceSource
-from rocpd.importers.target import rank_guid
 from rocpd.schema.quote import quote_name
 
 _MADE_OF_ALL = re.compile(r"\b(ext_callstack|ext_graph\w*)\b", re.IGNORECASE)

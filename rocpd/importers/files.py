@@ -1,4 +1,8 @@
-"""What importers read: a file or folder, decompressed where it is compressed. The input itself stays as it is."""
+"""What importers read and write: an input, decompressed where it is compressed, and the rocpd files that it becomes.
+
+The input itself stays as it is. What is written depends on nothing but its content, its name and the version of the
+importer: an input that is imported again gives the same bytes. What has no place in the files is counted.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,31 @@ import contextlib
 import functools
 import gzip
 import io
+import itertools
+import re
 import tempfile
+import uuid
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rocpd.base import leftovers
 from rocpd.base.errors import InputError
 from rocpd.base.identity import digest_of, digest_of_stream
 from rocpd.base.output import as_output_error
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Progress
+from rocpd.base.types import Progress, Row
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
-from rocpd.importers.head import GZIP_MAGIC
+from rocpd.importers.signs import GZIP_MAGIC
+from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+from rocpd.schema.trace.writer import TraceWriter
+from rocpd.schema.write import create
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
+
 
 _BLOCK = 1 << 20
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -149,3 +161,107 @@ class _Watched(io.RawIOBase):
         self._done += count or 0
         self._report(self._done, self._size)
         return count
+
+
+_NAMESPACE = uuid.UUID("5f1d3c1e-8f0a-5b56-9d0c-2a1f6f6d7a10")
+_NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
+
+
+class SourceTables:
+    """The tables of a SQLite file that is imported.
+
+    Args:
+        connection: reads it.
+    """
+
+    BATCH = 1 << 14
+    """Rows read at a time; ids of events depend on it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    @functools.cached_property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Table -> its columns."""
+        names = [str(name) for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        of_table = "SELECT name FROM pragma_table_info(?)"
+        return {name: [str(column) for (column,) in self.query(of_table, (name,))] for name in names}
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> apsw.Cursor:
+        """Run a SELECT."""
+        return self._connection.execute(sql, tuple(values))
+
+    def in_batches(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[Row]]:
+        """Yield the rows of a SELECT, some thousand at a time."""
+        rows = self.query(sql, values)
+        while batch := list(itertools.islice(rows, self.BATCH)):
+            yield batch
+
+
+class TraceTarget:
+    """The files that one input becomes.
+
+    Args:
+        folder: where they go; it exists.
+        name: what their names start with.
+        source: the input.
+        importer: name of the importer that reads it, and its version.
+
+    Attributes:
+        files: those that are complete.
+        losses: what of the input has no place in them -> how often; one line each, in the plural.
+    """
+
+    def __init__(self, folder: Path, name: str, source: TraceSource, importer: tuple[str, int]) -> None:
+        self.files: list[Path] = []
+        self.losses: Counter[str] = Counter()
+        self._folder, self._name = folder, name
+        self._source, self._importer = source, importer
+
+    def lose(self, what: str, count: int = 1) -> None:
+        """Count what has no place in a rocpd file, such as `operations without a call`."""
+        if count:
+            self.losses[what] += count
+
+    @contextlib.contextmanager
+    def rank(self, key: int | str, node: NodeInfo, process: ProcessInfo) -> Iterator[TraceWriter]:
+        """Yield the writer of one process; its file is complete when the block ends well.
+
+        Args:
+            key: what tells it from other processes of the input, such as its pid; name and GUID are made of it.
+            node: its machine.
+            process: the process.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        importer, version = self._importer
+        guid = rank_guid(importer, self._source.digest, key)
+        path = self._folder / f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}.db"
+        with create(path, guid) as file:
+            trace = TraceWriter(file, node, process)
+            facts = {
+                "importer": importer,
+                "importer_version": str(version),
+                "source": self._source.path.name,
+                "source_digest": self._source.digest,
+            }
+            for tag, value in facts.items():
+                trace.note(f"import::{tag}", value)
+            yield trace
+        self.files.append(path)
+
+
+def rank_guid(importer: str, digest: str, key: int | str) -> str:
+    """Return the GUID of a process of an input, by the name of its importer, the digest of its content, and its key."""
+    return str(uuid.uuid5(_NAMESPACE, f"{importer}:{digest}:{key}"))
+
+
+def name_of(path: Path) -> str:
+    """Return what the names of the files of an input start with.
+
+    >>> name_of(Path("run/trace.rpd.gz")), name_of(Path("rank0.pt.trace.json"))
+    ('trace', 'rank0.pt.trace')
+    """
+    stem = re.sub(r"\.(rpd|json|sqlite|sqlite3|db|csv)$", "", path.name.removesuffix(".gz"))
+    return _NOT_IN_NAMES.sub("_", stem) or "trace"

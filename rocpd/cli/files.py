@@ -1,0 +1,405 @@
+"""Owns the commands that write files of a job: import, merge, trim, package and redact; index and cache."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from rocpd.base.amount import amount
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.cli import tables
+from rocpd.cli.diagnostics import note, progress, report_written
+from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, TableOptions
+from rocpd.federate.plan.steps import IndexUse
+from rocpd.redact.options import RedactOptions
+
+if TYPE_CHECKING:
+    from rocpd.session import Session
+
+
+@frozen
+class ImportOptions:
+    """Where the files go, and who does the work."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    folder: Annotated[Path, Option("New folder for the rocpd files.", "DIR", ("-d", "--output-path"))] = Path(
+        "imported"
+    )
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.")] = False
+    jobs: Annotated[
+        int | None,
+        Option("Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1),
+    ] = None
+
+
+def import_(inputs: Inputs, asked: ImportOptions) -> None:
+    """Write traces of other profilers as rocpd files.
+
+    Each process becomes one rocpd file. What an input is shows in its content, whatever its name; .gz is read too. What
+    has no place in a rocpd file is counted and reported. Every other command reads such inputs as well: it imports them
+    once, into a cache (rocpd cache).
+
+    Examples:
+        rocpd import trace.rpd -d job
+        rocpd import old-traces/ -d job
+        rocpd summary job
+    """
+    from rocpd.importers.run import import_traces
+
+    if not inputs.paths:
+        raise UsageError("nothing to import", "rocpd import FILE... -d DIR")
+    with progress("import", "bytes") as report:
+        files = import_traces(
+            inputs.paths,
+            asked.folder,
+            force=asked.force,
+            skip_bad=inputs.skip_bad,
+            jobs=asked.jobs,
+            on_note=note,
+            on_progress=report,
+        )
+    report_written(asked.folder, f"{amount(len(files), 'rank')}, ")
+
+
+_ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
+
+
+@frozen
+class MergeOptions:
+    """What is shown of the merged file."""
+
+    summary: Annotated[bool, Option("Also print the summary of the merged file.")] = False
+    limit: Annotated[int, Option("Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
+
+
+def merge(
+    inputs: Inputs, asked: MergeOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
+) -> None:
+    """Write all ranks into one SQLite file.
+
+    Any SQLite tool shows it as one job. Every row of every rank is kept under its own table names; the joined views are
+    stored too. The file is verified before it gets its name; inputs are never changed. Merged files can be merged
+    again. With a window or filters only the events that count are copied, with their arguments and counters. A merged
+    window answers as the window did: its metadata names it, and what analyses need of the trace around it (numbers of
+    steps and collectives, launches, what was allocated before) is kept in tables rocpd_outside_...
+
+    Examples:
+        rocpd merge rank*.db --summary
+        rocpd merge node0/ node1/ -o job.db
+        rocpd merge job/ -o middle.db --start 40% --end 60% --rank 0-3
+    """
+    from rocpd.federate.merge import merge as write_merged
+
+    target = output.destination(_ENDINGS, "merged").path(_ENDINGS[0])
+    with selection.connect(inputs, execution) as session:
+        with progress("merge") as report:
+            write_merged(session, target, output.force, report)
+        ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
+    report_written(target, f"{amount(ranks, 'rank')} from {amount(files, 'file')}, ")
+    if asked.summary:
+        from rocpd.cli.analyses import Delivery, run_analyses
+        from rocpd.facts.rank import Options
+        from rocpd.summary.registry import OVERVIEW
+
+        with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
+            Delivery(None, None, output, asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))
+
+
+_RPD = ".rpd"
+
+
+def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, execution: Execution) -> None:
+    """Write the part of a job that lies in a window.
+
+    What overlaps the window stays as a whole, with the calls that launched it. Of one RPD file an RPD file is written,
+    for the tools that read those, in which nothing refers to what was left out; of anything else, and where -o ends in
+    .db, one SQLite file, as rocpd merge does. Inputs are never changed.
+
+    Examples:
+        rocpd trim trace.rpd -o part.rpd --start 40% --end 60%
+        rocpd trim trace.rpd -o part.db --start-marker "step 3" --end-marker "step 5"
+        rocpd trim job/ -o part.db --step 3
+    """
+    if selection.window() is None:
+        raise UsageError("trim needs a window", "--start, --end, --step, a marker, --window-kernel, --auto-roi")
+    with selection.connect(inputs, execution) as session:
+        trace = _rpd_file(inputs)
+        target = output.destination((_RPD, *_ENDINGS) if trace else _ENDINGS, "trimmed")
+        path = target.path(_RPD if trace else _ENDINGS[0])
+        if trace and path.suffix == _RPD:
+            _refuse_filters(selection)
+            _write_rpd(session, trace, path, output.force)
+        else:
+            from rocpd.federate.merge import merge
+
+            with progress("trim") as report:
+                merge(session, path, output.force, report)
+        ranks = len(session.ranks)
+    report_written(path, f"{amount(ranks, 'rank')}, ")
+
+
+def _rpd_file(inputs: Inputs) -> Path | None:
+    """Return the one RPD file that is the input, None where the input is something else."""
+    from rocpd.importers import importer_of
+
+    paths = [Path(path) for path in inputs.paths]
+    if len(paths) != 1 or not paths[0].is_file():
+        return None
+    importer = importer_of(paths[0])
+    return paths[0] if importer and importer.name == "rpd" else None
+
+
+def _refuse_filters(selection: SelectionOptions) -> None:
+    for name in ("agent", "stream", "category", "kernel", "exclude_kernel"):
+        if getattr(selection, name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} does not cut an RPD file", "give -o a name that ends in .db")
+
+
+def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None:
+    from rocpd.federate.select.selection import Part
+    from rocpd.importers.files import TraceSource
+    from rocpd.importers.rpd.trim import trim_rpd
+
+    window = session.window  # None where it holds all there is
+    parts = {rank.plain_guid: window.part(rank.number) if window else Part(None, None) for rank in session.ranks}
+    with TraceSource(trace) as source:
+        trim_rpd(source, target, parts, force)
+
+
+@frozen
+class PackageOptions:
+    """Where the package goes, and what becomes of the files."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    folder: Annotated[
+        Path | None,
+        Option(
+            "The package; .rpdb is added. Without it, or for `.`: ./index.yaml is written, with --copy or -c job.rpdb.",
+            "NAME.rpdb",
+            ("-o", "-d", "--output-path"),
+            hidden_flags=("--output-file",),
+        ),
+    ] = None
+    copy: Annotated[bool, Option("Copy the files into the package, with --consolidate too.")] = False
+    consolidate: Annotated[
+        bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
+    ] = False
+    yes: Annotated[bool, Option("Confirm that the raw files may be moved.")] = False
+    with_index: Annotated[bool, Option("Build an index in the package, as `rocpd index` does.")] = False
+    force: Annotated[bool, Option("Replace an existing package or index.yaml.")] = False
+
+    @property
+    def target(self) -> Path:
+        """The package, or index.yaml if that is all; a folder without a name of its own holds it."""
+        folder = self.folder or Path()
+        if folder.name in ("", ".."):
+            return folder / ("job.rpdb" if self.copy or self.consolidate else "index.yaml")
+        return folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
+
+
+def package(inputs: Inputs, asked: PackageOptions) -> None:
+    """Put the files of a job under one name.
+
+    A package is a folder with a list of files, index.yaml, which every command takes as input. Every file that it lists
+    was opened and is a database of the job. Without --copy or --consolidate the files stay where they are; without -d
+    only the list is written, into the working folder.
+
+    Examples:
+        rocpd package node*/*_results.db
+        rocpd package node*/*_results.db -d job.rpdb
+        rocpd package results/ -d job.rpdb --copy --with-index
+        rocpd summary job.rpdb
+    """
+    from rocpd.federate.open.source import INDEX, INDEX_FOLDER
+    from rocpd.federate.package import FilePlacement, write_index
+    from rocpd.federate.package import package as write_package
+    from rocpd.importers.run import is_cached
+
+    if asked.consolidate and not asked.copy and not asked.yes:
+        raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
+    if asked.with_index and asked.target.name == INDEX:
+        raise UsageError("--with-index: there is no package to hold it", "-d NAME.rpdb writes one")
+    placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
+    target = asked.target
+    with SelectionOptions().connect(inputs, Execution()) as session, progress("package", "files") as report:
+        if placement is not FilePlacement.COPY and any(is_cached(rank.opening.path) for rank in session.ranks):
+            raise UsageError("imported traces lie in the cache, which may drop them", "--copy, or rocpd import first")
+        files: Collection[Path] = (
+            write_index(session, target, asked.force)
+            if target.name == INDEX
+            else write_package(session, target, placement, asked.force, report)
+        )
+    how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
+    report_written(target, f"{amount(len(files), 'file')}{how}, ")
+    if asked.with_index:
+        # What is kept of answers lies in the cache of who asks, not in the package.
+        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER, no_summary=True), Execution())
+
+
+@frozen
+class Place:
+    """Where the files go."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    folder: Annotated[Path, Option("New folder for rank0.db …", "DIR", ("-d", "--output-path"))] = Path("redacted")
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.")] = False
+
+
+def redact(
+    inputs: Inputs, asked: RedactOptions, selection: SelectionOptions, place: Place, execution: Execution
+) -> None:
+    """Write files of a job that can be given away.
+
+    Hosts, machines, users, paths, arguments, URLs, addresses and secrets get names such as host-01, the same in all
+    ranks; of the environment only settings of the GPU's libraries stay. Durations, ids and counts do not change: every
+    analysis gives the same numbers. Then the files are searched for what was replaced; if one still holds any of it,
+    nothing is written.
+
+    Examples:
+        rocpd redact job/ -d for-support
+        rocpd redact job/ --dry-run
+        rocpd redact job/ -d public --level strict --start 40% --end 60%
+    """
+    from rocpd.redact.run import redact as write_redacted
+
+    with selection.connect(inputs, execution) as session:
+        with progress("redact", "ranks") as report:
+            counts = write_redacted(session, place.folder, asked, place.force, report)
+        ranks = len(session.ranks)
+    rows = [(table, column, number) for (table, column), number in sorted(counts.items())]
+    with tables.open_output(None, TableOptions()) as out:
+        tables.write_rows(("table", "column", "replaced"), iter(rows), out)
+    if asked.dry_run:
+        note(f"would write {amount(ranks, 'file')} to {place.folder}")
+    else:
+        report_written(place.folder, f"{amount(ranks, 'file')}, ")
+
+
+@frozen
+class IndexOptions:
+    """Where the index goes."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    folder: Annotated[
+        Path | None,
+        Option(
+            "Folder of the index, for other users or machines; their commands get it as --index-folder.",
+            "DIR",
+            ("-d", "--output-path"),
+        ),
+    ] = None
+    no_summary: Annotated[bool, Option("Only the index: the first rocpd summary reads the files.")] = False
+
+
+def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
+    """Build an index, from which queries and summaries are answered.
+
+    The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
+    every command uses the index, as long as a file is what it was; answers are the same. It lies in
+    $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
+    an index is left alone. What rocpd summary asks of ranks is kept in the cache, too. The files are only read.
+
+    Examples:
+        rocpd index rank*.db
+        rocpd query rank*.db "select name, sum(duration) from kernels group by name"
+        rocpd index job -d /shared/index
+    """
+    from rocpd.index.build import build
+
+    folder = asked.folder or execution.index_folder
+    with SelectionOptions().connect(inputs, execution) as session, progress("index", "ranks") as report:
+        built = build(session, folder, report)
+        paths = {rank.number: rank.opening.path for rank in session.ranks}
+    new = [each for each in built if each.is_new]
+    known = sum(1 for each in built if not each.is_new and not each.why_not)
+    size = sum(each.size for each in built) / 1e6
+    there_already = f", {amount(known, 'rank')} had one" if known else ""
+    note(f"indexed {amount(len(new), 'rank')}{there_already} ({size:.1f} MB)")
+    for each in built:
+        if each.why_not:
+            note(f"{paths[each.rank]}: not indexed: {each.why_not}")
+    if all(each.why_not for each in built):
+        raise RocpdError("no rank can be indexed", "commands read the files, as they do without an index")
+    if not asked.no_summary and not any(each.why_not for each in built):
+        _keep_answers(inputs, dataclasses.replace(execution, index=IndexUse.AUTO, index_folder=folder))
+
+
+def _keep_answers(inputs: Inputs, execution: Execution) -> None:
+    """Ask what `rocpd summary` asks: with an index, what ranks answer is kept."""
+    from rocpd.summary.registry import OVERVIEW
+    from rocpd.summary.run import run
+
+    with (
+        contextlib.suppress(RocpdError),  # what the job lacks, rocpd summary says
+        SelectionOptions().connect(inputs, execution) as session,
+        progress("summary", "ranks") as report,
+    ):
+        for table in run(session, OVERVIEW, progress=report):
+            list(table)
+
+
+class CacheAction(enum.StrEnum):
+    """What can be done with the cache."""
+
+    LIST = "list"
+    CLEAR = "clear"
+
+
+@frozen
+class CacheOptions:
+    """What is asked of the cache."""
+
+    action: Annotated[CacheAction, Option("What to do.", "list|clear", is_positional=True, is_required=True)]
+    format: Annotated[str, tables.FORMAT] = ""
+
+
+def cache(asked: CacheOptions) -> None:
+    """List or remove what was imported, indexed or kept of answers.
+
+    Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
+    index lies beside them, and so does what ranks with an index answered to analyses. Above $ROCPD_CACHE_SIZE (20G) of
+    one of them, what was not used for the longest time goes by itself, and with it what was made of files that have
+    changed since. An index in a folder of your choice is neither listed nor removed.
+
+    Examples:
+        rocpd cache list
+        rocpd cache clear
+    """
+    from rocpd.base.home import cache_root
+    from rocpd.importers.run import imports
+    from rocpd.index.entries import indexes
+    from rocpd.index.kept import kept_answers
+
+    imported, indexed, answers = imports(), indexes(cache_root("index")), kept_answers()
+    if asked.action is CacheAction.CLEAR:
+        note(f"removed {(imported.clear() + indexed.clear() + answers.clear()) / 1e6:.1f} MB")
+        return
+    rows = [
+        *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
+        *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
+        *((each.source, "answers", 1, each.size, _time(each.used)) for each in answers.entries()),
+        *(
+            (str(folder.path), "unreadable", 0, folder.size, _time(folder.used))
+            for kind in (imported, indexed, answers)
+            for folder in kind.unreadable()
+        ),
+    ]
+    form, _ = tables.format_and_path(asked.format, OutputOptions())
+    with tables.open_output(None, TableOptions()) as out:
+        tables.write_rows(("source", "made_by", "ranks", "bytes", "last_used"), iter(rows), out, form)
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%F %T}"

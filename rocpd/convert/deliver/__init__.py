@@ -1,1 +1,0 @@
-"""One task per rank, and their parts put together into outputs."""

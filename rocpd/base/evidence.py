@@ -11,10 +11,10 @@ Every output passes `rocpd.base.output`, which asks here before it creates anyth
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakSet
 
@@ -112,7 +112,7 @@ def remember(path: Path) -> None:
     with contextlib.suppress(OSError, OutputError):
         entry = _entry(path)
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        entry.write_text(json.dumps(_seen(path)), encoding="ascii")
+        entry.write_text(json.dumps(_known(path)), encoding="utf-8", errors="surrogateescape")
         if entry.name.startswith("00"):  # once in 256 times
             _forget_oldest(entry.parent)
 
@@ -120,7 +120,7 @@ def remember(path: Path) -> None:
 def is_own(path: Path) -> bool:
     """Whether it is proved that rocpd wrote a file, and nobody changed it since."""
     with contextlib.suppress(OSError, ValueError, OutputError):
-        if json.loads(_entry(path).read_text(encoding="ascii")) == _seen(path):
+        if json.loads(_entry(path).read_text(encoding="utf-8", errors="surrogateescape")) == _known(path):
             return True
     return bool(entries.load(f"{RECORDINGS}:is_marked", RECORDINGS)(path))
 
@@ -140,12 +140,13 @@ def _kind(path: Path) -> str | None:
 
 
 def _entry(path: Path) -> Path:
-    name = hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
-    return cache_root("outputs") / name
+    """Return the file that remembers a path; two paths may share one, then the last is known."""
+    name = os.fsencode(os.path.realpath(path))
+    return cache_root("outputs") / f"{zlib.crc32(name):08x}{zlib.adler32(name):08x}"
 
 
-def _seen(path: Path) -> Sequence[int]:
-    return list(seen(path.stat()))
+def _known(path: Path) -> list[object]:
+    return [os.path.realpath(path), *seen(path.stat())]
 
 
 def _forget_oldest(folder: Path) -> None:

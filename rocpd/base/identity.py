@@ -6,11 +6,13 @@ the content, so it is the same on every machine and for every copy, and names th
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import hashlib
 
 JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
@@ -69,6 +71,8 @@ def digest_of_stream(content: BinaryIO) -> str:
 
 
 def _new_hash() -> hashlib.blake2b:
+    import hashlib  # every command knows of identities, few need one
+
     return hashlib.blake2b(digest_size=_DIGITS)
 
 

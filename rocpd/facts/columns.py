@@ -29,8 +29,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -518,7 +518,7 @@ _RULES = {
 @functools.cache
 def statement(name: str) -> str:
     """Return the text of a `.sql` file without comments; rules of `rocpd.trace` take the places of `{{…}}`."""
-    text = strip_comments((files("rocpd.facts") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
+    text = strip_comments(Path(__file__).with_name("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
     for rule, condition in _RULES.items():
         text = text.replace(f"{{{{{rule}}}}}", condition)
     return text

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rocpd.base.frozen import frozen
-from rocpd.base.sqlite import apsw
 from rocpd.schema.quote import quote_name
+
+if TYPE_CHECKING:
+    from rocpd.base.sqlite import apsw
 
 
 class Strategy(enum.StrEnum):

@@ -19,6 +19,7 @@ from rocpd.base.types import NULL, Floats, Ints
 from rocpd.facts.agent_time import CAUSES, read_agent_times
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
+from rocpd.facts.communication.members import channels_of
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
@@ -27,7 +28,6 @@ from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
 from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
-from rocpd.summary.communication.collectives import channels_of
 from rocpd.summary.host.operators import launched_by, read_operators
 
 _GRID = ("grid_size_x", "grid_size_y", "grid_size_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z")

@@ -96,7 +96,6 @@ def _read(reading: RankReading) -> Allocations:
     piece = read_all(reading.reader.whole(), select)
     row, start, end, agent, queue, address, size, stack = piece.numbers
     is_valid = valid_times(start, end)
-    reading.left_out["memory allocations"] += int((~is_valid).sum())
     order = np.lexsort((row, start))
     order = order[is_valid[order]]
     names = Names()

@@ -16,7 +16,7 @@ from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_his
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.communication.arrivals import CLASSES
 from rocpd.facts.communication.collectives import Group, listed
-from rocpd.facts.communication.members import Collectives, collectives_of, read_collectives, volumes
+from rocpd.facts.communication.members import Collectives, collectives_of, moved_by, read_collectives
 from rocpd.facts.memory import changes, read_allocations, read_callers
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
@@ -232,7 +232,7 @@ def _nested_calls(reader: RankReader) -> Sequence[Any]:
         regions.start.tolist(),
         regions.end.tolist(),
         length.tolist(),
-        (length - inside).tolist(),
+        np.maximum(length - inside, 0).tolist(),  # inner ones overlap in damaged files
     ]
 
 
@@ -376,7 +376,7 @@ def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list
 def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
     del given
     for group, some, fronts in _collectives(session):
-        when, sizes = some.arrivals, volumes(group, some.numbers)
+        when, sizes = some.arrivals, [size for size, _ in moved_by(group, some.numbers)]
         classes = when.classes(len(group) >= (group[0].size or 0)).tolist()
         after = when.came - when.came.min(0)
         own = np.maximum(when.times - when.waits, 0)

@@ -91,13 +91,15 @@ def collectives_of(group: Group, clocks: Clocks) -> Iterator[Collectives]:
         yield Collectives(numbers, when, counts).take(counts[last, np.arange(len(numbers))])
 
 
-def volumes(group: Group, numbers: Ints) -> list[int | None]:
-    """Return the bytes of collectives, of the whole result; None where no call says it."""
+def moved_by(group: Group, numbers: Ints) -> list[tuple[int | None, float | None]]:
+    """Return the bytes of collectives, of the whole result, and their factor of bus bandwidth; None: unknown."""
     member = next((member for member in group if len(member.moves)), None)
     if member is None:
-        return [None] * len(numbers)
+        return [(None, None)] * len(numbers)
     ranks = group[0].size or len(group)
-    known = [transfer.volume(ranks) or None if transfer else None for transfer in member.transfers]
+    known = [
+        (each.volume(ranks) or None, each.bus_factor(ranks)) if each else (None, None) for each in member.transfers
+    ]
     return [known[code] for code in member.moves[numbers].tolist()]
 
 

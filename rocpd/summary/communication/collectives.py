@@ -24,14 +24,14 @@ import numpy as np
 
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints, Row
+from rocpd.base.types import Flags, Ints, Row
 from rocpd.facts.columns import as_text, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
-from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group, listed
-from rocpd.facts.communication.communicators import channels, launches
+from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import Collectives, channels_of, collectives_of, moved_by
 from rocpd.facts.communication.transfers import Partners
-from rocpd.facts.operations import OperationNames, Ops, read_ops, split
+from rocpd.facts.operations import OperationNames, Ops, split
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.timeline import Union, covered, union
@@ -127,64 +127,6 @@ TABLES = by_name(
     ),
 )
 
-_BLOCK = 1 << 22  # times in memory at once
-
-
-def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categories: Categories) -> list[Channel]:
-    """Return the communication kernels of a rank; `ops` are the operations that count.
-
-    One that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
-    """
-    counted = _communication(ops, names, categories)
-    if not len(counted):
-        return []
-    every = counted
-    if reading.reader.selects("rocpd_kernel_dispatch"):
-        every = _communication(read_ops(reading.whole(), names), names, categories)
-    every = every.take(np.lexsort((every.row, every.start)))
-    if reading.window.base:
-        in_window = every.row[every.end <= reading.window.base[1]]
-        counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
-        if not len(counted):
-            return []
-    launched = launches(reading.reader.whole(), every.row)
-    shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
-    known = channels(reading.reader.whole(), names.full, every, counted, launched)
-    return [replace(channel, shown=shown[channel.name]) for channel in known]
-
-
-def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:
-    kernels = ops.take(split(ops, categories, names)["communication"])
-    name = names.first_alike()[kernels.name]
-    return CommunicationKernels(kernels.row, name, kernels.agent, kernels.stream, kernels.start, kernels.end)
-
-
-class _Block(NamedTuple):
-    """Some collectives of a group: a row for each member, a column for each collective that counts.
-
-    A collective counts when the kernel of the member that came last does (of several the first), and then all its
-    members do, each with its time in the whole trace: a member that a window leaves out, or cuts, may be the one that
-    all others waited for.
-
-    Args:
-        numbers: which collectives.
-        arrivals: when members came.
-        who: code of what the member counts for.
-        shares: how much of the waiting each member caused.
-        counted: which kernels are in the window and pass the filters.
-    """
-
-    numbers: Ints
-    arrivals: Arrivals
-    who: Ints
-    shares: Floats
-    counted: Flags
-
-    def take(self, which: Ints | Flags) -> _Block:
-        """Return some of the collectives."""
-        who, shares, counted = self.who[:, which], self.shares[:, which], self.counted[:, which]
-        return _Block(self.numbers[which], self.arrivals.take(which), who, shares, counted)
-
 
 @dataclass
 class Waiting:
@@ -215,9 +157,11 @@ class Waiting:
         """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
         keys: dict[Key, int] = {}
         who = [self._codes(member, keys) for member in group]
-        for block in _blocks(group, who, self.clocks):
-            self._list(group, block, list(keys))
-            self._blame(block.take(block.numbers >= startup), list(keys))
+        for some in collectives_of(group, self.clocks):
+            codes = np.array([of_member[some.numbers] for of_member in who])
+            self._list(group, some, codes, list(keys))
+            judged = some.numbers >= startup
+            self._blame(some.arrivals.take(judged), codes[:, judged], list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
@@ -225,31 +169,31 @@ class Waiting:
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
-    def _list(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
-        """Add rows of the table of collectives, and what their time went into."""
-        waits, times = block.arrivals.waits, block.arrivals.times
+    def _list(self, group: Group, some: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
+        """Add rows of the table of collectives, and what their time went into; `codes` are those of the members."""
+        waits, times = some.arrivals.waits, some.arrivals.times
         ranks = sorted({member.rank for member in group})
-        classes = block.arrivals.classes(len(group) >= (group[0].size or 0))
+        classes = some.arrivals.classes(len(group) >= (group[0].size or 0))
         for code in np.flatnonzero(np.bincount(classes)).tolist():
-            counted = block.counted & (classes == code)
+            counted = some.counted & (classes == code)
             added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
         among, nobody = listed(ranks), (None,) * len(keys[0])
-        moved = _moved(group, block.numbers, times.min(0))
+        moved = _moved(group, some.numbers, times.min(0))
         for number, code, kind, bandwidth, *values in zip(
-            block.numbers, _only(block), classes, moved, *sums, strict=True
+            some.numbers, _only(some.arrivals.shares > 0, codes), classes, moved, *sums, strict=True
         ):
             who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
             front = (group[0].shown, int(number) + 1, among, len(ranks), *who)
             self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
 
-    def _blame(self, block: _Block, keys: Sequence[Key]) -> None:
+    def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
         """Add who waits for whom; several members may count for one key."""
-        shape = len(keys), len(block.numbers)
-        at = (block.who * shape[1] + np.arange(shape[1])).reshape(-1)
-        waits = np.where(block.shares > 0, 0, block.arrivals.waits).reshape(-1)  # who came last waits for nobody: noise
-        sums = (np.bincount(at, values, math.prod(shape)) for values in (None, block.shares.reshape(-1), waits))
+        shape, shares = (len(keys), codes.shape[1]), when.shares
+        at = (codes * shape[1] + np.arange(shape[1])).reshape(-1)
+        waits = np.where(shares > 0, 0, when.waits).reshape(-1)  # who came last waits for nobody: that is noise
+        sums = (np.bincount(at, values, math.prod(shape)) for values in (None, shares.reshape(-1), waits))
         members, shared, waited = (values.reshape(shape) for values in sums)
         most = np.zeros(shape, np.int64)
         np.maximum.at(most.reshape(-1), at, waits)
@@ -305,23 +249,10 @@ def whole(times: Collection[float]) -> list[int]:
     return [floor + after - before for floor, (before, after) in zip(floors, pairwise(sums), strict=True)]
 
 
-def _blocks(group: Group, who: Sequence[Ints], clocks: Clocks) -> Iterator[_Block]:
-    every = np.unique(np.concatenate([member.numbers for member in group]))
-    step = max(1, _BLOCK // len(group))
-    for low in range(0, len(every), step):
-        numbers = every[low : low + step]
-        when = arrivals(group, clocks, numbers)
-        counts = np.array([np.isin(numbers, member.numbers) for member in group])
-        shares, is_latest = when.shares, when.waits == 0
-        codes = np.array([codes_of_member[numbers] for codes_of_member in who])
-        yield _Block(numbers, when, codes, shares, counts).take(counts[is_latest.argmax(0), np.arange(len(numbers))])
-
-
-def _only(block: _Block) -> Ints:
+def _only(is_last: Flags, codes: Ints) -> Ints:
     """Return the code of the one that came last in each collective, -1 where several did or nobody."""
-    is_last = block.shares > 0
-    lowest = np.where(is_last, block.who, np.iinfo(np.int64).max).min(0)
-    highest = np.where(is_last, block.who, -1).max(0)
+    lowest = np.where(is_last, codes, np.iinfo(np.int64).max).min(0)
+    highest = np.where(is_last, codes, -1).max(0)
     return np.where(lowest == highest, highest, -1)
 
 
@@ -333,16 +264,8 @@ def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, f
         numbers: which collectives.
         times: how long each took by itself [ns].
     """
-    member = next((member for member in group if len(member.moves)), None)
-    if member is None:
-        return [(None, None, None)] * len(numbers)
-    ranks = group[0].size or len(group)
-    known = [
-        (each.volume(ranks) or None, each.bus_factor(ranks)) if each else (None, None) for each in member.transfers
-    ]
     moved: list[tuple[int | None, float | None, float | None]] = []
-    for code, time in zip(member.moves[numbers].tolist(), times.tolist(), strict=True):
-        volume, factor = known[code]
+    for (volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):
         rate = volume / time if volume and time else None
         moved.append((volume, rate, None if rate is None or factor is None else rate * factor))
     return moved

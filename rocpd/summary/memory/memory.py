@@ -291,7 +291,7 @@ def allocation_sites(reading: Reading) -> Tables:
 def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
     """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
     whole = reading.whole()
-    allocations = read_allocations(replace(reading, left_out=Counter()))
+    allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}
     ranges, steps = read_ranges(whole.reader).every, read_steps(whole.reader, step)

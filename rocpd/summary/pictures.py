@@ -33,7 +33,7 @@ class _Course(NamedTuple):
 def heat(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield ranks × time: shade for how busy, colour for what with."""
     every = _courses(table)
-    names = ("busy_percent", "compute_percent", "communication_percent")
+    names = ("busy_percent", "compute_percent", "exposed_communication_percent", "exposed_copies_percent")
     shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in every}
     lines = [
         (_label(some), [mixed(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
@@ -49,10 +49,9 @@ def heat(table: Summary, screen: Screen) -> Iterator[str]:
 
 
 def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
-    busy, compute, communication = (row[table.columns.index(name)] or 0.0 for name in names)
-    if max(compute, communication) * 2 < busy:
-        return Shade(busy / 100, COLOURS["copies"])
-    return Shade(busy / 100, COLOURS["communication" if communication > compute else "compute"])
+    busy, *parts = (row[table.columns.index(name)] or 0.0 for name in names)
+    most = max(range(len(parts)), key=parts.__getitem__)
+    return Shade(busy / 100, COLOURS[("compute", "communication", "copies")[most]])
 
 
 def waits(table: Summary, screen: Screen) -> Iterator[str]:

@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     memory.MEMORY_LEAK,
     memory.MEMORY_PEAK,
     copies.COPY_BLOCKING,
+    copies.COPY_EXPOSED,
     copies.COPY_SMALL,
     communication.COMM_EXPOSED,
     communication.COMM_SAME_STREAM,

@@ -83,10 +83,48 @@ COPY_BLOCKING = Rule(
         Threshold("of_best_percent", 50.0, "median rate by that of the fastest copy of the same direction and size"),
         Threshold("least_copies", 20.0, "copies of a direction and size"),
     ),
+    explains=lambda _cause, other: other.rule == "copy.exposed",
     shown_by="rocpd summary copy-calls copy-sizes JOB --by rank",
     action=_PIN,
     reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/memory_management/"
     "host_memory.html",
+)
+
+
+def _copy_exposed(case: Case) -> Iterator[Finding]:
+    share = case.job.shares.get(case.job.critical or 0, {}).get(EXPOSED_COPIES, 0.0)
+    if share < case.limits["least_percent"]:
+        return
+    rows = case.of_critical("copy-sizes")
+    times: dict[str, int] = {}
+    for row in rows:
+        times[row["name"]] = times.get(row["name"], 0) + int(row["total_ns"])
+    name = max(times, key=times.__getitem__)
+    largest = max((row for row in rows if row["name"] == name), key=lambda row: int(row["total_ns"]))
+    rate = largest["median_gib_per_s"]
+    at = f", half of those of {largest['size']} at {rate:.1f} GiB/s or less" if rate else ""
+    yield case.finding(
+        f"the GPU of rank {case.job.critical} copies {share:.0f} % of the time while nothing else runs, most "
+        f"{name}{at}",
+        share,
+        {"exposed_percent": share, "gib_per_s": rate},
+        Confidence.CERTAIN,
+    )
+
+
+COPY_EXPOSED = Rule(
+    id="copy.exposed",
+    asks="do copies take time in which the GPU could compute?",
+    fires="copies take {least_percent} % of the time of the critical rank or more while it neither computes nor "
+    "communicates. Gains that time",
+    look=_copy_exposed,
+    needs=(Need("copy-sizes", COPIES),),
+    thresholds=(Threshold("least_percent", 10.0, "share of the time of the critical rank"),),
+    shown_by="rocpd summary budget copy-sizes copy-pairs JOB --by rank",
+    action="Copy on a stream of its own while kernels run (hipMemcpyAsync; PyTorch: prefetch the next batch with "
+    "non_blocking=True on a side stream), keep on the GPU what each step copies anew, and copy less: smaller types, "
+    "fewer rounds between host and GPU.",
+    reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
 )
 
 

@@ -73,23 +73,30 @@ def check_output(path: Path) -> None:
             if real.parent == raw.parent and real.name in [raw.name + ending for ending in JOURNALS]:
                 raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
         for folder in evidence.folders:
-            if real.is_relative_to(folder):
-                _check_in_folder(path, real, folder)
+            if status is None and real.is_relative_to(folder) and (kind := _ask("joins", real, folder)):
+                raise OutputError(
+                    f"{path}: would be read with the input {folder.name} ({kind})", "choose another folder"
+                )
     for ending in JOURNALS:
         database = real.with_name(real.name.removesuffix(ending))
-        if database != real and database.exists() and _kind(database) and not is_own(database):
+        if database != real and database.exists() and _ask("kind_of", database) and not is_own(database):
             raise OutputError(f"{path}: SQLite would read it together with {database.name}", _HINT)
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to replace a recording.
+    """Refuse to replace a recording, or a file of a folder that was given, unless rocpd wrote it.
 
     Raises:
-        OutputError: it is one, and rocpd did not make it.
+        OutputError: it is one.
     """
     real = Path(os.path.realpath(path))
-    if real.is_file() and (kind := _kind(real)) and not is_own(real):
+    if not real.is_file() or is_own(real):
+        return
+    if kind := _ask("kind_of", real):
         raise OutputError(f"{path}: is a recording ({kind})", f"{_HINT}, or remove it yourself")
+    for folder in (folder for evidence in list(_HELD) for folder in evidence.folders):
+        if real.is_relative_to(folder):
+            raise OutputError(f"{path}: lies in the input {folder.name}, and rocpd did not write it", _HINT)
 
 
 def check_folder(path: Path) -> None:
@@ -125,18 +132,9 @@ def is_own(path: Path) -> bool:
     return bool(entries.load(f"{RECORDINGS}:is_marked", RECORDINGS)(path))
 
 
-def _check_in_folder(path: Path, real: Path, folder: Path) -> None:
-    """Refuse what replaces a file of a folder that was given, or what would be read with what lies there."""
-    if os.path.lexists(real):
-        if not real.is_dir() and not is_own(real):
-            raise OutputError(f"{path}: lies in the input {folder.name}, and rocpd did not write it", _HINT)
-    elif kind := entries.load(f"{RECORDINGS}:joins", RECORDINGS)(real):
-        raise OutputError(f"{path}: would be read with the input {folder.name} ({kind})", "choose another folder")
-
-
-def _kind(path: Path) -> str | None:
-    kind: str | None = entries.load(f"{RECORDINGS}:kind_of", RECORDINGS)(path)
-    return kind
+def _ask(question: str, *paths: Path) -> str | None:
+    answer: str | None = entries.load(f"{RECORDINGS}:{question}", RECORDINGS)(*paths)
+    return answer
 
 
 def _entry(path: Path) -> Path:

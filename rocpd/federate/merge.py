@@ -226,8 +226,8 @@ class _Copy:
         self._counts[metadata] = self._connection.execute(f"SELECT COUNT(*) FROM {quote_name(metadata)}").get
 
     def _note_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
-        names = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
-        if names:
+        others = (name for name in texts if name != MARK and not name.startswith("sqlite_"))
+        if names := sorted(name for name in others if not split_suffix(name, suffixes)):
             self._session.note(f"{opening.path}: not merged, tables that belong to no rank: {', '.join(names)}")
 
 

@@ -21,7 +21,9 @@ def kind_of(path: Path) -> str | None:
         if any(name.startswith("rocpd_metadata") for name in head.tables):
             return "a rocpd database"
         importer = importer_of(path)
-        return importer.doc if importer else joins(path)
+        is_table = b"," in head.start.partition(b"\n")[0] and is_part(path.name)
+        folders = (folder for folder in path.parents[:_UP] if is_table)
+        return importer.doc if importer else next(filter(None, map(_read_as_a_whole, folders)), None)
     except OSError:
         return None
 
@@ -34,9 +36,15 @@ def is_marked(path: Path) -> bool:
         return False
 
 
-def joins(path: Path) -> str | None:
-    """Return the kind of the folder that a new file would be read with, by its name; None: of none."""
-    for folder in path.parents[:_UP] if is_part(path.name) else ():
-        if folder.is_dir() and (importer := importer_of(folder)):
-            return importer.doc
-    return None
+def joins(path: Path, folder: Path) -> str | None:
+    """Return the kind of a folder that is read as a whole, and a new file in it with it, by its name; None: it is not.
+
+    Databases in a folder come before anything else that it holds.
+    """
+    has_databases = any(folder.glob("*.db")) or any(folder.glob("*/*.db"))
+    return None if has_databases or not is_part(path.name) else _read_as_a_whole(folder)
+
+
+def _read_as_a_whole(folder: Path) -> str | None:
+    importer = importer_of(folder)
+    return importer.doc if importer else None

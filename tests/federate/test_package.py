@@ -231,7 +231,7 @@ def test_an_index_in_the_package_answers_until_a_file_changes(
     package = tmp_path / "job.rpdb"
     written = cli("package", *nodes, "-d", package, "--with-index", *words)
     assert (written.code, "indexed 2 ranks" in written.err) == (0, True)
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "cache" / "rocpd" / "index").exists()
 
     def count(where: Path, *further: str) -> str:
         return cli("query", COUNT, where, "--format", "csv", "--index", *further).out

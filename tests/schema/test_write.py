@@ -85,7 +85,9 @@ def test_nothing_is_left_when_filling_fails(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_stays_unless_forced(tmp_path: Path) -> None:
-    path = TraceBuilder(1).write(tmp_path / "a.db")
+    path = tmp_path / "a.db"
+    with create(path, guid_of(1)):
+        pass
     before = path.read_bytes()
     with pytest.raises(OutputError, match=r"a\.db: exists"), create(path, guid_of(2)):
         pass

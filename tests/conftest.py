@@ -21,6 +21,7 @@ import pytest
 from hypothesis import settings
 
 import rocpd
+from rocpd.base.boundary import Policy
 from rocpd.cli import run
 from tests import costs
 from tests.build import TraceBuilder
@@ -170,9 +171,10 @@ def _only_the_finder_of_python() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Mark slow tests, and let commands be interrupted where tests run under nohup: what is ignored is inherited."""
+    """Raise failures of parts, mark slow tests, let commands be interrupted: under nohup children inherit otherwise."""
     _only_the_finder_of_python()
     config.pluginmanager.register(costs)
+    Policy.is_raised = True
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +16,7 @@ from rocpd.advice.case import CannotLookError, Case, JobFacts
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import entries
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.types import Progress
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
@@ -115,11 +117,11 @@ def judge(
     silent: list[str] = []
     unable: list[Finding] = []
     for rule in rules.values():
-        try:
-            found = answers(rule, replace(case, limits=limits[rule.id]), limits[ALL]["least_percent"])
-        except CannotLookError as error:
-            text = error.text(case.job)
-            unable.append(Finding(text, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
+        of_rule = replace(case, limits=limits[rule.id])
+        look = partial(_answers_or_why_not, rule, of_rule, limits[ALL]["least_percent"])
+        found = each_for_itself(f"rule {rule.id}", look, str)
+        if isinstance(found, str):
+            unable.append(Finding(found, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
         problems += found
         silent += [] if found else [rule.id]
@@ -150,6 +152,13 @@ def _named(finding: Finding, name: str) -> Finding:
     for placeholder, word in said.items():
         shown_by, action = (text and text.replace(placeholder, word) for text in (shown_by, action))
     return replace(finding, shown_by=shown_by, action=action)
+
+
+def _answers_or_why_not(rule: Rule, case: Case, least: float) -> list[Finding] | str:
+    try:
+        return answers(rule, case, least)
+    except CannotLookError as error:
+        return error.text(case.job)
 
 
 def answers(rule: Rule, case: Case, least: float) -> list[Finding]:

@@ -60,7 +60,9 @@ def run(arguments: Sequence[str]) -> int:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
     failed = Exit.INPUT if words[:1] == ["diff"] else Exit.FAILED  # whose 1 means slower
-    code = diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words), failed)
+    is_verbose = diagnostics.is_verbose(words)
+    code = diagnostics.reporting_errors(lambda: _invoke(group, words), is_verbose, failed)
+    code = diagnostics.report_failures(code, is_verbose, failed)
     _let_ctrl_c_end_at_once()
     return code
 

@@ -285,6 +285,23 @@ def note(message: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:
+    """Say which parts of what a command answered failed; return the exit code, `failed` where all else is good."""
+    from rocpd.base.boundary import failures, reason_of
+
+    taken, failures[:] = list(failures), []
+    for what, error in taken:
+        note(f"{what} {reason_of(error)}")
+        if is_verbose:
+            import traceback
+
+            sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
+    if taken:
+        where = "" if is_verbose else "; -v shows where it is"
+        note(f"this is a bug in rocpd{where}; what else the answer says stands")
+    return failed if taken and code == Exit.GOOD else code
+
+
 def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> None:
     """Report that a file or folder was written, and its size; an archive has further files under the name of `path`."""
     outputs = (path, path.with_suffix(".def"), path.with_suffix("")) if is_archive else (path,)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rocpd.base import entries
 from rocpd.base.amount import amount
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import options_of, typed
@@ -24,7 +26,7 @@ from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.report.contents import READ, Entry, chosen_sections
 from rocpd.report.material import Material, ReportBase, gather
-from rocpd.report.model import Report, Section, Text
+from rocpd.report.model import Block, Report, Section, Text
 from rocpd.report.writers import ReportFormat, format_of
 
 _FEW = 4  # files that are named one by one
@@ -115,10 +117,16 @@ def asked_of_analyses(values: Mapping[str, object]) -> Options:
 def _section(entry: Entry, material: Material, before: Sequence[Section], is_named: bool) -> Section | None:
     """Make a section; without any data it is one line, which says what would record it, or None where it is rare."""
     function = entries.load(entry.home, f"section {entry.name}")
-    blocks = tuple(function(material, before) if entry.name == "appendix" else function(material))
+    arguments = (material, before) if entry.name == "appendix" else (material,)
+    make = partial(_blocks, function, arguments)
+    blocks = each_for_itself(f"section {entry.name}", make, lambda why: (Text(f"{why}."),))
     if entry.is_rare and not blocks and not is_named:
         return None
     return Section(entry.name, entry.title, blocks or (Text(_missing(entry, material)),))
+
+
+def _blocks(function: Callable[..., Iterable[Block]], arguments: Sequence[object]) -> tuple[Block, ...]:
+    return tuple(function(*arguments))
 
 
 def _missing(entry: Entry, material: Material) -> str:

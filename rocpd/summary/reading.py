@@ -193,7 +193,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
     def __init__(self, reading: Reading, work: Callable[[RankReading], Answer]) -> None:
         self.reading = reading
-        self.known: list[tuple[Rank, tuple[Answer, Counter[str]] | RocpdError]] | None = None
+        self.known: list[tuple[Rank, tuple[Answer, Counter[str]] | Exception]] | None = None
         self._work = work
         self._answers = self._read()
 
@@ -207,7 +207,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
     def _read(self) -> Iterator[tuple[Rank, Answer]]:
         left_out: Counter[str] = Counter()
         for rank, answer in self._ranks() if self.known is None else self.known:
-            if isinstance(answer, RocpdError):
+            if isinstance(answer, Exception):
                 raise answer
             left_out += answer[1]
             yield rank, answer[0]

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, TypeAlias, cast
 
 from rocpd.base import entries
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import Progress
 from rocpd.facts.rank import LAUNCHES, By, Options
@@ -139,14 +140,16 @@ def known_tables(
     """
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
     for name, tables in together(Reading(quiet, None, progress, wanted), analyses, options):
-        known: dict[str, Summary] | str
-        try:
-            known = {table.name: table for table in tables if session.runs == 1 or table.name not in OF_ONE_JOB}
-        except UsageError:
-            raise
-        except RocpdError as error:
-            known = error.message
-        yield name, known
+        yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
+
+
+def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[str, Summary] | str:
+    try:
+        return {table.name: table for table in tables if session.runs == 1 or table.name not in OF_ONE_JOB}
+    except UsageError:
+        raise
+    except RocpdError as error:
+        return error.message
 
 
 def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:
@@ -154,14 +157,14 @@ def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | Non
     try:
         every = iter(analysis(reading))
         first = next(every, None)
-    except RocpdError as error:
+    except Exception as error:  # noqa: BLE001 (whoever iterates the tables gets it)
         return None, _raising(error)
     if isinstance(first, RankAnswers):
         return first, tables_alone(every)
     return None, tables_alone(chain([first] if first else [], every))
 
 
-def _raising(error: RocpdError) -> Iterator[Summary]:
+def _raising(error: Exception) -> Iterator[Summary]:
     """Raise an error when iterated."""
     yield from ()
     raise error

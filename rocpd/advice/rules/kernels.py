@@ -160,7 +160,8 @@ def _kernel_first_touch(case: Case) -> Iterator[Finding]:
     least = case.limits["least_calls"]
     often = [row for row in case.computing("kernel-shapes") if row["calls"] >= least]
     rows = some(often, f"no kernel runs {least:.0f} times with one grid")
-    slow = [row for row in rows if int(row["first_ns"]) >= case.limits["least_times"] * float(row["median_ns"])]
+    timed = (row for row in rows if row["median_ns"])  # damaged files have kernels without length
+    slow = [row for row in timed if int(row["first_ns"]) >= case.limits["least_times"] * float(row["median_ns"])]
     every = sum(int(row["total_ns"]) for row in case.computing("kernel-shapes"))
     lost = sum(map(_lost_at_first, slow))
     if not slow or 100 * lost < case.limits["least_percent"] * every:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeAlias
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer, Parameters, Row
 from rocpd.federate.open.identify import Rank
@@ -106,7 +105,7 @@ class Works:
     """Several works on one rank as one, whose answers are theirs, in order; they share what they read.
 
     Args:
-        works: each as `map_ranks` takes it. The error that one raises is its answer.
+        works: each as `map_ranks` takes it. What one raises is its answer.
     """
 
     works: tuple[Work, ...]
@@ -117,7 +116,7 @@ class Works:
         for work in self.works:
             try:
                 answers.append(work(keeping))
-            except RocpdError as error:
+            except Exception as error:  # noqa: BLE001 (the others go on)
                 answers.append(error)
         return answers
 

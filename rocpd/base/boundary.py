@@ -1,0 +1,53 @@
+"""Failure stays where it happens: of several parts that make an answer one that fails is named, and the rest stands.
+
+What is wrong with inputs, or with what was asked, passes as ever: it is no failure of a part. Never prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from rocpd.base.errors import RocpdError
+
+Made = TypeVar("Made")
+
+failures: list[tuple[str, Exception]] = []
+"""What failed in this process, and why; the command line says it, and takes it away."""
+
+
+class Policy:
+    """What becomes of a failure; tests have it raised.
+
+    Attributes:
+        is_raised: it ends the whole, as it would without a boundary.
+    """
+
+    is_raised = False
+
+
+def each_for_itself(what: str, make: Callable[[], Made], otherwise: Callable[[str], Made]) -> Made:
+    """Return what `make` returns; where it fails, what `otherwise` makes of the reason.
+
+    Args:
+        what: the part, as in `rule copy.small`.
+        make: makes it.
+        otherwise: takes the reason, in words.
+
+    Raises:
+        RocpdError: as `make`.
+    """
+    try:
+        return make()
+    except RocpdError:
+        raise
+    except Exception as error:
+        if Policy.is_raised:
+            raise
+        failures.append((what, error))
+        return otherwise(reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a part could not be judged, in words."""
+    return f"could not be judged: {type(error).__name__}: {error}"

@@ -1,0 +1,83 @@
+"""A part that fails is named, the rest of the answer stands, and the exit code says that something failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocpd.advice.rules.kernels import KERNEL_FIRST_TOUCH
+from rocpd.base import boundary
+from rocpd.base.boundary import Policy, each_for_itself
+from rocpd.report import sections
+from tests.advice.made import found
+from tests.build import TraceBuilder
+from tests.conftest import Cli
+
+
+def fail(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("division by zero")
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(Policy, "is_raised", False)
+    trace = TraceBuilder()
+    for start in range(1000, 9000, 1000):
+        trace.region("hipLaunchKernel", start, start + 10, stack=start).kernel(
+            "gemm", start + 100, start + 600, stack=start
+        )
+    return trace.write(tmp_path / "a.db")
+
+
+def test_a_rule_that_fails(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocpd.advice.judge.answers", _failing("gpu.starved"))
+    said = cli("advise", job, "-f", "json")
+    unable = {each["rule"]: each["reason"] for each in json.loads(said.out)["could_not_look"]}
+    assert unable["gpu.starved"] == "could not be judged: ZeroDivisionError: division by zero"
+    assert len(unable) > 1
+    assert said.code == 1
+    assert "rocpd: rule gpu.starved could not be judged: ZeroDivisionError: division by zero" in said.err
+    assert "Traceback" not in said.err
+    assert "Traceback" in cli("advise", job, "-v").err
+
+
+def test_a_section_that_fails(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sections, "kernels", fail)
+    said = cli("report", job, "-o", tmp_path / "r.md")
+    assert said.code == 1
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "could not be judged: ZeroDivisionError" in text
+    assert text.count("\n## ") > 3
+
+
+def test_an_analysis_that_fails_on_a_rank(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocpd.summary.time.gpu_time._idle_of_rank", fail)
+    said = cli("summary", job)
+    assert said.code == 1
+    assert "analysis idle could not be judged: ZeroDivisionError" in said.err
+    assert "compute" in said.out
+
+
+def test_under_tests_it_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        each_for_itself("part", fail, lambda _: None)
+    assert not boundary.failures
+
+
+def test_kernels_without_length_are_no_failure() -> None:
+    row = {"rank": 0, "name": "gemm", "calls": 100, "first_ns": 0, "median_ns": 0, "total_ns": 0}
+    assert not found(KERNEL_FIRST_TOUCH, {"kernel-shapes": [row]})
+
+
+def _failing(rule: str) -> Callable[..., object]:
+    from rocpd.advice.judge import answers
+
+    def look(asked: object, *rest: object) -> object:
+        if getattr(asked, "id", "") == rule:
+            raise ZeroDivisionError("division by zero")
+        return answers(asked, *rest)  # type: ignore[arg-type]
+
+    return look

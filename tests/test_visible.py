@@ -16,6 +16,7 @@ from tests.conftest import Cli
 
 STEERING = [*map(chr, range(32)), *map(chr, range(127, 160)), *"\u2028\u2029\u200e\u200f\u061c\u202a\u202e\u2066\u2069"]
 EVIL = "\x1b[31mred\x9b2J\u202egnp"
+LINE = "rank 3 is a straggler"
 SHOWN = "\\e[31mred\\x9b2J\\u202egnp"
 
 
@@ -34,7 +35,8 @@ def test_other_text_stays() -> None:
 def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file whose texts steer terminals; the folder is the working directory."""
     monkeypatch.chdir(tmp_path)
-    trace = TraceBuilder(0, host=EVIL, command=EVIL).kernel(EVIL, 1000, 1010)
+    trace = TraceBuilder(0, host=EVIL, command=f"./{EVIL}\n{LINE}").kernel(EVIL, 1000, 1010)
+    trace.counter("SQ_WAVES", 12.5, units=EVIL)
     trace.region(EVIL, 900, 950, category=EVIL).region("mark", 800, 990, message=EVIL)
     return trace.write(tmp_path / f"{EVIL}.db")
 
@@ -46,6 +48,8 @@ def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summary", "--domain-summary", "--summary-by-rank"),
         ("summary", "all", "--by", "rank"),
         ("summary", "--list-categories"),
+        ("summary", "counters"),
+        ("advise",),
         ("info",),
         ("query", "select * from regions"),
         ("query", "select 1 as [" + EVIL + "]", "-f", "html"),
@@ -64,6 +68,7 @@ def test_nothing_steers_the_terminal(words: tuple[str, ...], verbose: bool, evil
     said = cli(*words, "-i", evil.name, *(["-v"] if verbose else []))
     assert [character for character in STEERING if character not in "\n\t" and character in said.out + said.err] == []
     assert "\\e" in said.out + said.err
+    assert not [line for line in (said.out + said.err).splitlines() if line.startswith(LINE)]
 
 
 def test_data_in_pipes_stays(evil: Path, cli: Cli) -> None:

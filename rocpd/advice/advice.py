@@ -127,7 +127,7 @@ _LINES = 8  # findings in the list that comes first
 def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
     """Yield the lines; `width` is that of the terminal."""
     wide = min(width or _WIDTH, _WIDTH)
-    yield advice.job.text
+    yield visible(advice.job.text)
     yield from _list(advice.findings)
     yield looked(advice)
     for number, finding in enumerate(advice.findings, 1):

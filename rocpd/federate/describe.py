@@ -68,7 +68,7 @@ def _agents(session: Federation, key: Row, number: int, rank: Rank, first: int) 
     host, kind, name, product = key
     if kind != "GPU":
         return Agents(host, kind, name, product, number)
-    ((text,),) = session.reader(rank.number).rows(_DETAILS, (first,)) or [(None,)]
+    (text,) = next(iter(session.reader(rank.number).rows(_DETAILS, (first,))), (None,))  # damaged: an id twice
     details = (json_object(text) if isinstance(text, (str, bytes)) else None) or {}
     banks = details.get("mem_banks")
     local = [bank for bank in banks if _whole(bank, "heap_type") in _LOCAL_MEMORY] if isinstance(banks, list) else []

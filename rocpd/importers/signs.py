@@ -6,6 +6,7 @@ Each of these functions says whether it is of one kind. Imports no importer.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import re
@@ -45,12 +46,20 @@ class InputHead:
         if not self.start.startswith(_SQLITE):
             return frozenset()
         try:
-            connection = opening_of(self.path).connect()
-            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            opening = opening_of(self.path)
+        except RocpdError:
+            return self._tables_in_start()
+        try:
+            with contextlib.closing(opening.connect()) as connection:
+                rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         except (RocpdError, apsw.Error):
-            return frozenset(name.decode() for name in _CREATE_TABLE.findall(self.start))
-        connection.close()
+            return self._tables_in_start()
+        finally:
+            opening.discard()
         return frozenset(str(name) for (name,) in rows)
+
+    def _tables_in_start(self) -> frozenset[str]:
+        return frozenset(name.decode() for name in _CREATE_TABLE.findall(self.start))
 
 
 def head_of(path: Path) -> InputHead:

@@ -319,7 +319,7 @@ def readable(value: Any, unit: str = "") -> str:
     if unit in _SCALES:
         return _scaled(value, _SCALES[unit])
     if unit:
-        return f"{_three(value)} {unit}"
+        return f"{_three(value)} {one_line(unit)}"  # counters have their unit from the file
     return _three(value) if isinstance(value, float) else str(value)
 
 

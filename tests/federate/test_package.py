@@ -255,3 +255,17 @@ def test_an_index_without_a_package_is_refused(
     monkeypatch.chdir(tmp_path)
     assert cli("package", *nodes, "--with-index").code == 2
     assert not (tmp_path / "index.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "a: &a [x, x]\nb: &b [*a, *a]\nrocprofiler-sdk: {rocpd: {path: ., files: *b}}\n",
+    ],
+    ids=["deep", "aliases"],
+)
+def test_an_index_that_stands_for_more_than_it_holds(text: str, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "index.yaml").write_text(text, encoding="utf-8")
+    said = cli("info", tmp_path / "index.yaml")
+    assert (said.code, said.err.count("not a package index")) == (3, 1)

@@ -15,6 +15,7 @@ import rocpd
 from rocpd.base.errors import InputError
 from rocpd.base.identity import identity_of
 from rocpd.importers.run import imports
+from tests.build import TraceBuilder
 from tests.conftest import Cli
 from tests.places import small_disk
 
@@ -199,3 +200,15 @@ def test_a_change_is_seen_though_the_time_of_the_last_write_is_put_back(tmp_path
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (times.st_size, times.st_mtime_ns)
     assert identity_of(path) != before
+
+
+def test_looking_at_a_database_with_a_journal_leaves_nothing(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    path = TraceBuilder().kernel("k", 1, 2).write(tmp_path / "case.db")
+    (tmp_path / "case.db-journal").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    assert cli("import", path, "-d", tmp_path / "x").code == 3
+    assert list(temporary.iterdir()) == []

@@ -7,6 +7,7 @@ Calls and markers are those of the whole trace, whatever the selection.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
@@ -22,6 +23,7 @@ from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
 from rocpd.facts.regions import Nesting, nest, read_nesting, read_ranges, read_steps
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, folded, is_step
 
 SEPARATOR = " / "
@@ -188,10 +190,10 @@ def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
     by = reading.options.by
     if by not in LAUNCHES:
         return Whereabouts(Course(np.array([ALWAYS]), np.array([0])), [reading.key(agent)])
-    ranges = read_ranges(reading.reader).every
-    steps = read_steps(reading.reader, is_step(reading.options.step_marker))
+    pattern = is_step(reading.options.step_marker)
     if by is By.STEP:
-        return through_steps(ranges, steps)
+        return through_steps(reading.reader, pattern)
+    ranges, steps = read_ranges(reading.reader).every, read_steps(reading.reader, pattern)
     nesting = read_nesting(reading.reader)
     paths = Paths(ranges, nesting, frozenset(step.row for step in steps))
     return _named(
@@ -199,8 +201,14 @@ def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
     )
 
 
-def through_steps(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> Whereabouts:
-    """Return in which of its steps a rank is; the key is the number of the step, None outside."""
+def through_steps(reader: RankReader, pattern: re.Pattern[str]) -> Whereabouts:
+    """Return in which of its steps a rank is, in its whole trace; the key is the number of the step, None outside.
+
+    Args:
+        reader: reads the rank.
+        pattern: what texts of steps look like.
+    """
+    ranges, steps = read_ranges(reader.whole()).every, read_steps(reader, pattern)
     segments = nest(ranges, [step.row for step in steps], thread=0).segments.get(0)
     numbers = {step.row: step.number for step in steps}
     return _named(segments, lambda row: (numbers.get(row),))

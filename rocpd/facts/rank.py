@@ -156,6 +156,12 @@ class RankReading:
     window: RankWindow = RankWindow()
     left_out: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def of(cls, reader: RankReader, windows: Mapping[int, RankWindow], options: Options | None = None) -> RankReading:
+        """Return what reads a rank and keeps what it reads, in the window that the rank sees; ranks without see all."""
+        keeping = reader if reader.known is not None else reader.keeping()
+        return cls(keeping, options or Options(), windows.get(reader.rank.number, RankWindow()))
+
     @property
     def rank(self) -> Rank:
         """The rank."""

@@ -42,11 +42,11 @@ _HIDES = {
 def _agent_time(reader: RankReader, seen: Mapping[int, RankWindow], active: Times, counted: Times) -> Sequence[Any]:
     """Return the columns of `agent_time` of one rank."""
     number = reader.rank.number
-    reading = RankReading(reader.keeping(), Options(), seen.get(number, RankWindow()))
+    reading = RankReading.of(reader, seen)
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history = kinds_of(ops, load(None), names), read_history(reading)
-    steps = through_steps(read_ranges(reading.reader).every, read_steps(reading.reader, is_step(STEP_MARKER)))
+    steps = through_steps(reading.reader, is_step(STEP_MARKER))
     columns: list[list[Any]] = [[] for _ in AGENT_TIME.columns]
     for whole in read_agent_times(reading, active.get(number), ops, kinds, causes=True):
         place, pieces = steps.course.divide(whole.pieces())
@@ -108,8 +108,7 @@ AGENT_TIME = RankRelation(
 
 def _operations(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
     """Return the columns of `operations` of one rank."""
-    number = reader.rank.number
-    reading = RankReading(reader.keeping(), Options(), seen.get(number, RankWindow()))
+    reading = RankReading.of(reader, seen)
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     kinds = kinds_of(ops, load(None), names)
@@ -175,7 +174,7 @@ OPERATIONS = RankRelation(
 
 def _launches(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
     """Return the columns of `launches` of one rank: a row for each call that launched operations that count."""
-    reading = RankReading(reader.keeping(), Options(), seen.get(reader.rank.number, RankWindow()))
+    reading = RankReading.of(reader, seen)
     ops = read_ops(reading, OperationNames(), stacks=True)
     links = link(reading.reader, ops)
     start, end = started(reading, ops)[links.linked], ops.end[links.linked]
@@ -209,7 +208,7 @@ LAUNCHES = RankRelation(
 
 def _nested_calls(reader: RankReader) -> Sequence[Any]:
     """Return the columns of `nested_calls` of one rank."""
-    reading = RankReading(reader.keeping(), Options())
+    reading = RankReading.of(reader, {})
     regions, names = read_regions(reading)
     nesting = nest_times(regions.start, regions.end, regions.thread)
     parents = np.array([nesting.parents.get(row, -1) for row in range(len(regions.start))], np.int64)
@@ -219,7 +218,7 @@ def _nested_calls(reader: RankReader) -> Sequence[Any]:
     depth = np.zeros(len(length), np.int64)
     for row in np.argsort(regions.start, kind="stable").tolist():
         depth[row] = depth[parents[row]] + 1 if parents[row] >= 0 else 0
-    steps = through_steps(read_ranges(reading.reader).every, read_steps(reading.reader, is_step(STEP_MARKER)))
+    steps = through_steps(reading.reader, is_step(STEP_MARKER))
     parent_ids = np.where(parents >= 0, regions.id[np.maximum(parents, 0)], NULL) if len(parents) else parents
     return [
         regions.id.tolist(),
@@ -299,12 +298,12 @@ _LARGEST = (1 << 63) - 1  # that SQLite holds: damaged sizes can add up to more
 
 def _memory_use(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
     """Return the columns of `memory_use` of one rank."""
-    reading = RankReading(reader.keeping(), Options(), seen.get(reader.rank.number, RankWindow()))
+    reading = RankReading.of(reader, seen)
     allocations = read_allocations(reading)
     callers, change = read_callers(reading, allocations), changes(allocations)
     counts = allocations.counts[change.by]
     of, by = change.of[counts], change.by[counts]
-    steps = through_steps(read_ranges(reading.reader.whole()).every, read_steps(reading.reader, is_step(STEP_MARKER)))
+    steps = through_steps(reading.reader, is_step(STEP_MARKER))
     what = np.where(of == by, 0, np.where(allocations.allocates[by], 1, 2))
     return [
         [_CHANGES[code] for code in what.tolist()],

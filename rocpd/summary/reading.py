@@ -228,9 +228,7 @@ def work_on_rank(
     reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
 ) -> tuple[Answer, Counter[str]]:
     """Do the work of an analysis on one rank; return its answer, and what it left out."""
-    reading = RankReading(
-        reader if reader.known is not None else reader.keeping(), options, windows.get(reader.rank.number, RankWindow())
-    )
+    reading = RankReading.of(reader, windows, options)
     return work(reading), reading.left_out
 
 

@@ -19,7 +19,7 @@ from rocpd.facts.communication.collectives import Channel, CommunicationKernels,
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
-from rocpd.facts.rank import Options, RankReading, RankWindow
+from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.units import windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -119,6 +119,6 @@ def read_collectives(session: Federation) -> JobCollectives:
 
 
 def _channels(reader: RankReader, seen: Mapping[int, RankWindow]) -> list[Channel]:
-    reading = RankReading(reader.keeping(), Options(), seen.get(reader.rank.number, RankWindow()))
+    reading = RankReading.of(reader, seen)
     names = OperationNames()
     return channels_of(reading, read_ops(reading, names), names, load(None))

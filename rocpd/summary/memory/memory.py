@@ -30,7 +30,7 @@ from rocpd.facts.columns import Names, Select, as_text, grouped, read_all
 from rocpd.facts.memory import Allocations, Callers, MemoryKeys, freed, read_allocations, read_callers
 from rocpd.facts.places import through_steps
 from rocpd.facts.rank import LANES, By, Key, RankReading, key_of
-from rocpd.facts.regions import read_ranges, read_regions, read_steps
+from rocpd.facts.regions import read_regions, read_steps
 from rocpd.facts.spread import total
 from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
 from rocpd.schema.rules.steps import folded, is_step
@@ -294,9 +294,9 @@ def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites,
     allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}
-    ranges, steps = read_ranges(whole.reader).every, read_steps(whole.reader, step)
+    steps = read_steps(whole.reader, step)
     in_step = np.array(
-        [NULL if number is None else number for (number,) in through_steps(ranges, steps).at(allocations.start)]
+        [NULL if number is None else number for (number,) in through_steps(whole.reader, step).at(allocations.start)]
     )
     names = Names()
     made = _made(allocations, read_callers(whole, allocations), in_step, names)

@@ -1,7 +1,6 @@
 """Allocations and frees of one rank: which allocation each row ends, who made it, and what is held from then on.
 
-Which rows belong together says `rocpd.schema.rules.events`. Never guesses the size of a free whose allocation is not
-in the trace.
+Never guesses the size of a free whose allocation is not in the trace.
 """
 
 from __future__ import annotations
@@ -121,7 +120,21 @@ def _counted(reading: RankReading, rows: Ints) -> Flags:
 
 @frozen
 class MemoryKeys:
-    """What allocations and frees have in common, as columns; the same as `rocpd.schema.rules.events.held_by`."""
+    """What allocations and frees have in common, as columns: level and address; of scratch memory, agent and queue.
+
+    Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
+
+    Args:
+        level: number of REAL, VIRTUAL or SCRATCH.
+        is_scratch: whether it is SCRATCH.
+        address: where it starts; `NULL` or 0 where unknown, then agent and queue say which memory it is.
+        agent, queue: ids; scratch memory belongs to a queue.
+
+    >>> level, agents, queues = np.zeros(2, np.int64), np.array([1, NULL]), np.array([2, 3])
+    >>> real, scratch = (MemoryKeys(level, level < of, level + 4096, agents, queues) for of in (0, 1))
+    >>> [[bool(column[0] == column[1]) for column in keys.columns()] for keys in (real, scratch)]
+    [[True, True, True, True], [True, True, False, False]]
+    """
 
     level: Ints
     is_scratch: Flags
@@ -186,7 +199,7 @@ class MemoryChanges:
         of: row of the allocation.
         by: row that changes it: the allocation itself, or what ends it.
         bytes: more, or less.
-        held: bytes that its agent holds of its level from then on; Python's integers where damaged sizes need them.
+        held: bytes that its holder has from then on; Python's integers where damaged sizes need them.
     """
 
     of: Ints
@@ -197,13 +210,23 @@ class MemoryChanges:
 
 def changes(allocations: Allocations) -> MemoryChanges:
     """Return how what each agent holds of each level changes."""
-    made, ending = np.flatnonzero(allocations.allocates), np.flatnonzero(allocations.ends >= 0)
-    of = np.concatenate([allocations.ends[ending], made])
-    by = np.concatenate([ending, made])
-    more = np.concatenate([-allocations.size[allocations.ends[ending]], allocations.size[made]])
+    holders = (allocations.agent, allocations.level)
+    return changes_of(allocations.size, allocations.allocates, allocations.ends, holders)
+
+
+def changes_of(size: Ints, allocates: Flags, ends: Ints, holders: Sequence[Ints]) -> MemoryChanges:
+    """Return how what is held changes.
+
+    Args:
+        size, allocates, ends: of rows in order of time, as `Allocations` has them; sizes of frees do not matter.
+        holders: columns that say, of each allocation, with which others it is added up.
+    """
+    made, ending = np.flatnonzero(allocates), np.flatnonzero(ends >= 0)
+    of, by = np.concatenate([ends[ending], made]), np.concatenate([ending, made])
+    more = np.concatenate([-size[ends[ending]], size[made]])
     order = np.argsort(by, kind="stable")  # of an address that is given out again the old memory goes first
     of, by, more = of[order], by[order], more[order]
     held = more.copy() if total(np.abs(more)) < 1 << 63 else more.astype(object)
-    for _, rows in grouped([allocations.agent[of], allocations.level[of]]):
+    for _, rows in grouped([column[of] for column in holders]):
         held[rows] = np.cumsum(held[rows])
     return MemoryChanges(of, by, more, held)

@@ -5,7 +5,6 @@ Never guesses the size of a free whose allocation is not in the trace; those are
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
@@ -15,9 +14,10 @@ from rocpd.convert.gather.context import Columns, Context, Damage, select_events
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
 from rocpd.facts.columns import per_id
+from rocpd.facts.memory import MemoryKeys, changes_of, freed
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.selection import Part
-from rocpd.schema.rules.events import ALLOCATING, SCRATCH, held_by
+from rocpd.schema.rules.events import ALLOCATING, SCRATCH
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TEXTS = ("type", "level")
@@ -75,35 +75,27 @@ def _name(context: Context, kind: int, level: int) -> int:
 
 
 def _held(context: Context, rows: Columns) -> Counters:
-    """Return running sums in order of ends: a free takes back what its allocation got (see `held_by`)."""
+    """Return running sums in order of ends: a free takes back what its allocation got."""
     text = context.events.strings.texts
-    live: dict[Hashable, tuple[int, int]] = {}
-    held: dict[int, int] = {}
-    points: list[tuple[int, int, int]] = []
-    unknown = 0
     order = np.argsort(rows["end"], kind="stable")
-    columns = (
-        rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id")
-    )
-    for time, kind, level, agent, address, size, queue in zip(*columns, strict=True):
-        key = held_by(text[level], address, agent, queue)
-        track, before = live.pop(key, (None, 0))
-        if text[kind] in ALLOCATING:
-            if track is not None:
-                held[track] -= before
-                points.append((track, time, held[track]))
-            track = _counter(context, agent, text[level])
-            live[key] = (track, max(size, 0))
-            held[track] = held.get(track, 0) + max(size, 0)
-        elif track is None:
-            unknown += 1
-            continue
-        else:
-            held[track] -= before
-        points.append((track, time, held[track]))
-    context.damage[Damage.UNKNOWN_FREE, "frees"] += unknown
-    table = np.array(points, np.int64).reshape(-1, 3).T
-    return Counters(table[0], table[1], table[2].astype(np.float64))
+    names = ("end", "type", "level", "agent_id", "address", "size", "queue_id")
+    end, kind, level, agent, address, size, queue = (rows[name][order] for name in names)
+    allocates = per_id(kind, lambda code: text[code] in ALLOCATING) > 0
+    is_scratch = per_id(level, lambda code: text[code] == SCRATCH) > 0
+    ends = freed(MemoryKeys(level, is_scratch, address, agent, queue), allocates)
+    context.damage[Damage.UNKNOWN_FREE, "frees"] += int((~allocates & (ends < 0)).sum())
+    # Tracks stand in the order in which agents first hold anything.
+    tracks = {(NULL, NULL): NULL}
+    pairs = zip(np.where(allocates, agent, NULL).tolist(), np.where(allocates, level, NULL).tolist(), strict=True)
+    track = np.array([_track(context, tracks, *pair) for pair in pairs], np.int64)
+    change = changes_of(np.maximum(size, 0), allocates, ends, [track])
+    return Counters(track[change.of], end[change.by], change.held.astype(np.float64))
+
+
+def _track(context: Context, tracks: dict[tuple[int, int], int], agent: int, level: int) -> int:
+    if (agent, level) not in tracks:
+        tracks[agent, level] = _counter(context, agent, context.events.strings.texts[level])
+    return tracks[agent, level]
 
 
 def _counter(context: Context, agent: int, level: str) -> int:

@@ -8,9 +8,7 @@ the same by themselves, which a test compares.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base.types import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
 """What messages call the times of such events."""
@@ -64,26 +62,6 @@ NOT_SCRATCH = f"level IS NOT '{SCRATCH}'"
 
 ALLOCATING = frozenset({"ALLOC", "REALLOC"})
 """Operations (`type`) after which memory is held; the others free it."""
-
-
-def held_by(level: str | None, address: int | None, agent: int | None, queue: int | None) -> Hashable:
-    """Return what allocation and free have in common: level and address; of scratch memory, agent and queue.
-
-    Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
-
-    Args:
-        level: REAL, VIRTUAL, SCRATCH.
-        address: where it starts; None, `NULL` or 0 where unknown.
-        agent, queue: ids; scratch memory belongs to a queue.
-
-    >>> held_by("REAL", 4096, 1, 2) == held_by("REAL", 4096, None, None)
-    True
-    >>> held_by("SCRATCH", 0, 1, 2) == held_by("SCRATCH", 0, 1, 3)
-    False
-    """
-    if level != SCRATCH and address not in (None, NULL, 0):
-        return level, address
-    return level, agent, queue
 
 
 OPERATIONS = ("rocpd_kernel_dispatch", "rocpd_memory_copy")

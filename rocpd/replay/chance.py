@@ -21,6 +21,7 @@ _FEWEST = 4  # steps
 _FAR = 4.0  # deviations: further away is an outlier
 _NORMAL = 1.4826  # deviation by median distance
 _MOST_ALIKE = 0.99
+_MOST_FREEDOM = 300  # from there on Student's t hardly changes
 _FEW = 3  # series whose means say nothing of how far apart they are
 
 
@@ -64,7 +65,7 @@ def chance_of(series: Floats, column: int) -> Chance:
     error = np.sqrt(max(within, between) * (1 + 1 / (count - 1)))
     more = float(means[column] - np.median(others))
     freedom = (1 / share - 1) * (1 if count <= _FEW else count)
-    freedom = max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom)))
+    freedom = min(_MOST_FREEDOM, max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom))))
     if not error:
         return Chance(0.0 if more > 0 else 1.0, alike, steps)
     return Chance(min(1.0, count * survival(more / error, freedom)), alike, steps)

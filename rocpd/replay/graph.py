@@ -19,6 +19,7 @@ import enum
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
-from rocpd.facts.regions import RankRegions, step_spans
+from rocpd.facts.regions import RankRegions, read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
@@ -188,8 +189,31 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     ops = read_ops(whole, operations, stacks=True)
     history = read_history(reading)
     kinds = kinds_of(ops, categories, operations)
-    spans = step_spans(whole.reader, step)
-    return _Drawing(ops, kinds, operations.full, history.regions, history.names, spans).graph(whole.rank.number)
+    steps = _marked_steps(whole, step)
+    return _Drawing(ops, kinds, operations.full, history.regions, history.names, steps).graph(whole.rank.number)
+
+
+class _Edge(NamedTuple):
+    """Where a step begins or ends [ns], and the thread whose marker says so."""
+
+    time: int
+    thread: int
+
+
+_Steps = Mapping[int, tuple[_Edge, _Edge]]
+
+
+def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[_Edge, _Edge]]:
+    """Return number of a step -> where it begins and ends; threads that go through a step together are one."""
+    ranges = read_ranges(whole.reader).every
+    steps: dict[int, tuple[_Edge, _Edge]] = {}
+    for row, number in read_steps(whole.reader, step):
+        if number is not None:
+            _, start, end, thread = ranges[row]
+            edges = (_Edge(start, NULL if thread is None else thread), _Edge(end, NULL if thread is None else thread))
+            known = steps.get(number, edges)
+            steps[number] = min(known[0], edges[0]), max(known[1], edges[1])
+    return steps
 
 
 @frozen
@@ -236,7 +260,7 @@ class _Drawing:
         operations: Sequence[str | None],
         regions: RankRegions,
         names: Names,
-        steps: Mapping[int, tuple[int, int]],
+        steps: _Steps,
     ) -> None:
         self.ops, self.kinds, self.regions, self.names, self.steps = ops, kinds, regions, names, steps
         calls = [text or "" for text in names.texts]
@@ -304,12 +328,13 @@ class _Drawing:
 
     def _ends_step(self) -> Ints:
         """Return 1 where a step ends, else 0."""
-        ends = np.array([end for _, end in self.steps.values()], np.int64)
+        ends = np.array([end.time for _, end in self.steps.values()], np.int64)
         return (self.host.is_step.astype(bool) & np.isin(self.host.time, ends)).astype(np.int64)
 
     def _step_points(self) -> dict[int, tuple[int, int]]:
         rows = np.flatnonzero(self.host.is_step)
-        at = {int(time): int(row) for time, row in zip(self.host.time[rows], rows, strict=True)}
+        places = zip(self.host.time[rows].tolist(), self.host.thread[rows].tolist(), rows.tolist(), strict=True)
+        at = {_Edge(time, thread): row for time, thread, row in places}
         return {number: (at[start], at[end]) for number, (start, end) in self.steps.items()}
 
     def _edge(self, source: Ints, target: Ints, lag: Ints, kind: Edge) -> None:
@@ -370,15 +395,13 @@ class _Drawing:
         ]
 
     def _step_rows(self) -> list[_Host]:
-        """Return the points at which steps begin and end, on the thread that launches most."""
+        """Return the points at which steps begin and end, on the threads of their markers."""
         if not self.steps:
             return []
-        threads = self.regions.thread[self.call[self.call >= 0]]
-        values, counts = np.unique(threads, return_counts=True)
-        thread = int(values[counts.argmax()]) if len(values) else NULL
-        times = np.unique(np.array(list(self.steps.values()), np.int64))
-        nothing = np.full(len(times), NULL)
-        return [replace(_Host.at(np.full(len(times), thread), times, nothing), is_step=np.ones(len(times), np.int64))]
+        edges = sorted({edge for both in self.steps.values() for edge in both})
+        time, thread = np.array(edges, np.int64).T
+        marks = np.ones(len(time), np.int64)
+        return [replace(_Host.at(thread, time, marks * NULL), is_step=marks, woken=marks)]
 
     def _threads(self, ends: Ints) -> Ints:
         """Add the edges of the host; return the work of its points [ns]."""
@@ -419,10 +442,10 @@ class _Drawing:
         run = np.maximum.accumulate(np.where(np.append(True, threads[1:] != threads[:-1])[: len(row)], row, 0))
         other = np.full(len(order), -1)
         other[order] = np.where(run > 0, order[run - 1], -1)
-        paused = np.flatnonzero(host.woken & (other >= 0))
+        paused = np.flatnonzero(host.woken & (other >= 0) & (gap >= PAUSE))
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
-        for _, rows in grouped([host.thread[paused], host.name[paused]]):
+        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step()[paused]]):
             if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps):
                 woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
         return woken
@@ -535,10 +558,11 @@ class _Drawing:
                 yield source[rows], number[rows], wait[rows], _usual(wait[binds & accepted[kind]], _EXPLAINED)
 
 
-def _course(steps: Mapping[int, tuple[int, int]]) -> tuple[Ints, Ints]:
+def _course(steps: _Steps) -> tuple[Ints, Ints]:
     """Return times in order [ns], and the number of the step from each on; `NULL` between steps."""
     changes = sorted(
-        [(start, 1, number) for number, (start, _) in steps.items()] + [(end, 0, NULL) for _, end in steps.values()]
+        [(start.time, 1, number) for number, (start, _) in steps.items()]
+        + [(end.time, 0, NULL) for _, end in steps.values()]
     )
     columns = np.array([(time, number) for time, _, number in changes], np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]

@@ -252,7 +252,7 @@ class _Blaming:
         for rank in np.argsort(-by_rank)[:_TRIED].tolist():
             if by_rank[rank] > _LEAST / 2 * self.step_ns:
                 yield self._cause(CauseKind.RANK, (self.ranks[rank],), "", now)
-        for host, ranks in self._hosts(by_rank):
+        for host, ranks in self._hosts():
             yield self._cause(CauseKind.HOST, ranks, host, now)
         by_link = self._sums(lasting, self.job.link >= 0, self.job.link, np.arange(len(self.job.links) + 1))
         for link in np.argsort(-by_link)[:_TRIED].tolist():
@@ -268,25 +268,20 @@ class _Blaming:
         sums: Floats = np.bincount(columns, values[rows], size)[:size] / len(self.steps)
         return sums
 
-    def _hosts(self, by_rank: Floats) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _hosts(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts; and these ranks."""
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
         if len(set(names)) < 2:
             return
-        usual = self._usual_own()
         for host in sorted(set(names)):
-            here = np.array([name == host for name in names])
-            if not 1 < here.sum() < len(names) - 1:
+            ranks = tuple(rank for rank, name in zip(self.ranks, names, strict=True) if name == host)
+            if not 1 < len(ranks) < len(names) - 1:
                 continue
-            more = usual[here] - np.median(usual[~here])
+            beyond = np.where(self.removed != 0, 0, self.beyond.beyond_others(self.job, ranks))
+            sums = self._sums(beyond, self.what < 3, self.job.points.rank, self.of)
+            more = sums[[self.column[rank] for rank in ranks]]
             if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
-                yield host, tuple(rank for rank, is_here in zip(self.ranks, here.tolist(), strict=True) if is_here)
-
-    def _usual_own(self) -> Floats:
-        """Return what each rank takes for itself in a step, in what compares, by what others take [ns]."""
-        values = self.beyond.reference + self.beyond.lasting
-        values = np.where(self.removed != 0, self.beyond.reference, values)
-        return self._sums(values, (self.what < 3) & self.beyond.is_compared, self.job.points.rank, self.of)
+                yield host, ranks
 
     def _lasting_of(self, cause: Cause) -> Ints:
         """Return what points of a cause take longer than others usually do [ns]."""

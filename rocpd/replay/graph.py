@@ -488,10 +488,17 @@ class _Drawing:
         ops, known = self.ops, self.call >= 0
         returned = self._launch_times()
         own = np.maximum(self.before, np.where(known, returned, NULL))
-        kind = _place_of((ops.name, ops.stream), self.step, ops.start)
+        kind = _place_of((ops.name, ops.stream), self._before_them(), self.step, ops.start)
         rows = np.arange(len(ops))
         for source, target, waited, usual in self._inferred(ops.start, own, self.launched, kind, ops.stream, rows):
             self._edge(ends[source], begins[target], np.minimum(waited, usual), Edge.BETWEEN_STREAMS)
+
+    def _before_them(self) -> tuple[Ints, Ints]:
+        """Return the names of the last operations before each on its stream."""
+        first = self.previous
+        second = np.where(first >= 0, self.previous[first], -1)
+        names = self.ops.name
+        return np.where(first >= 0, names[first], -1), np.where(second >= 0, names[second], -1)
 
     def _launch_times(self) -> Ints:
         """Return the time of the point at which each operation was launched [ns], `NULL` where unknown."""
@@ -507,7 +514,8 @@ class _Drawing:
         waits = np.zeros(len(host.time), bool)
         if not len(rows) or not len(self.ops):
             return waits
-        kind = _place_of((host.name[rows], host.thread[rows]), self.host_step[rows], host.time[rows])
+        before = np.append(-1, host.name)[rows], np.append([-1, -1], host.name)[rows]
+        kind = _place_of((host.name[rows], host.thread[rows]), before, self.host_step[rows], host.time[rows])
         own = np.append(0, host.time[:-1])[rows]
         nowhere = np.full(len(rows), NULL)
         since = host.since[rows]
@@ -575,8 +583,11 @@ def _is_outermost(start: Ints, end: Ints) -> Flags:
     return outermost
 
 
-def _place_of(key: Sequence[Ints], step: Ints, time: Ints) -> Ints:
-    """Return a number of the place of each point in its step: its key, and which of this key it is there."""
+def _place_of(key: tuple[Ints, Ints], before: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
+    """Return a number of the place of each point: its key, and which of this key it is in its step.
+
+    Outside of steps, what comes before it says where it stands.
+    """
     if not len(time):
         return np.zeros(0, np.int64)
     order = np.lexsort((time, step, *key))
@@ -587,7 +598,8 @@ def _place_of(key: Sequence[Ints], step: Ints, time: Ints) -> Ints:
     row = np.arange(len(order))
     nth = np.zeros(len(order), np.int64)
     nth[order] = row - np.maximum.accumulate(np.where(same, 0, row))
-    nth = np.where(step == NULL, -1, nth)
+    _, context = np.unique(np.stack(before), axis=1, return_inverse=True)
+    nth = np.where(step == NULL, -1 - context.reshape(-1), nth)
     _, place = np.unique(np.stack([*key, nth]), axis=1, return_inverse=True)
     return place.reshape(-1)
 

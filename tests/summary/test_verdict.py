@@ -95,13 +95,16 @@ def test_a_window_of_steps_names_whom_the_whole_job_names(layout: str, rccl: str
 def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
     """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""
     named = 0
-    for seed in range(sized(1, 40)):
-        options = {"plant": "late-launch=400", "rccl": ("none", "sizes")[seed % 2], **PIPELINES[layout]}
+    for seed in range(sized(2, 40)):
+        options = {"plant": "late-launch=400", "rccl": ("sizes", "none")[seed % 2], **PIPELINES[layout]}
         (fact,) = plan(JobOptions(tmp_path, seed=seed, steps=12, **options)).facts
         finding, *_ = verdict(tmp_path, seed, **options)
-        if fact.rank < options["ranks"] // options["pp"]:  # later stages wait anyway
+        if finding.verdict == "unknown":  # without calls of RCCL, groups of several clocks look alike
+            assert options["rccl"] == "none"
+            assert "of the time of communication is matched" in finding.text
+        elif fact.rank < options["ranks"] // options["pp"]:  # later stages wait anyway
             assert (finding.verdict, finding.rank) == ("problem", fact.rank), (seed, finding.text)
-            assert "its host takes 4" in finding.text
+            assert re.search(r"its host takes (39|4\d)\d us longer", finding.text), finding.text
             assert "most of it time between steps" in finding.text
             named += 1
     assert named
@@ -127,21 +130,14 @@ def test_collectives_that_nothing_matches_leave_stragglers_unknown(open_job: Ope
     )
 
 
-def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
-    """Rank 2 computes 20 % longer before each of 36 collectives; by chance it would be last in a third of them."""
-    ranks = []
-    for number in range(3):
-        member, free = Member(number), [10_000, 20_000, 15_000]
-        for at in range(36):
-            start, late = 1_000_000 * (at + 1), 20_000 * (number == 2) + free[(at * 7 + number) % 3]
-            member.kernel("gemm", start, start + 100_000 + late)
-            member.collective(start + 100_000 + late, start + 150_000)
-        ranks.append(member)
-    session = open_job(*ranks)
-    (finding, *_) = session.summary("stragglers").findings
-    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 2, "hint")
-    assert "longest in 6 of 6 pieces of the trace" in finding.text
-    assert finding.text.endswith("perhaps a straggler; the same kernels with equal grids take 17 % longer")
+def test_a_job_without_markers_is_judged_in_pieces(tmp_path: Path) -> None:
+    """No marker is a step by this pattern: pieces between collectives take their place, and nothing is sure."""
+    job = JobOptions(tmp_path, ranks=4, steps=24, seed=7, plant="straggler=20")
+    with rocpd.connect(simulate(job)) as session:
+        (finding, *_) = session.summary("stragglers", step_marker="^nothing$").findings
+    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", plan(job).straggler_rank, "hint")
+    assert " of 11 pieces of the trace" in finding.text
+    assert ": perhaps a straggler; " in finding.text
 
 
 def test_what_a_rank_costs_is_one_sentence_and_whether_it_lasts_another(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -147,6 +147,15 @@ class Edges:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+class Place(NamedTuple):
+    """A communication kernel: its name, its stream, which of these it is in its step; and the stream it waits for."""
+
+    name: str
+    stream: int
+    number: int
+    source: int
+
+
 @frozen
 class RankGraph:
     """One rank as a graph.
@@ -160,6 +169,8 @@ class RankGraph:
         names: what numbers stand for.
         steps: number of a step -> numbers of the points at which it begins and ends.
         contradicted: how many waits that an order of stream or launch says were not kept.
+        waits: places of communication kernels that wait for another stream, as inferred.
+        possible: edges of places that may, and never show it: others may have shown it; and the place of each.
     """
 
     points: Points
@@ -169,6 +180,8 @@ class RankGraph:
     names: tuple[str, ...]
     steps: dict[int, tuple[int, int]]
     contradicted: int
+    waits: frozenset[Place] = frozenset()
+    possible: tuple[Edges, tuple[Place, ...]] | None = None
 
     @property
     def computes(self) -> bool:
@@ -191,6 +204,44 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     kinds = kinds_of(ops, categories, operations)
     steps = _marked_steps(whole, step)
     return _Drawing(ops, kinds, operations.full, history.regions, history.names, steps).graph(whole.rank.number)
+
+
+class _Asked(NamedTuple):
+    """Points of which it is asked what they wait for.
+
+    Args:
+        time: when the work of each starts [ns].
+        own: when it could have started by what is recorded [ns].
+        since: what is launched later it does not wait for [ns].
+        kind: points of one place share it.
+        stream: of each, on which it waits for no other operation.
+    """
+
+    time: Ints
+    own: Ints
+    since: Ints
+    kind: Ints
+    stream: Ints
+
+
+class _Waits(NamedTuple):
+    """Points that never start before the operations of a stream that were launched before them.
+
+    Args:
+        stream: its id.
+        source: rows of operations.
+        target: numbers among the points that were asked for.
+        waited: how long after the end of the operation each starts [ns].
+        is_seen: whether its kind starts at once when they end, often enough.
+        usual: how long after that it then starts [ns].
+    """
+
+    stream: int
+    source: Ints
+    target: Ints
+    waited: Ints
+    is_seen: Flags
+    usual: int
 
 
 class _Edge(NamedTuple):
@@ -278,6 +329,8 @@ class _Drawing:
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
+        self.waits: set[Place] = set()
+        self.possible: list[tuple[Edges, list[Place]]] = []
 
     def graph(self, rank: int) -> RankGraph:
         """Return the graph."""
@@ -317,7 +370,17 @@ class _Drawing:
             self.texts,
             {number: (int(place[a]), int(place[b])) for number, (a, b) in self._step_points().items()},
             self.contradicted,
+            frozenset(self.waits),
+            self._possible(place),
         )
+
+    def _possible(self, place: Ints) -> tuple[Edges, tuple[Place, ...]] | None:
+        """Return the edges that may be, between points by their final numbers, and the place of each."""
+        if not self.possible:
+            return None
+        edges = Edges.joined([each for each, _ in self.possible])
+        named = tuple(each for _, places in self.possible for each in places)
+        return Edges(place[edges.source], place[edges.target], edges.lag, edges.kind), named
 
     def _host_names(self) -> Ints:
         """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
@@ -401,7 +464,7 @@ class _Drawing:
         edges = sorted({edge for both in self.steps.values() for edge in both})
         time, thread = np.array(edges, np.int64).T
         marks = np.ones(len(time), np.int64)
-        return [replace(_Host.at(thread, time, marks * NULL), is_step=marks, woken=marks)]
+        return [replace(_Host.at(thread, time, marks * NULL), since=time, is_step=marks, woken=marks)]
 
     def _threads(self, ends: Ints) -> Ints:
         """Add the edges of the host; return the work of its points [ns]."""
@@ -488,10 +551,32 @@ class _Drawing:
         ops, known = self.ops, self.call >= 0
         returned = self._launch_times()
         own = np.maximum(self.before, np.where(known, returned, NULL))
-        kind = _place_of((ops.name, ops.stream), self._before_them(), self.step, ops.start)
-        rows = np.arange(len(ops))
-        for source, target, waited, usual in self._inferred(ops.start, own, self.launched, kind, ops.stream, rows):
-            self._edge(ends[source], begins[target], np.minimum(waited, usual), Edge.BETWEEN_STREAMS)
+        number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
+        kind = _place_of((ops.name, ops.stream), number, self._before_them())
+        asked = _Asked(ops.start, own, self.launched, kind, ops.stream)
+        talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
+        for each in self._inferred(asked):
+            seen, unseen = np.flatnonzero(each.is_seen), np.flatnonzero(~each.is_seen & talks[each.target])
+            lag = np.minimum(each.waited, each.usual)
+            source, target = ends[each.source], begins[each.target]
+            self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
+            places = self._places(each, number)
+            self.waits.update(places(seen[talks[each.target[seen]]]))
+            kept = np.full(len(unseen), int(Edge.BETWEEN_STREAMS))
+            self.possible.append((Edges(source[unseen], target[unseen], lag[unseen], kept), places(unseen)))
+
+    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[Place]]:
+        """Return what names the places of some waits of operations, which have these numbers in their steps."""
+        ops = self.ops
+
+        def places(rows: Ints) -> list[Place]:
+            target = waits.target[rows]
+            columns = (ops.name[target].tolist(), ops.stream[target].tolist(), number[target].tolist())
+            return [
+                Place(self.texts[name], stream, nth, waits.stream) for name, stream, nth in zip(*columns, strict=True)
+            ]
+
+        return places
 
     def _before_them(self) -> tuple[Ints, Ints]:
         """Return the names of the last operations before each on its stream."""
@@ -515,55 +600,48 @@ class _Drawing:
         if not len(rows) or not len(self.ops):
             return waits
         before = np.append(-1, host.name)[rows], np.append([-1, -1], host.name)[rows]
-        kind = _place_of((host.name[rows], host.thread[rows]), before, self.host_step[rows], host.time[rows])
+        key = host.name[rows], host.thread[rows]
+        kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
         own = np.append(0, host.time[:-1])[rows]
-        nowhere = np.full(len(rows), NULL)
-        since = host.since[rows]
-        for source, target, waited, usual in self._inferred(host.time[rows], own, since, kind, nowhere, rows):
+        asked = _Asked(host.time[rows], own, host.since[rows], kind, np.full(len(rows), NULL))
+        for each in self._inferred(asked):
+            some = np.flatnonzero(each.is_seen)
+            target = rows[each.target[some]]
             waits[target] = True
-            self._edge(ends[source], target, np.minimum(waited, usual), Edge.SYNCHRONISED)
+            lag = np.minimum(each.waited, each.usual)[some]
+            self._edge(ends[each.source[some]], target, lag, Edge.SYNCHRONISED)
         return waits
 
-    def _inferred(
-        self, time: Ints, own: Ints, since: Ints, kind: Ints, stream: Ints, number: Ints
-    ) -> Iterator[tuple[Ints, Ints, Ints, int]]:
-        """Yield operations that points wait for: source, target, how long after [ns], and how long after usually.
-
-        Args:
-            time: of each point, when its work starts [ns].
-            own: when it could have started by what is recorded [ns].
-            since: what is launched later it does not wait for [ns].
-            kind: points of the same place in a step.
-            stream: of each, on which it waits for no other operation.
-            number: of each.
-        """
-        ops = self.ops
+    def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
+        """Yield the operations of each stream that points never start before."""
+        ops, time = self.ops, asked.time
         streams, counts = np.unique(ops.stream, return_counts=True)
-        ends_of: list[tuple[int, Ints, Ints]] = []
+        waits_of: list[tuple[int, Ints, Ints]] = []
         for each in streams[np.argsort(-counts)][:_MOST_STREAMS].tolist():
             rows = np.flatnonzero(ops.stream == each)
             rows = rows[np.lexsort((ops.end[rows], self.launched[rows]))]
             latest = np.maximum.accumulate(ops.end[rows]) if len(rows) else rows
             holder = np.maximum.accumulate(np.where(ops.end[rows] == latest, np.arange(len(rows)), 0))
-            at = np.searchsorted(self.launched[rows], since) - 1
-            source = np.where((at >= 0) & (stream != each), rows[holder[np.maximum(at, 0)]], -1)
-            ends_of.append((each, source, np.where(source >= 0, time - ops.end[source], NULL)))
-        if not ends_of:
+            at = np.searchsorted(self.launched[rows], asked.since) - 1
+            source = np.where((at >= 0) & (asked.stream != each), rows[holder[np.maximum(at, 0)]], -1)
+            waits_of.append((each, source, np.where(source >= 0, time - ops.end[source], NULL)))
+        if not waits_of:
             return
-        nearest = np.min([np.where(wait >= 0, wait, np.iinfo(np.int64).max) for _, _, wait in ends_of], axis=0)
-        open_ = time - own > _EXPLAINED
-        size = int(kind.max(initial=-1)) + 1
-        unexplained = np.bincount(kind[open_], minlength=size)
-        for _, source, wait in ends_of:
+        nearest = np.min([np.where(wait >= 0, wait, np.iinfo(np.int64).max) for _, _, wait in waits_of], axis=0)
+        is_open = time - asked.own > _EXPLAINED
+        kind, size = asked.kind, int(asked.kind.max(initial=-1)) + 1
+        unexplained = np.bincount(kind[is_open], minlength=size)
+        for stream, source, wait in waits_of:
             some = source >= 0
-            asked = np.bincount(kind[some], minlength=size)
             broken = np.bincount(kind[some & (wait < 0)], minlength=size)
-            binds = some & open_ & (wait >= 0) & (wait <= AT_ONCE) & (wait == nearest)
-            seen = np.bincount(kind[binds], minlength=size)
-            accepted = (broken <= _SEEN * asked) & (seen > 0) & (seen * 5 >= unexplained)
-            rows = np.flatnonzero(some & (wait >= 0) & accepted[kind])
+            is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
+            binds = some & is_open & (wait >= 0) & (wait <= AT_ONCE) & (wait == nearest)
+            times = np.bincount(kind[binds], minlength=size)
+            is_seen = is_kept & (times > 0) & (times * 5 >= unexplained)
+            rows = np.flatnonzero(some & (wait >= 0) & is_kept[kind])
             if len(rows):
-                yield source[rows], number[rows], wait[rows], _usual(wait[binds & accepted[kind]], _EXPLAINED)
+                usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
+                yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)
 
 
 def _course(steps: _Steps) -> tuple[Ints, Ints]:
@@ -583,11 +661,8 @@ def _is_outermost(start: Ints, end: Ints) -> Flags:
     return outermost
 
 
-def _place_of(key: tuple[Ints, Ints], before: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
-    """Return a number of the place of each point: its key, and which of this key it is in its step.
-
-    Outside of steps, what comes before it says where it stands.
-    """
+def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
+    """Return which of its key each point is in its step, from 0; -1 outside of steps."""
     if not len(time):
         return np.zeros(0, np.int64)
     order = np.lexsort((time, step, *key))
@@ -598,9 +673,19 @@ def _place_of(key: tuple[Ints, Ints], before: tuple[Ints, Ints], step: Ints, tim
     row = np.arange(len(order))
     nth = np.zeros(len(order), np.int64)
     nth[order] = row - np.maximum.accumulate(np.where(same, 0, row))
+    return np.where(step == NULL, -1, nth)
+
+
+def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -> Ints:
+    """Return what the places of points are numbered by: their key, and which of it each is in its step.
+
+    Outside of steps, where that is -1, what comes before a point says where it stands.
+    """
+    if not len(number):
+        return np.zeros(0, np.int64)
     _, context = np.unique(np.stack(before), axis=1, return_inverse=True)
-    nth = np.where(step == NULL, -1 - context.reshape(-1), nth)
-    _, place = np.unique(np.stack([*key, nth]), axis=1, return_inverse=True)
+    number = np.where(number < 0, -1 - context.reshape(-1), number)
+    _, place = np.unique(np.stack([*key, number]), axis=1, return_inverse=True)
     return place.reshape(-1)
 
 

@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import entries
+from rocpd.base.boundary import as_far_as_made
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import Destination, check_free, complete_or_nothing
@@ -65,7 +66,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     with progress(next(iter(plan)) if len(plan) == 1 else "summary", "ranks") as report:
         for name, answered in run_planned(Reading(session, options, report), plan):
             try:
-                for summary in answered:
+                for summary in answered if len(plan) == 1 else as_far_as_made(f"analysis {name}", answered):
                     is_empty = False
                     clear_bars()
                     yield summary

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from rocpd.base.errors import OutputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import apsw, writing
 from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import TAG, Rank
@@ -314,7 +314,7 @@ def _copy(
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(str(path or ":memory:"), flags)
     try:
-        with as_input_error(rank.opening.path):
+        with as_input_error(rank.opening.path), writing(connection):
             connection.pragma("synchronous", 0)
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
             tables = _copied(session.rank_tables(rank.number, "source"), numbers)

@@ -23,7 +23,8 @@ from typing import Any, Protocol, TextIO, TypeVar
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd.base import leftovers
+from rocpd.base import leftovers, output
+from rocpd.base.amount import amount, bytes_text
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.types import Progress
 from rocpd.base.visible import visible, visible_lines
@@ -171,6 +172,14 @@ def standard_output() -> Iterator[TextIO]:
 
 
 _AGAIN_S = 0.01
+_FEW = 5  # outputs that are named one by one
+
+
+def _kept() -> str:
+    """Say which outputs were finished before a command was interrupted."""
+    names = [str(path) for path in output.finished if path.exists()]
+    more = [amount(len(names) - _FEW, "more")] if len(names) > _FEW else []
+    return f"; finished before, and kept: {', '.join([*names[:_FEW], *more])}" if names else ""
 
 
 class Ending:
@@ -213,7 +222,7 @@ class Ending:
         leftovers.remove_all()
         code = self.code or 128 + signal.SIGINT
         if code == 128 + signal.SIGINT:
-            note("interrupted; nothing partial is left")
+            note(f"interrupted; nothing partial is left{_kept()}")
         self._handle(lambda number, _frame: os._exit(128 + number))
         return code
 
@@ -306,13 +315,7 @@ def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> N
     """Report that a file or folder was written, and its size; an archive has further files under the name of `path`."""
     outputs = (path, path.with_suffix(".def"), path.with_suffix("")) if is_archive else (path,)
     files = (file for output in outputs for file in (output, *output.rglob("*")) if file.is_file())
-    size = float(sum(file.stat().st_size for file in files))
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            break
-        size /= 1000
-    text = f"{size:.0f}" if unit == "bytes" else f"{size:.1f}"
-    note(f"wrote {path} ({what}{text} {unit})")
+    note(f"wrote {path} ({what}{bytes_text(sum(file.stat().st_size for file in files))})")
 
 
 def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = Exit.FAILED) -> int:
@@ -323,6 +326,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
         verbose: show tracebacks.
         failed: the code of failures that have no other.
     """
+    output.finished.clear()
     ending = Ending()
     with contextlib.nullcontext() if verbose else ending.quietly():
         try:
@@ -337,8 +341,11 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
-        return command()
-    except typer.Exit as end:
+        code = command()
+        if ending.code:  # a library made another error of the signal, which somebody took for an answer
+            raise KeyboardInterrupt
+        return code
+    except typer.Exit as end:  # also of a command that ends at Ctrl-C as it should
         return end.exit_code
     except ReaderGoneError as gone:
         # Python would complain when it flushes at exit.

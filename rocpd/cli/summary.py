@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
+import typer
+
 from rocpd.base import entries
 from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
@@ -188,7 +190,7 @@ def summary(
     delivery = _delivery(chosen, output, names, analyses)
     if chosen.follow:
         _follow(delivery, inputs.only(paths), selection, execution, options)
-        return
+        raise typer.Exit
     with selection.connect(inputs.only(paths), execution, has_analyses=True) as session:
         if chosen.list_categories:
             _list_categories(session, output)

@@ -8,7 +8,8 @@ import socket
 import sys
 from typing import Annotated
 
-from rocpd.base.errors import Exit
+import typer
+
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import note
@@ -30,7 +31,7 @@ class ViewOptions:
     sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
 
 
-def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> int:
+def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:
     """Show a job in the browser: report, time line, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
@@ -68,7 +69,7 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
             server.serve_forever()
         except KeyboardInterrupt:
             note("the viewer has ended")
-    return Exit.GOOD
+            raise typer.Exit from None
 
 
 def _say_how_to_get_there(port: int) -> None:

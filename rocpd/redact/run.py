@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.errors import InputError, OutputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
@@ -316,6 +316,7 @@ def _copy(
     try:
         with as_input_error(rank.opening.path), writing(connection):
             connection.pragma("synchronous", 0)
+            connection.pragma("ignore_check_constraints", True)  # rows are copied as they are, not judged
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
             tables = _copied(session.rank_tables(rank.number, "source"), numbers)
             copy = RankCopy(connection, tables, identity, redactor, numbers)
@@ -324,6 +325,8 @@ def _copy(
             else:
                 copy.count()
         return copy.counts
+    except apsw.ConstraintError as error:  # of the file's own tables
+        raise InputError(f"{rank.opening.path}: damaged: {error}", "--skip-bad may leave it out") from error
     finally:
         connection.close()
 

@@ -187,7 +187,7 @@ def gather(
     functions: dict[str, Function] = {}
     options_of: dict[str, Options] = {}
     for question in asked:
-        key = f"{question.analysis} by {question.by}"
+        key = f"{question.analysis} by {question.by}" if question.by else question.analysis
         options_of[key] = _options(session, options, question)
         if base and question == COMPARED:
             functions[key] = compared_with(base.runs, base.options, base.selection)

@@ -83,9 +83,10 @@ def _end_at_once(_signal: int, _frame: object) -> None:
 
 def _invoke(group: Commands, words: list[str]) -> int:
     from rocpd.base.errors import Exit
+    from rocpd.cli import diagnostics
 
     with group.make_context(_PROGRAM, list(words)) as context:
         if words:
             return group.invoke(context) or Exit.GOOD
-        sys.stderr.write(context.get_help() + "\n")
+        diagnostics.say(context.get_help() + "\n")
         return Exit.USAGE

@@ -15,19 +15,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
-import typer
-
 from rocpd.base import entries
 from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.types import AmdVersion, Row
-from rocpd.base.visible import for_reading
+from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, standard_output
+from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
 from rocpd.federate.open.source import find_sources
@@ -190,7 +188,7 @@ def summary(
     delivery = _delivery(chosen, output, names, analyses)
     if chosen.follow:
         _follow(delivery, inputs.only(paths), selection, execution, options)
-        raise typer.Exit
+        return
     with selection.connect(inputs.only(paths), execution, has_analyses=True) as session:
         if chosen.list_categories:
             _list_categories(session, output)
@@ -371,9 +369,9 @@ def follow(
     from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
 
-    log, shown = KernelLog(), for_reading(out)
+    log, shown = KernelLog(), as_data(out)
     before: list[FileState] | None = None
-    with contextlib.suppress(KeyboardInterrupt):
+    with until_ctrl_c():
         while True:
             start = time.monotonic()
             now = list(_states(paths))

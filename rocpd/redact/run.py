@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 from rocpd.base.errors import InputError, OutputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
-from rocpd.base.sqlite import apsw, writing
+from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
+from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import TAG, Rank
 from rocpd.federate.open.opening import as_input_error

@@ -15,7 +15,8 @@ from typing import Any
 
 from rocpd.base.errors import UsageError, ViewTextError
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw, writing
+from rocpd.base.sqlite import apsw
+from rocpd.base.writing import writing
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text, views_over

@@ -33,7 +33,7 @@ _FEWEST_SLICES, _MOST_SLICES = 50, 2000
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
 _MOST_TEXT = 8_000_000  # characters of an answer
 _LONGEST_CELL = 100_000  # characters, or bytes of a blob
-_MORE_MEMORY = 1 << 30  # that a statement may take [bytes]
+_MORE_MEMORY = 1 << 29  # that a statement may take [bytes]
 _FIRST_WORD = re.compile(r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(\w+)", re.S)
 
 

@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from rocpd.base.frozen import frozen
+from rocpd.base.student import student_quantile
 from rocpd.base.types import Floats
 from rocpd.compare.options import DiffOptions
 from rocpd.summary.findings import Confidence
@@ -129,35 +130,6 @@ def expanded(tail: float, n: int) -> float:
     if n < 2:
         return tail
     return _NORMAL.cdf(math.sqrt(n / (n - 1)) * student_quantile(tail, n - 1))
-
-
-def student_quantile(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t distribution, by bisection of its distribution function.
-
-    >>> round(student_quantile(0.975, 9), 3), round(student_quantile(0.025, 1), 2)
-    (2.262, -12.71)
-    """
-    low, high = -1e6, 1e6
-    for _ in range(200):
-        middle = (low + high) / 2
-        if _student(middle, freedom) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _student(t: float, freedom: int) -> float:
-    """Return P(T <= t): Abramowitz and Stegun, 26.7.3 and 26.7.4."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    is_odd = freedom % 2
-    term, terms = (cosine, 0.0) if is_odd else (1.0, 0.0)
-    for n in range(2 + is_odd, freedom + 1, 2):
-        terms += term
-        term *= cosine * cosine * (n - 1) / n
-    inside = 2 / math.pi * (angle + sine * terms) if is_odd else sine * terms
-    return (1 + inside) / 2
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:

@@ -6,6 +6,7 @@ slower in each, by chance and by what is planted. The clocks of machines lie apa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints
+from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
 from rocpd.simulator.options import MOST_NOISE, JobOptions
 from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
 
@@ -26,8 +28,10 @@ _OF_ONE_RANK = (
     Plant.LATE_LAUNCH,
     Plant.THROTTLED,
     Plant.LOST_RANK,
+    Plant.HOST_STALL,
 )
-_OF_ONE_NODE = (Plant.SLOW_NODE, Plant.CLOCK_STEP)
+_OF_ONE_NODE = (Plant.SLOW_NODE, Plant.LATE_NODE, Plant.CLOCK_STEP)
+_OF_SEVERAL_NODES = (Plant.SLOW_NODE, Plant.LATE_NODE)
 
 
 @frozen
@@ -39,6 +43,7 @@ class PlantedFact:
         rank: the rank that it strikes; None: all.
         node: the node that it strikes, all of its ranks or its clock; None: none in particular.
         steps: in which steps; none: in all, or not in steps.
+        group: the group of ranks whose exchanges it strikes; None: none in particular.
     """
 
     plant: Plant
@@ -46,6 +51,7 @@ class PlantedFact:
     rank: int | None = None
     node: int | None = None
     steps: tuple[int, ...] = ()
+    group: RankGroup | None = None
 
     @property
     def factor(self) -> float:
@@ -63,7 +69,7 @@ def planted(
 ) -> tuple[PlantedFact, ...]:
     """Choose whom the facts strike; what is chosen for one does not depend on which others are planted.
 
-    Facts about one of several ranks or steps are left out where there is only one.
+    Facts about one of several ranks, nodes or steps are left out where there is only one.
 
     Args:
         planting: the facts.
@@ -84,11 +90,22 @@ def planted(
             turn = _OF_ONE_RANK.index(plant)
             rank = straggler if turn == 0 else others[order[(turn - 1) % len(order)]]
         struck = _steps(plant, steps, slow_step)
-        if (plant is Plant.SLOW_STEP and not struck) or (plant is Plant.SLOW_NODE and options.nodes == 1):
+        group = _struck_group(options, chance) if plant is Plant.SLOW_LINK else None
+        if (plant is Plant.SLOW_STEP and not struck) or (plant is Plant.SLOW_LINK and group is None):
+            continue
+        if plant in _OF_SEVERAL_NODES and options.nodes == 1:
             continue
         node = int(chance * options.nodes) if plant in _OF_ONE_NODE else None
-        facts.append(PlantedFact(plant, size, rank, node, struck))
+        facts.append(PlantedFact(plant, size, rank, node, struck, group))
     return tuple(facts)
+
+
+def _struck_group(options: JobOptions, chance: float) -> RankGroup | None:
+    """Return a group of those that divide the ranks, if any do: one that spans nodes, if any does."""
+    groups, places = layout_of(options).groups(), places_of(options)
+    groups = tuple(group for group in groups if group.kind is not GroupKind.WORLD) or groups
+    groups = tuple(group for group in groups if len({places[rank] for rank in group.members}) > 1) or groups
+    return groups[int(chance * len(groups))] if groups else None
 
 
 def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
@@ -98,6 +115,7 @@ def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
         Plant.SLOW_STEP: (slow_step,) if steps > 1 else (),
         Plant.INTERMITTENT: range(1, steps, INTERMITTENT_EVERY),
         Plant.SLOW_COLLECTIVES: range(1, steps, SLOW_COLLECTIVES_EVERY),
+        Plant.HOST_STALL: sorted({late, 2 * late}) if steps > 1 else (),
         Plant.THROTTLED: range(late, steps),
         Plant.CLOCK_STEP: (late,),
     }
@@ -118,36 +136,58 @@ class Conditions:
         stretch: how much longer kernels take: `[round, rank]`.
         clock: share of its full speed at which a GPU's clock runs: `[round, rank]`.
         delay: how late the host comes to a round [ns]: `[round, rank]`.
+        stall: how long the host does nothing where a step has begun [ns]: `[round, rank]`.
         transfer: how much longer transfers between ranks take: `[round]`.
         work: how much more a rank has to do: `[rank]`.
+        slow_link: a group of ranks, and how much longer its transfers take in all rounds.
     """
 
     stretch: Floats
     clock: Floats
     delay: Ints
+    stall: Ints
     transfer: Floats
     work: Floats
+    slow_link: tuple[RankGroup, float] | None = None
+
+    def transfers(self, number: int, kind: GroupKind, members: Ints) -> Floats:
+        """Return how much longer transfers of groups of a kind take in a round: a row for each row of `members`."""
+        longer: Floats = np.full((len(members), 1), self.transfer[number])
+        if self.slow_link is not None and self.slow_link[0].kind is kind:
+            longer[np.isin(members, self.slow_link[0].members).all(1)] *= self.slow_link[1]
+        return longer
 
 
-def conditions(facts: Iterable[PlantedFact], places: Sequence[int], steps: int, noise: float, seed: int) -> Conditions:
+def conditions(facts: Iterable[PlantedFact], options: JobOptions, steps: int) -> Conditions:
     """Return the conditions of a job.
 
     Args:
         facts: what is planted.
-        places: the node of each rank that computes.
-        steps: number of steps.
-        noise: standard deviation of what a rank takes to compute a step [%].
-        seed: of the job.
+        options: the job.
+        steps: how many it has.
     """
-    shape = (steps + 2, len(places))
-    chance = np.random.default_rng([seed, 3]).standard_normal((steps, len(places)))
+    places = np.array(places_of(options)[: options.ranks], dtype=np.int64)
+    shape = (steps + 2, options.ranks)
     stretch, clock = np.ones(shape), np.ones(shape)
-    stretch[1:-1] += noise / 100 * np.clip(chance, -_SIGMAS, _SIGMAS)
-    made = Conditions(stretch, clock, np.zeros(shape, np.int64), np.ones(steps + 2), np.ones(len(places)))
+    stretch[1:-1] += options.noise / 100 * np.clip(_chance(options, steps), -_SIGMAS, _SIGMAS)
+    links = [(fact.group, fact.size) for fact in facts if fact.group is not None]
+    delay, stall = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    made = Conditions(
+        stretch, clock, delay, stall, np.ones(steps + 2), np.ones(options.ranks), links[0] if links else None
+    )
     for fact in facts:
-        _apply(fact, made, np.asarray(places) == fact.node, seed)
+        _apply(fact, made, places == fact.node, options.seed)
     np.divide(stretch, clock, out=stretch)
     return made
+
+
+def _chance(options: JobOptions, steps: int) -> Floats:
+    """Return what chance does to each rank in each step [deviations]."""
+    chance = np.random.default_rng([options.seed, 3]).standard_normal((steps, options.ranks))
+    rho = options.noise_memory
+    for step in range(1, steps if rho else 0):
+        chance[step] = rho * chance[step - 1] + math.sqrt(1 - rho * rho) * chance[step]
+    return chance
 
 
 def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> None:
@@ -166,7 +206,11 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
     if fact.plant is Plant.IMBALANCE:
         made.work[fact.rank] = fact.factor
     elif fact.plant is Plant.LATE_LAUNCH:
-        made.delay[1:-1, fact.rank] = int(fact.size * 1000)
+        made.delay[1:-1, fact.rank] += int(fact.size * 1000)
+    elif fact.plant is Plant.LATE_NODE:
+        made.delay[1:-1, on_node] += int(fact.size * 1000)
+    elif fact.plant is Plant.HOST_STALL:
+        made.stall[rounds, fact.rank] = int(fact.size * 1000)
     elif fact.plant is Plant.THROTTLED:
         # Never the same: a GPU that is too hot goes up and down.
         share = 0.5 + 0.5 * np.random.default_rng([seed, 6]).random(len(rounds))

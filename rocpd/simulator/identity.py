@@ -32,8 +32,8 @@ from rocpd.simulator.kernels import Kernel
 from rocpd.simulator.profiles import profile_of
 from rocpd.simulator.workload import streams_of
 
-_QUEUES = (16, 17, 18, 19, 20, 21)
-_QUEUE_OF_STREAM = {0: 0, 1: 0, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5}  # copies run beside all queues
+_QUEUES = (16, 17, 18, 19, 20, 21, 22)
+_QUEUE_OF_STREAM = {0: 0, 1: 0, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # copies run beside all queues
 _THREADS = ("main", "worker", "loader")
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 

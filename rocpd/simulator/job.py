@@ -19,7 +19,6 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
-from rocpd.simulator.kernels import kernels_of
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
 from rocpd.simulator.script import Template, word
@@ -93,7 +92,7 @@ def _write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
     trace = open_trace(file, job, rank)
-    write_symbols(trace, identity_of(rank), kernels_of(job.options.profile, job.planting).values())
+    write_symbols(trace, identity_of(rank), job.role(0).kernels.values())
     lost = int(job.planting.size(Plant.LOST_EVENTS, 0))
     if lost:
         trace.note(LOST_EVENTS_TAG, str(lost))

@@ -18,7 +18,7 @@ from rocpd.base.types import Ints
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, workload
 from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, conditions, make_clock, planted
-from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup
+from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup, layout_of, places_of
 from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
 from rocpd.simulator.timing import Meeting, RoundProgram, Timing
@@ -214,7 +214,7 @@ def plan(options: JobOptions) -> JobPlan:
     """
     check(options)
     planting = planting_of(options)
-    layout = Layout(options.ranks // (options.tp * options.pp), options.tp, options.pp)
+    layout = layout_of(options)
     random = np.random.default_rng([options.seed, 0])
     steps = _steps(options, Role(options.profile, layout, 0, planting))
     nodes = tuple(make_clock(random, n, options.drift) for n in range(options.nodes))
@@ -223,9 +223,9 @@ def plan(options: JobOptions) -> JobPlan:
     base_pid = 4000 + int(random.random() * 20000)
     facts = planted(planting, options, steps, straggler, slow)
     lost = [fact.rank for fact in facts if fact.plant is Plant.LOST_RANK]
-    places = _places(options)
+    places = places_of(options)
     ranks = tuple(_rank_plan(options, nodes, places, rank, base_pid, rank in lost) for rank in range(len(places)))
-    condition = conditions(facts, places[: options.ranks], steps, options.noise, options.seed)
+    condition = conditions(facts, options, steps)
     begin: Ints = np.array([rank.start_ns + _PROCESS_ROOM for rank in ranks if not rank.idle], dtype=np.int64)
     programs = _programs(options.profile, layout, planting, steps)
     times = timing.run(programs, condition, begin, timing.Exchanging(options.jitter, options.seed))
@@ -263,12 +263,6 @@ def _with_steps(node: int, clock: NodeClock, facts: tuple[PlantedFact, ...], tim
         if fact.plant is Plant.CLOCK_STEP and fact.node == node:
             return clock.stepping(int(fact.size * 1000), int(times.anchors[fact.steps[0] + 1, :, 0].min()))
     return clock
-
-
-def _places(options: JobOptions) -> list[int]:
-    """Return the node of each rank: those that compute in blocks, then those that don't in turn."""
-    computing = [rank * options.nodes // options.ranks for rank in range(options.ranks)]
-    return computing + [n % options.nodes for n in range(options.idle_ranks)]
 
 
 def _rank_plan(

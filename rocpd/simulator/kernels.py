@@ -22,6 +22,7 @@ JITTER = 0.06
 
 _HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
 _TILE = re.compile(r"((?:MT|IL[ij]|<))\d+")  # of Tensile, and the first argument of a template
+_OF_EXPERTS = "sendrecv"
 _FEW_GROUPS = 76  # a quarter of the compute units
 
 
@@ -60,6 +61,11 @@ class Kernel:
     flops: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
+
+    @property
+    def communicates(self) -> bool:
+        """Whether it is RCCL's."""
+        return self.key in ("nccl", _OF_EXPERTS)
 
     @property
     def groups(self) -> tuple[int, int, int]:
@@ -101,11 +107,11 @@ KERNEL_IDS: dict[str, int] = {kernel.key: i for i, kernel in enumerate(KERNELS, 
 
 
 @functools.cache
-def kernels_of(profile: str, planting: Planting) -> Mapping[str, Kernel]:
+def kernels_of(profile: str, planting: Planting, has_experts: bool = False) -> Mapping[str, Kernel]:
     """Return the kernels by key, in the order of `KERNELS`, as what is planted changes them."""
-    kernels = {kernel.key: kernel for kernel in KERNELS}
+    kernels = {kernel.key: kernel for kernel in KERNELS if has_experts or kernel.key != _OF_EXPERTS}
     if Plant.SMALL_KERNELS in planting:
-        kernels = {key: kernel if key == "nccl" else kernel.cut() for key, kernel in kernels.items()}
+        kernels = {key: kernel if kernel.communicates else kernel.cut() for key, kernel in kernels.items()}
     hot = kernels[_HOTTEST[profile]]
     if Plant.SMALL_GRIDS in planting:
         hot = replace(hot, grid=(_FEW_GROUPS * hot.block[0], 1, 1))

@@ -1,6 +1,8 @@
-"""Owns which ranks belong together: tensor, data and pipeline parallelism, and the groups that they form.
+"""Owns which ranks belong together: tensor, data, expert and pipeline parallelism, and the groups that they form; and
+on which node each is.
 
-Ranks are numbered as Megatron numbers them: tensor parallelism fastest, then data, then pipeline. Knows no times.
+Ranks are numbered as Megatron numbers them: tensor parallelism fastest, then data, then pipeline; those that share
+experts follow each other among those that share the data. Knows no times.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
+from rocpd.simulator.options import JobOptions
 
 
 class GroupKind(StrEnum):
@@ -21,6 +24,7 @@ class GroupKind(StrEnum):
     DATA = "dp"
     TENSOR = "tp"
     PIPELINE = "pp"
+    EXPERT = "ep"
 
 
 class ExchangeKind(StrEnum):
@@ -28,6 +32,7 @@ class ExchangeKind(StrEnum):
 
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
+    ALL_TO_ALL = "all_to_all"
     BARRIER = "barrier"
     SEND = "send"
     RECEIVE = "receive"
@@ -43,11 +48,15 @@ class RankGroup:
 
 @frozen
 class Layout:
-    """How many ranks share the data, the layers and each layer; `dp * tp * pp` is the number of ranks that compute."""
+    """How many ranks share the data, the layers and each layer; `dp * tp * pp` is the number of ranks that compute.
+
+    Of those that share the data, every `ep` share the experts.
+    """
 
     dp: int
     tp: int = 1
     pp: int = 1
+    ep: int = 1
 
     @property
     def ranks(self) -> int:
@@ -61,7 +70,8 @@ class Layout:
 
     def size(self, kind: GroupKind) -> int:
         """Return how many ranks a group of a kind has."""
-        return {GroupKind.WORLD: self.ranks, GroupKind.DATA: self.dp, GroupKind.TENSOR: self.tp}.get(kind, self.pp)
+        sizes = {GroupKind.DATA: self.dp, GroupKind.TENSOR: self.tp, GroupKind.PIPELINE: self.pp}
+        return sizes.get(kind, self.ep if kind is GroupKind.EXPERT else self.ranks)
 
     def stage(self, rank: int) -> int:
         """Return the pipeline stage of a rank."""
@@ -74,7 +84,7 @@ class Layout:
 
     def communicators(self) -> tuple[GroupKind, ...]:
         """Return the kinds of communicators that a rank makes: that of all ranks, and those that divide them."""
-        divided = (GroupKind.DATA, GroupKind.TENSOR, GroupKind.PIPELINE)
+        divided = (GroupKind.DATA, GroupKind.TENSOR, GroupKind.PIPELINE, GroupKind.EXPERT)
         return (GroupKind.WORLD, *(kind for kind in divided if self.has(kind)))
 
     def has(self, kind: GroupKind) -> bool:
@@ -103,8 +113,21 @@ class Layout:
 @functools.cache
 def _members(layout: Layout, kind: GroupKind) -> Ints:
     every = np.arange(layout.ranks, dtype=np.int64).reshape(layout.pp, layout.dp, layout.tp)
+    if kind is GroupKind.EXPERT:
+        every, kind = every.reshape(-1, layout.ep, layout.tp), GroupKind.DATA
     axis = {GroupKind.PIPELINE: 0, GroupKind.DATA: 1, GroupKind.TENSOR: 2}.get(kind)
     if axis is None:
         return every.reshape(1, -1)
     members = np.moveaxis(every, axis, -1).reshape(-1, every.shape[axis])
     return members[np.argsort(members[:, 0], kind="stable")]
+
+
+def layout_of(options: JobOptions) -> Layout:
+    """Return which ranks of a job belong together."""
+    return Layout(options.ranks // (options.tp * options.pp), options.tp, options.pp, options.ep)
+
+
+def places_of(options: JobOptions) -> list[int]:
+    """Return the node of each rank: those that compute in blocks, then those that don't in turn."""
+    computing = [rank * options.nodes // options.ranks for rank in range(options.ranks)]
+    return computing + [n % options.nodes for n in range(options.idle_ranks)]

@@ -47,6 +47,8 @@ DEFAULT_STEPS = 10
 DEFAULT_PLANT = "straggler,slow-step"
 MOST_NOISE = 20.0
 """Largest standard deviation of what a rank computes in a step [%]."""
+MOST_MEMORY = 0.99
+"""Largest correlation of that from one step to the next."""
 
 
 @frozen
@@ -79,6 +81,12 @@ class JobOptions:
     pp: Annotated[
         int,
         Option("Stages of layers (pipeline parallelism); the rest shares the data.", heading=Heading.LAYOUT, least=1),
+    ] = 1
+    ep: Annotated[
+        int,
+        Option(
+            "Ranks that share the experts of each layer, of those that share the data.", heading=Heading.LAYOUT, least=1
+        ),
     ] = 1
     idle_ranks: Annotated[int, Option("Further processes without GPU work.", heading=Heading.LAYOUT, least=0)] = 0
     rccl: Annotated[
@@ -117,6 +125,16 @@ class JobOptions:
             most=MOST_NOISE,
         ),
     ] = 1.0
+    noise_memory: Annotated[
+        float,
+        Option(
+            "Correlation of that from one step to the next; 0: none.",
+            "RHO",
+            heading=Heading.TIMING,
+            least=0,
+            most=MOST_MEMORY,
+        ),
+    ] = 0.0
     plant: Annotated[
         str,
         Option(
@@ -163,14 +181,15 @@ def _check_limits(option: Option, value: object) -> None:
 
 
 def _check_layout(options: JobOptions) -> None:
-    shared = options.tp * options.pp
+    shared = options.tp * options.pp * options.ep
+    experts = f" x ep {options.ep}" if options.ep > 1 else ""
     if shared > 1 and options.profile != Workload.LLM:
         raise UsageError(
-            f"tp {options.tp}, pp {options.pp}: {options.profile} is data-parallel only",
+            f"tp {options.tp} x pp {options.pp}{experts}: {options.profile} is data-parallel only",
             f"use --profile {Workload.LLM}",
         )
     if options.ranks % shared:
         raise UsageError(
-            f"{options.ranks} ranks: not divisible into tp {options.tp} x pp {options.pp}",
+            f"{options.ranks} ranks: not divisible into tp {options.tp} x pp {options.pp}{experts}",
             f"give a multiple of {shared} ranks",
         )

@@ -39,12 +39,15 @@ class Plant(StrEnum):
     SLOW_STEP = "slow-step", "in one step all kernels take {} % longer", 90
     IMBALANCE = "imbalance", "one rank has {} % more work: larger grids that take longer", 20
     LATE_LAUNCH = "late-launch", "one rank starts each step {} us late", 400
+    LATE_NODE = "late-node", "all ranks of one node start each step {} us late", 400
+    HOST_STALL = "host-stall", "the host of one rank stalls for {} us at the start of 2 steps", 8000
     THROTTLED = "throttled", "the clock of one GPU goes down by up to {} %; its samples show it", 25, 80
     SLOW_COLLECTIVES = (
         "slow-collectives",
         f"in 1 of {SLOW_COLLECTIVES_EVERY} steps transfers between ranks take {{}} times as long",
         4,
     )
+    SLOW_LINK = "slow-link", "transfers of one group of ranks, one that spans nodes if any, take {} times as long", 4
     EXPOSED_COMMUNICATION = (
         "exposed-communication",
         "gradients have {} times as many bytes: their transfer can't be hidden",

@@ -20,6 +20,7 @@ class ExchangeRequest:
         blocks: whether the computation waits for it.
         peer: stages to the partner of a send or receive, -1 or 1.
         connects: whether the group sets up its connections first.
+        members: ranks that an all-to-all sends to.
     """
 
     kind: ExchangeKind
@@ -28,6 +29,7 @@ class ExchangeRequest:
     blocks: bool = False
     peer: int = 0
     connects: bool = False
+    members: int = 0
 
     @property
     def receives(self) -> bool:
@@ -95,12 +97,17 @@ _ACTIVATIONS = 8 * MIB
 _GRADIENTS = 48 * MIB
 _GATHER = ExchangeRequest(ExchangeKind.ALL_GATHER, GroupKind.TENSOR, _ACTIVATIONS, blocks=True)
 _REDUCE = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.TENSOR, _ACTIVATIONS, blocks=True)
+_EXPERTS = ExchangeRequest(ExchangeKind.ALL_TO_ALL, GroupKind.EXPERT, _ACTIVATIONS, blocks=True)
 _NORM = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.WORLD, 8, blocks=True)
 _LOSS = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.WORLD, 4)
 
 _ATTENTION: tuple[Work, ...] = ("norm", _GATHER, "gemm_nt", "attention", "gemm_nt", _REDUCE, "add")
-_BLOCK: tuple[Work, ...] = (*_ATTENTION, "norm", "gemm_nt", "silu", "gemm_nn", _REDUCE, "add")
-_MLP_BWD: tuple[Work, ...] = ("gemm_nn", "gemm_tn@2", "silu", "gemm_nn", "gemm_tn@2", _REDUCE, "norm_bwd", "add")
+_MLP: tuple[Work, ...] = (_EXPERTS, "gemm_nt", "silu", "gemm_nn", _EXPERTS)
+_BLOCK: tuple[Work, ...] = (*_ATTENTION, "norm", *_MLP, _REDUCE, "add")
+_MLP_BWD: tuple[Work, ...] = (
+    *(_EXPERTS, "gemm_nn", "gemm_tn@2", "silu", "gemm_nn", "gemm_tn@2", _EXPERTS),
+    *(_REDUCE, "norm_bwd", "add"),
+)
 _ATTENTION_BWD: tuple[Work, ...] = (
     *("gemm_nn", "gemm_tn@2", "attention_bwd", "gemm_nn", "gemm_tn@2"),
     *(_REDUCE, "norm_bwd", "add"),

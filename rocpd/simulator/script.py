@@ -72,9 +72,10 @@ class Lane:
 
 @frozen
 class After:
-    """Op: the latest of its terms."""
+    """Op: the latest of its terms; and how long the host `stalls` then, where it does."""
 
     terms: tuple[Term, ...]
+    stalls: bool = False
 
 
 @frozen
@@ -242,6 +243,7 @@ STREAMS: Mapping[GroupKind, int] = {
     GroupKind.DATA: 5,
     GroupKind.TENSOR: 6,
     GroupKind.PIPELINE: 7,
+    GroupKind.EXPERT: 8,
 }
 """Stream of each communicator."""
 
@@ -345,6 +347,10 @@ class Script:
     def spend(self, thread: int, ns: int) -> None:
         """Let the thread do something that is no call."""
         self._cursor[thread] = self.now(thread).later(ns)
+
+    def stall(self, thread: int) -> None:
+        """Let the thread do nothing for as long as its host stalls in this round."""
+        self._cursor[thread] = Time(self._anchor(After((self.now(thread),), stalls=True)))
 
     def mark(self, thread: int, text: str) -> None:
         """Set a zero-length mark."""
@@ -464,7 +470,7 @@ class Script:
         for name, args in before:
             self.call(thread, name, RCCL, 400, args)
         self.enter(thread, function, RCCL, arguments)
-        kernel = self._kernels["nccl"]
+        kernel = self._kernels["sendrecv" if request.kind is ExchangeKind.ALL_TO_ALL else "nccl"]
         launcher = self.call(thread, "hipExtLaunchKernel", HIP, 5600, _launch_args(kernel, stream))
         self.leave(thread)
         waits: list[Term] = [] if request.receives else self._busy()
@@ -581,8 +587,23 @@ def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], C
     if request.kind is ExchangeKind.ALL_GATHER:
         sent = count._replace(name="sendcount")
         return (), ("ncclAllGather", (*_BUFFERS, sent, kind, communicator, stream))
+    if request.kind is ExchangeKind.ALL_TO_ALL:
+        share = count._replace(value=str(request.size // width // request.members))
+        return _to_all(request.members, (share, kind), (communicator, stream)), _GROUP_END
     operation = Arg("ncclRedOp_t", "op", "ncclSum")
     return (), ("ncclAllReduce", (*_BUFFERS, count, kind, operation, communicator, stream))
+
+
+def _to_all(members: int, what: tuple[Arg, ...], where: tuple[Arg, ...]) -> tuple[Call, ...]:
+    """Return a send to each member and a receive from each, as PyTorch makes an all-to-all."""
+    calls: list[Call] = [("ncclGroupStart", ())]
+    for member in range(members):
+        peer = Arg("int", "peer", str(member))
+        calls += [
+            (name, (buffer, *what, peer, *where))
+            for name, buffer in zip(("ncclSend", "ncclRecv"), _BUFFERS, strict=True)
+        ]
+    return tuple(calls)
 
 
 _GROUP_END: Call = ("ncclGroupEnd", ())

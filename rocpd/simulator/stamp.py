@@ -116,9 +116,7 @@ def _with_work(template: Template, work: float) -> Template:
     """Return the template with larger kernels, but for communication."""
     if work == 1.0:
         return template
-    dispatches = [
-        d if d.kernel.key == "nccl" else replace(d, kernel=d.kernel.larger(work)) for d in template.dispatches
-    ]
+    dispatches = [d if d.kernel.communicates else replace(d, kernel=d.kernel.larger(work)) for d in template.dispatches]
     return replace(template, dispatches=dispatches)
 
 

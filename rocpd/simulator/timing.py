@@ -112,19 +112,22 @@ class Meeting:
 
 @frozen
 class Latest:
-    """What the ranks of one stage wait for before they go on: `anchor` is the latest of all."""
+    """What the ranks of one stage wait for before they go on: `anchor` is the latest of all, and a stall after it."""
 
     ranks: slice
     anchor: int
     times: tuple[Time, ...]
     lanes: tuple[LaneEndTimes, ...]
+    stalls: bool
 
-    def set(self, anchors: Ints, stretch: Floats) -> None:
+    def set(self, anchors: Ints, stretch: Floats, stall: Ints) -> None:
         """Set the anchor in the rows of the stage."""
         here = anchors[self.ranks]
         terms = [here[:, time.anchor] + time.fixed for time in self.times]
         terms += [lane.end(here, stretch[self.ranks]) for lane in self.lanes]
         here[:, self.anchor] = functools.reduce(np.maximum, terms)
+        if self.stalls:
+            here[:, self.anchor] += stall[self.ranks]
 
 
 Move: TypeAlias = Latest | Meeting
@@ -144,17 +147,18 @@ class RoundProgram:
         """The exchanges, in order."""
         return tuple(move for move in self._moves if isinstance(move, Meeting))
 
-    def run(self, anchors: Ints, stretch: Floats, durations: Callable[[Meeting], Ints]) -> Ints:
+    def run(self, anchors: Ints, stretch: Floats, stall: Ints, durations: Callable[[Meeting], Ints]) -> Ints:
         """Fill `anchors[rank, :]`, whose first column is given; return when each rank is done [ns].
 
         Args:
             anchors: of one round, as `template.Time` numbers them.
             stretch: how much longer kernels take, by rank.
+            stall: how long the host stalls, by rank [ns].
             durations: returns how long after the last arrival each member of each group is done [ns].
         """
         for move in self._moves:
             if isinstance(move, Latest):
-                move.set(anchors, stretch)
+                move.set(anchors, stretch, stall)
             else:
                 arrived = anchors[move.members, move.start].max(axis=1, keepdims=True)
                 anchors[move.members, move.end] = arrived + durations(move)
@@ -222,7 +226,7 @@ class _Ordering:
                 latest[term.anchor] = max(term.fixed, latest.get(term.anchor, 0))
         lanes = (LaneEndTimes(self._lanes[stage][t.lane], t.position) for t in op.terms if isinstance(t, LaneEnd))
         times = tuple(Time(anchor, fixed) for anchor, fixed in latest.items())
-        return Latest(self._layout.of_stage(stage), self._at[stage] + 1, times, tuple(lanes))
+        return Latest(self._layout.of_stage(stage), self._at[stage] + 1, times, tuple(lanes), op.stalls)
 
     def _meeting(self, op: Exchange, stages: Sequence[int]) -> Meeting:
         first, last = self._layout.of_stage(stages[0]), self._layout.of_stage(stages[-1])
@@ -268,12 +272,12 @@ class Exchanging:
         self._least, self._most = min(LEAST_JITTER, jitter) * 1000, jitter * 1000
         self._random = np.random.default_rng([seed, 4])
 
-    def durations(self, meeting: Meeting, factor: float) -> Ints:
+    def durations(self, meeting: Meeting, factor: Floats) -> Ints:
         """Return how long after the last arrival each member of each group is done [ns].
 
         Args:
             meeting: the exchange.
-            factor: how much longer transfers take.
+            factor: how much longer transfers take: a row for each group.
         """
         exchange, shape = meeting.exchange, meeting.members.shape
         rate = _LINK_RATE if exchange.peer else _GROUP_RATE
@@ -301,6 +305,10 @@ def run(programs: Sequence[RoundProgram], conditions: Conditions, begin: Ints, e
     now = begin
     for n, program in enumerate(programs):
         anchors[n, :, 0] = now + conditions.delay[n]
-        durations = functools.partial(exchanging.durations, factor=float(conditions.transfer[n]))
-        now = program.run(anchors[n], conditions.stretch[n], durations) + _ROUND_GAP
+
+        def durations(meeting: Meeting, number: int = n) -> Ints:
+            longer = conditions.transfers(number, meeting.exchange.group, meeting.members)
+            return exchanging.durations(meeting, longer)
+
+        now = program.run(anchors[n], conditions.stretch[n], conditions.stall[n], durations) + _ROUND_GAP
     return Timing(anchors, now)

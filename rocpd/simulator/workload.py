@@ -5,14 +5,14 @@ calls, and which rows a planted fact loses. Knows neither times nor ids.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
-from rocpd.simulator.kernels import KERNELS, hottest, kernels_of
+from rocpd.simulator.kernels import KERNELS, Kernel, hottest, kernels_of
 from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
@@ -78,13 +78,18 @@ class Role:
         """The shape of its work."""
         return profile_of(self.profile, self.stage, self.layout.pp)
 
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """What it can launch, by key."""
+        return kernels_of(self.profile, self.planting, self.layout.has(GroupKind.EXPERT))
+
     def script(self) -> Script:
         """Return an empty script for it."""
         factor = self.planting.size(Plant.PROFILER_COST, 1.0)
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
         counters = of_kernels(self.planting.counts_much)
-        return Script(kernels_of(self.profile, self.planting), counters, factor, gap)
+        return Script(self.kernels, counters, factor, gap)
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:
@@ -131,6 +136,8 @@ def _begin_badly(script: Script, planting: Planting) -> None:
         script.leave(MAIN)
     if Plant.MODULE_LOADS in planting:
         script.call(MAIN, "hipModuleLoadData", HIP, 420_000, (Arg("void const*", "image", "0x7f2b30000000"),))
+    if Plant.HOST_STALL in planting:
+        script.stall(MAIN)
     for _ in range(int(planting.size(Plant.SMALL_COPIES, 0.0))):
         script.copy(MAIN, "HD", _SMALL_COPY)
 
@@ -192,6 +199,8 @@ def _reduce(script: Script, thread: int, role: Role, size: int) -> None:
 
 def _exchange(script: Script, thread: int, role: Role, request: ExchangeRequest) -> None:
     if role.layout.has(request.group):
+        if request.kind is ExchangeKind.ALL_TO_ALL:
+            request = replace(request, members=role.layout.size(request.group))
         script.exchange(thread, request, Plant.SAME_STREAM in role.planting)
 
 
@@ -230,7 +239,7 @@ def setup(role: Role) -> Template:
     script.begin_segment()
     script.call(MAIN, "__hipRegisterFatBinary", COMPILER, 9800, (Arg("void const*", "data", "0x208ac0"),))
     for kernel in KERNELS:
-        if not kernel.module:
+        if not kernel.module and kernel.key in role.kernels:
             script.call(MAIN, "__hipRegisterFunction", COMPILER, 900, _register_args(kernel.mangled))
     script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="initialise")
     script.enter(MAIN, "hipSetDevice", HIP, (Arg("int", "deviceId", "0"),))
@@ -369,7 +378,7 @@ class Recording:
     def _every_nth_lost(self, dispatches: Sequence[Dispatch]) -> list[Dispatch]:
         """Return the dispatches without every so manyth; communication is never lost."""
         every = int(self.planting.size(Plant.LOST_DISPATCHES, 1))
-        computing = [n for n, dispatch in enumerate(dispatches) if dispatch.kernel.key != "nccl"]
+        computing = [n for n, dispatch in enumerate(dispatches) if not dispatch.kernel.communicates]
         lost = set(computing[every // 2 :: every])
         return [dispatch for n, dispatch in enumerate(dispatches) if n not in lost]
 

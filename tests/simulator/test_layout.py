@@ -19,9 +19,9 @@ from tests.simulator.jobs import read, rows
 SHAPES = [(4, 1, 1), (1, 4, 1), (1, 1, 4), (2, 2, 1), (2, 1, 2), (1, 2, 2), (3, 2, 4)]
 
 
-@pytest.mark.parametrize(("dp", "tp", "pp"), SHAPES)
-def test_each_kind_of_group_is_a_partition(dp: int, tp: int, pp: int) -> None:
-    layout = Layout(dp, tp, pp)
+@pytest.mark.parametrize(("dp", "tp", "pp", "ep"), [*((*shape, 1) for shape in SHAPES), (4, 1, 1, 4), (6, 2, 2, 3)])
+def test_each_kind_of_group_is_a_partition(dp: int, tp: int, pp: int, ep: int) -> None:
+    layout = Layout(dp, tp, pp, ep)
     for kind in layout.communicators():
         members = layout.members(kind)
         assert members.shape[1] == layout.size(kind)
@@ -50,6 +50,13 @@ def test_ranks_count_by_tensor_then_data_then_pipeline() -> None:
     assert [layout.stage(rank) for rank in range(8)] == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
+def test_experts_are_shared_by_neighbours_that_share_the_data() -> None:
+    layout = Layout(dp=4, tp=2, pp=1, ep=2)
+    groups = [group.members for group in layout.groups() if group.kind is GroupKind.EXPERT]
+    assert groups == [(0, 2), (1, 3), (4, 6), (5, 7)]
+    assert GroupKind.EXPERT not in Layout(dp=4, tp=2).communicators()
+
+
 def test_data_parallel_jobs_have_one_communicator() -> None:
     assert Layout(4).communicators() == (GroupKind.WORLD,)
     assert Layout(1).groups() == ()
@@ -61,10 +68,13 @@ def test_data_parallel_jobs_have_one_communicator() -> None:
         ({"tp": 3}, "4 ranks: not divisible into tp 3 x pp 1"),
         ({"tp": 2, "pp": 4}, "not divisible"),
         ({"tp": 0}, "tp: 0 is less than 1"),
+        ({"tp": 2, "ep": 4}, "4 ranks: not divisible into tp 2 x pp 1 x ep 4"),
         ({"pp": 2, "profile": "hpc"}, "hpc is data-parallel only"),
+        ({"ep": 2, "profile": "gemm"}, "gemm is data-parallel only"),
         ({"idle_ranks": -1}, "idle ranks: -1 is less than 0"),
         ({"rccl": "all"}, "rccl all: unknown"),
         ({"noise": 50.0}, "noise: 50.0 is more than 20"),
+        ({"noise_memory": 1.0}, "noise memory: 1.0 is more than 0.99"),
         ({"jitter": -1.0}, "jitter: -1.0 is less than 0"),
         ({"drift": float("nan")}, "drift: nan"),
         ({"start_spread": -0.5}, "start spread: -0.5"),
@@ -154,6 +164,26 @@ def test_calls_of_rccl(rccl: Rccl, tmp_path: Path) -> None:
         used = {value for call, name, value in said if name == "comm" and call != "ncclCommInitRank"}
         assert used == set(made)
         assert len(made) == len(set(made)) == (0 if rccl is Rccl.NONE else 3)
+
+
+@pytest.mark.parametrize("rccl", Rccl)
+def test_all_to_alls_of_experts(rccl: Rccl, tmp_path: Path) -> None:
+    """Two in each layer, forwards and backwards, as kernels of their own name; a group of sends and receives each."""
+    options = JobOptions(tmp_path, ranks=4, ep=4, steps=2, rccl=rccl)
+    exchanged = [c for c in plan(options).collectives() if c.group.kind is GroupKind.EXPERT]
+    assert len(exchanged) == 2 * 3 * 2 * 2
+    for rank, path in enumerate(simulate(options)):
+        connection, clock = read(path), plan(options).nodes[0]
+        times = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'ncclDevKernel_SendRecv(*'""")
+        true = np.array([(c.starts[rank], c.ends[rank]) for c in exchanged], dtype=np.int64)
+        assert times == [tuple(row) for row in clock.local(true).tolist()]
+        assert rows(connection, "SELECT COUNT(DISTINCT stream_id) FROM kernels WHERE name GLOB 'nccl*'") == [(2,)]
+        sent = """SELECT A.value, COUNT(*) FROM regions R JOIN rocpd_arg A USING (event_id)
+            WHERE R.name = 'ncclSend' AND A.name = 'peer' GROUP BY A.value ORDER BY A.value"""
+        counts = [(str(peer), len(exchanged)) for peer in range(4)]
+        assert rows(connection, sent) == ([] if rccl is Rccl.NONE else counts)
+        groups = "SELECT COUNT(*) FROM regions WHERE name IN ('ncclGroupStart', 'ncclGroupEnd')"
+        assert rows(connection, groups) == [(0 if rccl is Rccl.NONE else 2 * len(exchanged),)]
 
 
 def test_what_is_recorded_of_rccl_changes_no_times(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,14 +123,40 @@ def imbalance(job: Job, clean: Job) -> None:
     assert all(read[rank] / read[other] == nearly(1.2) for other in others)
 
 
+BETWEEN = """SELECT MIN(gap) FROM (SELECT start - LAG("end") OVER (ORDER BY start) AS gap FROM markers
+    WHERE name GLOB 'step [0-9]*' AND duration)"""
+
+
 def late_launch(job: Job, clean: Job) -> None:
     rank, others = struck(job, Plant.LATE_LAUNCH)
-    between = """SELECT MIN(gap) FROM (SELECT start - LAG("end") OVER (ORDER BY start) AS gap FROM markers
-        WHERE name GLOB 'step [0-9]*' AND duration)"""
-    gaps = job.values(between)
+    gaps = job.values(BETWEEN)
     assert gaps[rank] > 400_000
     assert max(gaps[other] for other in others) < 100_000
     assert all(factor == nearly(1.0) for factor in slower(job, Plant.LATE_LAUNCH, range(STEPS)))
+
+
+def late_node(job: Job, clean: Job) -> None:
+    fact = job.facts.fact(Plant.LATE_NODE)
+    assert fact is not None
+    gaps, usual = job.values(BETWEEN), clean.values(BETWEEN)
+    for rank in job.facts.ranks:
+        late = 400_000 if rank.node == fact.node else 0
+        assert gaps[rank.number] - usual[rank.number] == pytest.approx(late, abs=20_000)
+
+
+STALLS = """SELECT COUNT(*) FROM (SELECT name, LEAD(start) OVER (PARTITION BY tid ORDER BY start) - "end" AS gap
+    FROM regions) WHERE name = 'roctxMarkA' AND gap >= 8e6"""
+
+
+def host_stall(job: Job, clean: Job) -> None:
+    rank, others = struck(job, Plant.HOST_STALL)
+    stalls = job.values(STALLS)
+    assert (stalls[rank], {stalls[other] for other in others}) == (2, {0})
+    lengths = {step: [job.ends(r, step)[1] - job.ends(r, step)[0] for r in job.files] for step in range(STEPS)}
+    stalled, usual = steps_of(job, Plant.HOST_STALL)
+    longest = max(max(lengths[step]) for step in usual)
+    assert all(length > longest + 7_000_000 for step in stalled for length in lengths[step])
+    assert all(factor == nearly(1.0) for factor in slower(job, Plant.HOST_STALL, range(STEPS)))
 
 
 def throttled(job: Job, clean: Job) -> None:
@@ -151,6 +178,15 @@ def slow_collectives(job: Job, clean: Job) -> None:
     times = {c.step: [min(d.ends) - max(d.starts) for d in large if d.step == c.step] for c in large}
     usual = max(times[step][0] for step in others)
     assert all(min(times[step]) > 3 * usual for step in slow)
+
+
+def slow_link(job: Job, clean: Job) -> None:
+    fact = job.facts.fact(Plant.SLOW_LINK)
+    assert fact is not None
+    large = [[c for c in j.facts.collectives() if c.size > 2**20] for j in (job, clean)]
+    assert {c.group for c in large[0]} == {fact.group}
+    slow, usual = ([min(c.ends) - max(c.starts) for c in each] for each in large)
+    assert all(3 < a / b < 4 for a, b in zip(slow, usual, strict=True))
 
 
 def exposed_communication(job: Job, clean: Job) -> None:
@@ -381,8 +417,11 @@ TOUCHED = {
     Plant.SLOW_STEP: {"stretch"},
     Plant.IMBALANCE: {"stretch", "work"},
     Plant.LATE_LAUNCH: {"delay"},
+    Plant.LATE_NODE: {"delay"},
+    Plant.HOST_STALL: {"stall"},
     Plant.THROTTLED: {"stretch", "clock"},
     Plant.SLOW_COLLECTIVES: {"transfer"},
+    Plant.SLOW_LINK: {"slow_link"},
     Plant.SLOW_GPUS: {"stretch"},
 }
 
@@ -416,11 +455,39 @@ def test_whom_a_fact_strikes_does_not_depend_on_the_others() -> None:
     together = plan(JobOptions(Path("job"), ranks=8, nodes=2, steps=9, plant=",".join(Plant))).facts
     assert {fact.plant: fact for fact in together} == alone
     ranks = [fact.rank for fact in together if fact.rank is not None]
-    assert len(ranks) == len(set(ranks)) == 6
+    assert len(ranks) == len(set(ranks)) == 7
+
+
+@pytest.mark.parametrize(
+    ("tp", "pp", "ep", "kind"), [(1, 1, 1, "world"), (4, 1, 1, "dp"), (1, 2, 1, "pp"), (1, 1, 8, "ep"), (1, 1, 4, "ep")]
+)
+def test_slow_link_is_that_of_one_group(tp: int, pp: int, ep: int, kind: str) -> None:
+    """One that spans nodes, where any does; its transfers take longer, and those of no other group of its kind."""
+    options = JobOptions(Path("job"), ranks=8, nodes=2, steps=3, tp=tp, pp=pp, ep=ep, noise=0, jitter=0)
+    slow, usual = (plan(dataclasses.replace(options, plant=plant)) for plant in ("slow-link", "none"))
+    (fact,) = slow.facts
+    assert fact.group is not None
+    assert fact.group.kind == kind
+    spans = len({slow.ranks[member].node for member in fact.group.members}) == 2
+    assert spans or ep == 4
+    longer = set()
+    for now, before in zip(_moved(slow), _moved(usual), strict=True):
+        if now[:2] != before[:2]:
+            longer.add(now[2] <= set(fact.group.members) and now[3] == kind)
+    assert longer == {True}
+
+
+def _moved(job: JobPlan) -> list[tuple[int, int, set[int], str]]:
+    """Return how long each collective and transfer took after the last arrival, its size, and who took part."""
+    met = [(min(c.ends) - max(c.starts), c.size, set(c.group.members), c.group.kind) for c in job.collectives()]
+    sent = [(t.sent[1] - max(t.sent[0], t.received[0]), t.size, {t.sender, t.receiver}) for t in job.transfers()]
+    return [*met, *((*each, "pp") for each in sent)]
 
 
 def test_nothing_strikes_one_of_one() -> None:
-    facts = plan(JobOptions(Path("job"), ranks=1, steps=1, plant="straggler,slow-step,throttled,slow-node")).facts
+    facts = plan(
+        JobOptions(Path("job"), ranks=1, steps=1, plant="straggler,slow-step,throttled,slow-node,slow-link")
+    ).facts
     assert facts == ()
 
 

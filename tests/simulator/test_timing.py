@@ -137,6 +137,18 @@ def test_noise_is_the_deviation_of_what_a_rank_computes(noise: float) -> None:
     assert np.all(job.conditions.stretch[[0, -1]] == 1.0)
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_noise_remembers_the_step_before(rho: float) -> None:
+    """Correlated from one step to the next, as large as without memory, and of each rank alone."""
+    job = plan(JobOptions(OUT, ranks=64, steps=400, plant="none", noise=2.0, noise_memory=rho, profile="hpc"))
+    chance = job.conditions.stretch[1:-1] - 1
+    memory = [np.corrcoef(of_rank[1:], of_rank[:-1])[0, 1] for of_rank in chance.T]
+    assert np.mean(memory) == pytest.approx(rho, abs=0.03)
+    assert np.std(chance) == pytest.approx(0.02, rel=0.1)
+    assert np.std(chance[0]) == pytest.approx(0.02, rel=0.3)
+    assert abs(np.corrcoef(chance[:, 0], chance[:, 1])[0, 1]) < 0.5
+
+
 def test_same_noise_whatever_is_planted() -> None:
     none, some = (plan(JobOptions(OUT, steps=8, plant=plant)) for plant in ("none", "straggler=20"))
     ratio = some.conditions.stretch / none.conditions.stretch

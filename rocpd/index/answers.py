@@ -85,8 +85,10 @@ class StoredAnswers:
     def close(self) -> None:
         """Close the database, and what explains statements; idempotent."""
         self._orders.close()
-        if self._database:
-            self._database.close()
+        with self._lock:
+            database, self._database = self._database, None
+        if database:
+            database.close()
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import rocpd
 from rocpd.base.types import Row
 from rocpd.federate.limits import Limits
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.index.build import build
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
@@ -77,3 +78,8 @@ def _row_by_row(sql: str, session: rocpd.Session) -> list[Row]:
 
 def _at_once(sql: str, session: rocpd.Session) -> list[Row]:
     return session.execute(sql).fetchall()
+
+
+def count_kernels(reader: RankReader) -> int:
+    """Return how many kernels a rank has; children import it."""
+    return len(reader.rows("SELECT 1 FROM kernels"))

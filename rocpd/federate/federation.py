@@ -327,7 +327,7 @@ class Federation:
 
     @property
     def connection(self) -> apsw.Connection:
-        """The attached read-only connection; `attached_tables` names each rank's tables on it."""
+        """The attached read-only connection, for one thread; `attached_tables` names each rank's tables on it."""
         return self._engine.attach().connection
 
     def open_views(self) -> apsw.Connection:

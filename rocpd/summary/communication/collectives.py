@@ -354,7 +354,7 @@ def _computing(late: _Rank, peer: _Rank) -> Cause | None:
     more = (items / usual_items - 1) * 100 if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more}
     if slower >= _MOSTLY * longer:
-        return Cause(f"the same kernels with equal grids take {percent:.2g} % longer", evidence)
+        return Cause("the same kernels and grids", evidence)
     if slower > (1 - _MOSTLY) * longer:
         return Cause(f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence)
     return Cause(f"it has more work: {more:.2g} % more work-items" if more >= 1 else "it runs other kernels", evidence)

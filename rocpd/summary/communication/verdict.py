@@ -233,10 +233,10 @@ def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[F
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
-    costs = f"costs {readable(cause.cost, 'ns')} of a step, {percent:.2g} %"
+    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %)"
     text = f"{_who(cause, job)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
-        text += f"; {cause.waiting * 100:.0f} % of the waiting goes with it"
+        text += f"; {cause.waiting * 100:.0f} % of the waiting"
     text += f": {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
@@ -281,13 +281,13 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     name, _ = cause.largest
     texts = {
         OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
-        OF_HOST: f"its host takes {long} longer" + (f", most of it {name}" if name else ""),
+        OF_HOST: f"its host takes {long} longer" + (f" ({name})" if name else ""),
         OF_COPIES: f"its copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
     if is_stall:
         return f"{texts[what]} in {times} of {count} {unit}"
-    often = f", longest in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
+    often = f", most in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
     return f"{texts[what]}{often}"
 
 
@@ -300,7 +300,7 @@ def _lasting(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
     probability = cause.chance.probability
     odds = f"1 in {round(1 / probability):,}" if probability > 1e-6 else "1 in a million"
-    return f"it lasts: chance explains it in less than {odds} of such recordings"
+    return f"it lasts: chance explains it in less than {odds} recordings"
 
 
 def _not_matched(found: Blame, pieces: Periods) -> Finding:

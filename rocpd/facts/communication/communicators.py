@@ -243,7 +243,8 @@ def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, 
     for at, row in enumerate(rows.tolist()):
         calls = launched.calls.get(row)
         if calls:
-            codes[at] = known.setdefault(transfer_of(name, calls), len(known))
+            size = launched.sizes.get(launched.communicators.get(row, ""))
+            codes[at] = known.setdefault(transfer_of(name, calls, size), len(known))
     return codes, tuple(known)
 
 
@@ -256,6 +257,7 @@ def _roles(
     codes = np.zeros(len(every), np.int64)
     for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
         calls = launched.calls.get(row)
-        role = role_of(names[name], calls) if calls else by_name[name]
+        size = launched.sizes.get(launched.communicators.get(row, ""))
+        role = role_of(names[name], calls, size) if calls else by_name[name]
         codes[at] = known.setdefault(role, len(known))
     return list(known), codes

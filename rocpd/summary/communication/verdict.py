@@ -205,11 +205,13 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
+    suspected = _suspected(found, pieces)
     if count < _FEW_STEPS:
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
     elif limits:
-        text = f"stragglers: not known: {'; '.join(limits)}; else none costs 1 % of a step, in {count} {unit}"
+        rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
+        text = f"stragglers: not known: {'; '.join(limits)}{rest}"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
     else:
         percent = found.lost_ns * 100 / found.step_ns if found.step_ns else 0.0
@@ -306,10 +308,15 @@ def _lasting(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
 def _not_matched(found: Blame, pieces: Periods) -> Finding:
     """Return that nothing is known of waiting, with who takes longer all the same."""
     text = f"stragglers: not known: only {found.matched * 100:.0f} % of the time of communication is matched"
-    if found.suspect:
-        why = _why(found.suspect, found.suspect.stalled > _STALLS, len(pieces), pieces.unit)
-        text += f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
-    return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+    return Finding(text + _suspected(found, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+
+
+def _suspected(found: Blame, pieces: Periods) -> str:
+    """Return who takes longest for itself, where what that costs is not known."""
+    if not found.suspect:
+        return ""
+    why = _why(found.suspect, found.suspect.stalled > _STALLS, len(pieces), pieces.unit)
+    return f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
 
 
 def _not_compared(found: Blame) -> Iterator[str]:

@@ -222,7 +222,8 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
 
 def _matters(cause: Cause) -> bool:
     """Whether a cause is more than chance explains, or a stall, which is a fact of the steps where it was."""
-    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= _PERHAPS)
+    most = LIKELY if cause.kind is CauseKind.LINK else _PERHAPS  # few links compare
+    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
 
 
 def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[Finding]:

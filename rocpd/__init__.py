@@ -13,12 +13,11 @@ Names are imported when first used, so that `import rocpd` is quick.
 
 from __future__ import annotations
 
-from rocpd.base.version import __version__
-
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
     from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
+    from rocpd.base.version import __version__
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
@@ -46,6 +45,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "__version__": "rocpd.base.version",
     "advise": "rocpd.session",
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line with the arguments of the process, then exit."""
-    from rocpd.cli import start
-
+    try:
+        from rocpd.cli import start
+    except KeyboardInterrupt:  # which `start` handles from here on
+        raise SystemExit(130) from None
     start()
 
 

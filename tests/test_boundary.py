@@ -11,6 +11,7 @@ import pytest
 from rocpd.advice.rules.kernels import KERNEL_FIRST_TOUCH
 from rocpd.base import boundary
 from rocpd.base.boundary import Policy, each_for_itself
+from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.report import sections
 from tests.advice.made import found
 from tests.build import TraceBuilder
@@ -59,6 +60,48 @@ def test_an_analysis_that_fails_on_a_rank(job: Path, cli: Cli, monkeypatch: pyte
     assert said.code == 1
     assert "analysis idle could not be judged: ZeroDivisionError" in said.err
     assert "compute" in said.out
+
+
+@pytest.mark.parametrize("words", [("all",), ("idle", "kernels"), ("idle", "kernels", "-f", "json")])
+def test_an_analysis_beside_others(
+    words: tuple[str, ...], job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocpd.summary.time.gpu_time._idle_of_rank", fail)
+    said = cli("summary", *words, job)
+    assert said.code == 1
+    assert "analysis idle could not be judged: ZeroDivisionError" in said.err
+    assert "gemm" in said.out
+    assert "Traceback" in cli("summary", *words, job, "-v").err
+
+
+@pytest.mark.parametrize("ending", ["html", "xlsx", "pdf", "md", "ipynb"])
+def test_a_chart_that_fails(ending: str, job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its table stays."""
+    monkeypatch.setattr("rocpd.summary.plots.kernels", fail)
+    said = cli("report", job, "-o", tmp_path / f"r.{ending}", "--sections", "kernels")
+    assert said.code == 1
+    assert "chart kernels could not be judged: ZeroDivisionError" in said.err
+    if ending in ("html", "md", "ipynb"):
+        assert "gemm" in (tmp_path / f"r.{ending}").read_text(encoding="utf-8")
+
+
+def test_an_importer_that_fails(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The other inputs are imported."""
+    cli("convert", "-f", "json", job, "-o", tmp_path / "t.json")
+    for number in range(2):
+        (tmp_path / f"{number}.json").write_text((tmp_path / "t.json").read_text() + " " * number)
+    from rocpd.importers.chrome import read
+
+    def read_one(source: TraceSource, target: TraceTarget) -> None:
+        read(source, target) if source.path.name == "0.json" else fail()
+
+    monkeypatch.setattr("rocpd.importers.chrome.read", read_one)
+    said = cli("import", tmp_path / "0.json", tmp_path / "1.json", "-d", tmp_path / "out")
+    assert said.code == 3
+    assert "1.json: cannot be imported: ZeroDivisionError" in said.err
+    assert cli("import", tmp_path / "0.json", tmp_path / "1.json", "-d", tmp_path / "out", "--skip-bad").code == 0
+    monkeypatch.setattr("rocpd.importers.Importer.knows", fail)
+    assert "importer kineto could not be judged" in cli("info", tmp_path / "0.json").err
 
 
 def test_under_tests_it_is_raised() -> None:

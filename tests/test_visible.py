@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.visible import for_reading, visible, visible_lines
+from rocpd.base.visible import Reading, as_data, visible, visible_lines
 from rocpd.cli import diagnostics as progress
 from rocpd.table.html import write_html
 from tests.build import TraceBuilder
@@ -101,6 +101,17 @@ def test_labels_of_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert SHOWN in capsys.readouterr().err
 
 
-def test_only_a_terminal_is_wrapped() -> None:
+def test_data_stays_in_a_pipe_alone() -> None:
     out = io.StringIO()
-    assert for_reading(out) is out
+    page = Reading(out)
+    assert as_data(page) is out  # type: ignore[arg-type]
+    page.writelines([EVIL, "\n\ta\r"])
+    assert out.getvalue() == f"{SHOWN}\n\ta\\r"
+    out.isatty = lambda: True  # type: ignore[method-assign]
+    assert as_data(page) is page  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_of_escape_sequences_colours_pass_alone() -> None:
+    out = io.StringIO()
+    Reading(out, has_colours=True).write("\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\a")
+    assert out.getvalue() == "\x1b[31mred\x1b[0m\\e[2J\\e]0;title\\x07"

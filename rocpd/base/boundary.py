@@ -5,7 +5,7 @@ What is wrong with inputs, or with what was asked, passes as ever: it is no fail
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rocpd.base.errors import RocpdError
@@ -39,13 +39,32 @@ def each_for_itself(what: str, make: Callable[[], Made], otherwise: Callable[[st
     """
     try:
         return make()
-    except RocpdError:
-        raise
-    except Exception as error:
-        if Policy.is_raised:
-            raise
-        failures.append((what, error))
+    except Exception as error:  # noqa: BLE001 (named)
+        _note(what, error)
         return otherwise(reason_of(error))
+
+
+def as_far_as_made(what: str, parts: Iterable[Made]) -> Iterator[Made]:
+    """Yield what an analysis, or another part that makes several things, makes until it fails.
+
+    Args:
+        what: the part, as in `analysis gaps`.
+        parts: makes them.
+
+    Raises:
+        RocpdError: as `parts`.
+    """
+    try:
+        yield from parts
+    except Exception as error:  # noqa: BLE001 (named)
+        _note(what, error)
+
+
+def _note(what: str, error: Exception) -> None:
+    """Note a failure; raise it if it is none of a part, or tests want it."""
+    if isinstance(error, RocpdError) or Policy.is_raised:
+        raise error
+    failures.append((what, error))
 
 
 def reason_of(error: Exception) -> str:

@@ -72,5 +72,26 @@ class OutputError(RocpdError):
     """An output that cannot be written: it exists, the disk is full, the folder is read-only."""
 
 
+class WriteError(OutputError):
+    """A write that the system refused: no space is left, a quota or limit is reached, or rights are missing.
+
+    Attributes:
+        reason: what the system says.
+        number: its `errno`.
+        written: what had been written of the output by then [bytes].
+    """
+
+    reason = ""
+    number = 0
+    written = 0
+
+    @classmethod
+    def of(cls, error: OSError) -> WriteError:
+        """Return the error of the system as one of an output that has no name yet."""
+        made = cls(error.strerror or str(error))
+        made.reason, made.number = made.message, error.errno or 0
+        return made
+
+
 class ClosedError(RocpdError):
     """A call on a session that was closed before."""

@@ -1,4 +1,5 @@
-"""Owns temporary files and folders: their names, by which those of a killed process are known, and their removal.
+"""Owns temporary files and folders: their names, by which those of a killed process are known, their removal, and how
+a folder takes the place of another.
 
 A name holds the process that made it. Removes nothing of another process that may live: on another machine, in another
 container, or with this number.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -64,6 +66,42 @@ def remove(path: Path) -> None:
     _made.pop(path, None)
 
 
+def replace_folder(new: Path, path: Path) -> Path:
+    """Put a temporary folder in the place of another, and return where that is now: `remove` removes it.
+
+    Where the file system can exchange the two (local ones on Linux), the name stands for one of them at any moment.
+    Elsewhere the old folder is away for a moment; if the process is killed then, `sweep` puts it back.
+    """
+    if _exchange(new, path):
+        return new
+    aside = temporary_path(path.parent)
+    try:
+        (path / HOME).write_bytes(os.fsencode(path.name))
+        path.rename(aside)
+        new.rename(path)
+    except BaseException:
+        _put_back(aside)
+        raise
+    return aside
+
+
+HOME = ".rocpd-home"
+"""File in a folder that is put aside: the name that it gets back unless another folder takes it."""
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; return whether that is possible here."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    names = os.fsencode(one), os.fsencode(other)
+    return rename is not None and rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
+
+
 def remove_empty(folders: Iterable[Path]) -> None:
     """Remove folders in which no output came to be, innermost first."""
     for folder in folders:
@@ -87,6 +125,7 @@ def remove_all() -> None:
 
 
 def _remove(path: Path) -> None:
+    _put_back(path)
     if path.is_dir() and not path.is_symlink():
         try:
             path.rmdir()  # empty, where the work is complete
@@ -98,6 +137,15 @@ def _remove(path: Path) -> None:
     for ending in ("", *JOURNALS):
         with suppress(OSError):
             Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+def _put_back(path: Path) -> None:
+    """Give a folder that `replace_folder` has put aside its name back, unless the new one has it."""
+    with suppress(OSError, ValueError):
+        home = path.with_name(os.fsdecode((path / HOME).read_bytes()))
+        if not os.path.lexists(home):
+            path.rename(home)
+            (home / HOME).unlink()
 
 
 @functools.cache

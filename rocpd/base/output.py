@@ -6,17 +6,23 @@ Never replaces an existing file unless `force` is set, and an input never; never
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import resource
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rocpd.base import evidence, leftovers
-from rocpd.base.errors import OutputError
+from rocpd.base.amount import bytes_text
+from rocpd.base.errors import OutputError, WriteError
 from rocpd.base.frozen import frozen
 
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""
+
+finished: list[Path] = []
+"""Outputs that this process has completed; a command that is interrupted later says that they stay."""
 
 
 @frozen
@@ -114,16 +120,14 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
     """
     check_free(path, force)
     with _in_folder_of(path) as temporary:
-        try:
-            temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
-            yield temporary
-            _flush(temporary)
-            check_free(path, force)
-            temporary.replace(path)
-            if not leftovers.is_temporary(path):
-                evidence.remember(path)
-        finally:
-            leftovers.remove(temporary)
+        temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
+        yield temporary
+        _flush(temporary)
+        check_free(path, force)
+        temporary.replace(path)
+        if not leftovers.is_temporary(path):
+            evidence.remember(path)
+            finished.append(path)
 
 
 @contextlib.contextmanager
@@ -131,7 +135,7 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
     """Yield a temporary folder beside `path`; rename it to `path` when the block succeeds.
 
     When the block raises (Ctrl-C included), it is removed, and so are the folders made for it. A manifest in the folder
-    names what was written: only that is ever replaced.
+    names what was written: only that is ever replaced, by `leftovers.replace_folder`.
 
     Args:
         path: final name; missing parents are made.
@@ -142,46 +146,44 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
     """
     check_folder_free(path, force)
     with _in_folder_of(path) as temporary:
-        old = temporary.with_suffix(".old")
-        try:
-            temporary.mkdir()
-            yield temporary
-            _write_manifest(temporary)
-            check_folder_free(path, force)
-            if path.exists():
-                path.rename(old)
-            temporary.rename(path)
-        except BaseException:
-            leftovers.remove(temporary)
-            if old.exists():
-                old.rename(path)
-            raise
-        if old.exists() and not _foreign_file(old):
+        temporary.mkdir()
+        yield temporary
+        _write_manifest(temporary)
+        check_folder_free(path, force)
+        if path.exists():
+            old = leftovers.replace_folder(temporary, path)
+            if _foreign_file(old):  # it came meanwhile: it stays
+                old.rename(temporary.with_suffix(".old"))
             leftovers.remove(old)
+        else:
+            temporary.rename(path)
+        if not leftovers.is_temporary(path):
+            finished.append(path)
 
 
 @contextlib.contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
     """Make a temporary folder on the file system of `folder`, and its missing parents, all removed at the end."""
-    with _in_folder_of(folder / "any") as temporary:
-        try:
-            temporary.mkdir()
-            yield temporary
-        finally:
-            leftovers.remove(temporary)
+    with as_output_error(folder), _in_folder_of(folder / "any") as temporary:
+        temporary.mkdir()
+        yield temporary
 
 
 @contextlib.contextmanager
 def _in_folder_of(path: Path) -> Iterator[Path]:
-    """Yield a name for something temporary beside an output; of the folders made for it, empty ones are removed."""
+    """Yield a name for something temporary beside an output, which is removed at the end, and so are the folders made
+    for it if they are empty.
+    """
     new_folders = leftovers.missing_folders(path.parent)
+    # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
+    temporary = leftovers.temporary_path(path.parent)
     try:
-        with as_output_error(path):
+        with as_output_error(path, temporary):
             path.parent.mkdir(parents=True, exist_ok=True)
             leftovers.sweep(path.parent)
-            # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
-            yield leftovers.temporary_path(path.parent)
+            yield temporary
     finally:
+        leftovers.remove(temporary)
         leftovers.remove_empty(new_folders)
 
 
@@ -203,7 +205,7 @@ def _foreign_file(folder: Path) -> Path | None:
     for path in sorted(folder.rglob("*")):
         is_file = path.is_symlink() or not path.is_dir()
         name = path.relative_to(folder).as_posix()
-        if is_file and name != MANIFEST and listed.get(name) != path.lstat().st_size:
+        if is_file and name not in (MANIFEST, leftovers.HOME) and listed.get(name) != path.lstat().st_size:
             return path
     return None
 
@@ -214,15 +216,48 @@ def _flush(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def as_output_error(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors of a failed write into an `OutputError` that names `path`.
+def as_output_error(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Turn the errors of a failed write into a `WriteError` that names `path`, and where space lacks what it needs.
 
     A broken pipe passes unchanged: the reader of stdout went away, which is not our error.
+
+    Args:
+        path: the output.
+        temporary: the file or folder that becomes it.
     """
     try:
         yield
     except BrokenPipeError:
         raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"{path}: cannot be written: {reason}", "choose another folder with -d") from error
+    except (OSError, WriteError) as error:
+        cause = error if isinstance(error, WriteError) else WriteError.of(error)
+        raise _named(path, cause, _size(temporary) if temporary else 0) from error
+
+
+def _named(path: Path, cause: WriteError, size: int) -> WriteError:
+    """Return an error with the name of the output, of which so much is on the disk [bytes]."""
+    number, do, room = cause.number, "", 0
+    if number == errno.EFBIG:
+        do, room = "raise `ulimit -f`, or ", max(resource.getrlimit(resource.RLIMIT_FSIZE)[0], 0)
+    elif number in (errno.ENOSPC, errno.EDQUOT):
+        do, room = "free some space, or ", size + (_free(path.parent) if number == errno.ENOSPC else cause.written)
+    needs = f"; it needs more than {bytes_text(room)}" if room else ""
+    made = WriteError(f"{path}: cannot be written: {cause.reason}{needs}", f"{do}choose another folder with -d")
+    made.reason, made.number, made.written = cause.reason, number, size + cause.written
+    return made
+
+
+def _free(folder: Path) -> int:
+    """Return how much room is left in the file system of a folder [bytes], as far as it says that."""
+    import shutil
+
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(folder).free
+    return 0
+
+
+def _size(path: Path) -> int:
+    """Return what a file, or the files of a folder, take [bytes]."""
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+    return 0

@@ -1,11 +1,15 @@
 """Owns how text from files is shown where characters could steer a terminal, reorder a line or end it.
 
-Everything that a person reads passes here: cells, headings, notes, errors, progress. Data in files and pipes does not.
+Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
+all that the command line writes goes through a `Reading`, so that what a writer forgets steers nothing. Data in files
+and pipes stays as it is.
 """
 
 from __future__ import annotations
 
-from typing import TextIO
+import re
+from collections.abc import Iterable
+from typing import Any, TextIO
 
 _SHOWN: dict[int, str] = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _SHOWN |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r", "\\t", "\\0", "\\e"), strict=True)}
@@ -29,25 +33,48 @@ def visible_lines(text: str) -> str:
     return text.translate(_IN_LINES)
 
 
-class VisibleText:
-    """A terminal to which text is written as `visible_lines` returns it.
+_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+class Reading:
+    """A stream as people read it: whatever writes to it, of control characters ends of lines and tabulators pass alone.
+
+    All that the command line writes goes through one; what is data goes to the stream that `as_data` returns.
 
     Args:
-        terminal: where to.
+        stream: where to.
+        has_colours: let colours pass, too.
     """
 
-    def __init__(self, terminal: TextIO) -> None:
-        self._terminal = terminal
+    def __init__(self, stream: TextIO, has_colours: bool = False) -> None:
+        self._stream = stream
+        self._has_colours = has_colours
 
     def write(self, text: str) -> int:
         """Write a text; return its length."""
-        self._terminal.write(visible_lines(text))
+        self._stream.write(self._shown(text))
         return len(text)
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._terminal, name)
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def data(self) -> TextIO:
+        """Return where data goes: here on a terminal, else the stream itself."""
+        return self if self._stream.isatty() else self._stream  # type: ignore[return-value]
+
+    def _shown(self, text: str) -> str:
+        if not self._has_colours:
+            return visible_lines(text)
+        parts = _COLOURS.split(text)
+        parts[::2] = map(visible_lines, parts[::2])
+        return "".join(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
-def for_reading(out: TextIO) -> TextIO:
-    """Return what data is written to: `out` itself, or where that is a terminal one that shows control characters."""
-    return VisibleText(out) if out.isatty() else out  # type: ignore[return-value]
+def as_data(out: TextIO) -> TextIO:
+    """Return where data that people may see goes: as it is, but for a terminal, which shows control characters."""
+    return out.data() if isinstance(out, Reading) else out

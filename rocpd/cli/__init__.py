@@ -7,15 +7,17 @@ Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
     from typing import NoReturn
 
     from rocpd.cli.commands import Commands
+else:
+    import _signal as signal  # built in; `signal` imports others, during which nothing handles Ctrl-C
 
 _PROGRAM = "rocpd"
 
@@ -26,6 +28,7 @@ def start(*words: str) -> NoReturn:
     Where the locale makes Python take arguments and names of files for something else than UTF-8, and PYTHONUTF8=0
     keeps it at that, Python starts again in its UTF-8 mode: texts in SQL, in files and in names are to be compared.
     """
+    _let_ctrl_c_end_at_once()
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     arguments = [*words, *sys.argv[1:]]
@@ -80,9 +83,10 @@ def _end_at_once(_signal: int, _frame: object) -> None:
 
 def _invoke(group: Commands, words: list[str]) -> int:
     from rocpd.base.errors import Exit
+    from rocpd.cli import diagnostics
 
     with group.make_context(_PROGRAM, list(words)) as context:
         if words:
             return group.invoke(context) or Exit.GOOD
-        sys.stderr.write(context.get_help() + "\n")
+        diagnostics.say(context.get_help() + "\n")
         return Exit.USAGE

@@ -9,13 +9,14 @@ from typing import Annotated
 from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
-from rocpd.base.visible import for_reading
+from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import clear_bars, index_hint, progress
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
+from rocpd.table import CONSOLE
 
 _FEW = 3  # inputs that commands name one by one
 
@@ -56,7 +57,7 @@ def advise(
         rocpd advise job/ --format json -o advice.json
         rocpd advise --explain gpu.starved
     """
-    from rocpd.advice.advice import endings, form_of
+    from rocpd.advice.advice import FORMS, endings, form_of
     from rocpd.advice.judge import advise as ask
 
     if chosen.list or chosen.explain:
@@ -74,7 +75,8 @@ def advise(
     clear_bars()
     with tables.open_output(path, output) as out:
         screen = screen_of(out)
-        for_reading(out).write(form.write(advice, screen.width if screen else None))
+        shown = out if form is FORMS[CONSOLE] else as_data(out)
+        shown.write(form.write(advice, screen.width if screen else None))
 
 
 def _write_rules(name: str | None, output: TableOptions) -> None:

@@ -11,11 +11,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import entries
+from rocpd.base.boundary import as_far_as_made
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import Destination, check_free, complete_or_nothing
 from rocpd.base.types import Row
-from rocpd.base.visible import for_reading, visible
+from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import clear_bars, note, progress, report_written, timed
 from rocpd.cli.options import TableOptions
@@ -65,7 +66,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     with progress(next(iter(plan)) if len(plan) == 1 else "summary", "ranks") as report:
         for name, answered in run_planned(Reading(session, options, report), plan):
             try:
-                for summary in answered:
+                for summary in answered if len(plan) == 1 else as_far_as_made(f"analysis {name}", answered):
                     is_empty = False
                     clear_bars()
                     yield summary
@@ -118,7 +119,7 @@ class TextDelivery:
         path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")
         with tables.open_output(path, self.output) as out, progress(self.analysis, "ranks") as report:
-            shown = for_reading(out)
+            shown = as_data(out)
             for text in texts(Reading(session, options, report)):
                 shown.write(text)
 
@@ -181,7 +182,7 @@ class Delivery:
 
     def _write_together(self, summaries: Iterable[Summary], out: TextIO) -> None:
         if self.form:
-            self.form.write_page(_sheets(summaries, is_page=self.form.is_page), for_reading(out))
+            self.form.write_page(_sheets(summaries, is_page=self.form.is_page), as_data(out))
             return
         cut, narrow = [], []
         screen = screen_of(out)

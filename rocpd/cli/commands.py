@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, cast
@@ -123,7 +122,10 @@ class Commands(TyperGroup):
 
 def _print_version(context: typer.Context, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        sys.stdout.write(f"rocpd {__version__}\n")
+        from rocpd.cli.diagnostics import standard_output
+
+        with standard_output() as out:
+            out.write(f"rocpd {__version__}\n")
         raise typer.Exit
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
 from rocpd.base.visible import visible
+from rocpd.cli.diagnostics import standard_output
 from rocpd.record.control import Action
 
 
@@ -35,4 +35,5 @@ def control(asked: ControlOptions) -> None:
     state = "failed" if status.failed else "recording" if status.recording else "off"
     lost = f", {status.lost} lost" if status.lost else ""
     file = visible(str(status.file or "no file yet"))
-    sys.stdout.write(f"{asked.pid}: {state}, {status.written} events{lost}, {file}\n")
+    with standard_output() as out:
+        out.write(f"{asked.pid}: {state}, {status.written} events{lost}, {file}\n")

@@ -18,15 +18,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import Any, ClassVar, Protocol, TextIO, TypeVar
 
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd.base import leftovers
+from rocpd.base import leftovers, output
+from rocpd.base.amount import amount, bytes_text
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.types import Progress
-from rocpd.base.visible import visible, visible_lines
+from rocpd.base.visible import Reading, visible
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
 _REDRAW_S = 0.1  # at most so often
@@ -158,19 +159,27 @@ class ReaderGoneError(Exception):
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield stdout.
+    """Yield stdout, as people read it.
 
     Raises:
         ReaderGoneError: its reader has seen enough.
     """
     try:
-        yield sys.stdout
+        yield Reading(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
 
 
 _AGAIN_S = 0.01
+_FEW = 5  # outputs that are named one by one
+
+
+def _kept() -> str:
+    """Say which outputs were finished before a command was interrupted."""
+    names = [str(path) for path in output.finished if path.exists()]
+    more = [amount(len(names) - _FEW, "more")] if len(names) > _FEW else []
+    return f"; finished before, and kept: {', '.join([*names[:_FEW], *more])}" if names else ""
 
 
 class Ending:
@@ -179,9 +188,13 @@ class Ending:
     Attributes:
         code: the exit code once a signal came, else 0. A library in which the exception is raised may make another one
             of it.
+        current: that of the command that runs, or ran last.
     """
 
+    current: ClassVar[Ending | None] = None
+
     def __init__(self) -> None:
+        Ending.current = self
         self.code = 0
         self._again: threading.Timer | None = None
         self._hook = sys.unraisablehook
@@ -213,7 +226,7 @@ class Ending:
         leftovers.remove_all()
         code = self.code or 128 + signal.SIGINT
         if code == 128 + signal.SIGINT:
-            note("interrupted; nothing partial is left")
+            note(f"interrupted; nothing partial is left{_kept()}")
         self._handle(lambda number, _frame: os._exit(128 + number))
         return code
 
@@ -233,6 +246,16 @@ class Ending:
             self._again.start()
         elif self._hook is not sys.__unraisablehook__:  # of a test
             self._hook(lost)
+
+
+@contextlib.contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end a block, and not the command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if Ending.current:
+            Ending.current.code = 0
 
 
 def set_up_streams() -> None:
@@ -275,7 +298,7 @@ def note(message: str) -> None:
     Where nobody reads stderr any more it goes nowhere: what the command does and ends with is the same.
     """
     clear_bars()
-    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else sys.stderr
+    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else Reading(sys.stderr)
     try:
         out.write(f"rocpd: {visible(message)}\n")
         out.flush()
@@ -283,6 +306,11 @@ def note(message: str) -> None:
         if _pages and sys.stderr.isatty():
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def say(text: str) -> None:
+    """Write lines to stderr."""
+    Reading(sys.stderr).write(text)
 
 
 def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:
@@ -295,7 +323,7 @@ def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:
         if is_verbose:
             import traceback
 
-            sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
+            say("".join(traceback.format_exception(error)))
     if taken:
         where = "" if is_verbose else "; -v shows where it is"
         note(f"this is a bug in rocpd{where}; what else the answer says stands")
@@ -306,13 +334,7 @@ def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> N
     """Report that a file or folder was written, and its size; an archive has further files under the name of `path`."""
     outputs = (path, path.with_suffix(".def"), path.with_suffix("")) if is_archive else (path,)
     files = (file for output in outputs for file in (output, *output.rglob("*")) if file.is_file())
-    size = float(sum(file.stat().st_size for file in files))
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            break
-        size /= 1000
-    text = f"{size:.0f}" if unit == "bytes" else f"{size:.1f}"
-    note(f"wrote {path} ({what}{text} {unit})")
+    note(f"wrote {path} ({what}{bytes_text(sum(file.stat().st_size for file in files))})")
 
 
 def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = Exit.FAILED) -> int:
@@ -323,6 +345,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
         verbose: show tracebacks.
         failed: the code of failures that have no other.
     """
+    output.finished.clear()
     ending = Ending()
     with contextlib.nullcontext() if verbose else ending.quietly():
         try:
@@ -337,7 +360,10 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
-        return command()
+        code = command()
+        if ending.code:  # a library made another error of the signal, which somebody took for an answer
+            raise KeyboardInterrupt
+        return code
     except typer.Exit as end:
         return end.exit_code
     except ReaderGoneError as gone:
@@ -350,7 +376,7 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
         if verbose and not isinstance(error, typer.TyperException):
             import traceback
 
-            sys.stderr.write(visible_lines(traceback.format_exc()))
+            say(traceback.format_exc())
         code = _report(error)
         return failed if code == Exit.FAILED else code
 
@@ -388,9 +414,9 @@ def _lacks_memory(error: BaseException | None) -> bool:
 
 def _write(error: RocpdError) -> int:
     clear_bars()
-    sys.stderr.write(f"rocpd: error: {visible(' '.join(error.message.splitlines()))}\n")
+    say(f"rocpd: error: {visible(' '.join(error.message.splitlines()))}\n")
     if error.hint:
-        sys.stderr.write(f"  hint: {visible(error.hint)}\n")
+        say(f"  hint: {visible(error.hint)}\n")
     return error.exit_code
 
 

@@ -14,7 +14,7 @@ from rocpd.base.amount import amount
 from rocpd.base.errors import Exit, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.base.visible import for_reading
+from rocpd.base.visible import as_data
 from rocpd.cli import completion, tables
 from rocpd.cli.analyses import Delivery
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress
@@ -245,7 +245,7 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
     if form and form.is_page:
         path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
         with tables.open_output(path, output) as out:
-            form.write_page(sheets_of(comparison), for_reading(out))
+            form.write_page(sheets_of(comparison), as_data(out))
         return
     if form and form.name != _JSON:
         target = output.destination([form.ending]) if output.is_asked or form.is_columnar else None

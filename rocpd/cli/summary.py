@@ -20,12 +20,12 @@ from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.types import AmdVersion, Row
-from rocpd.base.visible import for_reading
+from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, standard_output
+from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
 from rocpd.federate.open.source import find_sources
@@ -369,9 +369,9 @@ def follow(
     from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
 
-    log, shown = KernelLog(), for_reading(out)
+    log, shown = KernelLog(), as_data(out)
     before: list[FileState] | None = None
-    with contextlib.suppress(KeyboardInterrupt):
+    with until_ctrl_c():
         while True:
             start = time.monotonic()
             now = list(_states(paths))

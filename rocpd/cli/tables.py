@@ -10,7 +10,7 @@ from typing import TextIO
 from rocpd.base.option import Heading, Option
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
-from rocpd.base.visible import for_reading
+from rocpd.base.visible import as_data
 from rocpd.cli.diagnostics import report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.cli.terminal import page, screen_of
@@ -84,6 +84,6 @@ def write_rows(
     from rocpd.table.human import write_console
 
     if form:
-        form.write(columns, rows, for_reading(out))
+        form.write(columns, rows, as_data(out))
         return False
     return write_console(columns, rows, out, limit, screen_of(out))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.cli.diagnostics import ReaderGoneError, notes_on, without_bars
+from rocpd.base.visible import Reading
+from rocpd.cli.diagnostics import ReaderGoneError, notes_on, until_ctrl_c, without_bars
 
 if TYPE_CHECKING:
     import subprocess
@@ -44,7 +45,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
         ReaderGoneError: the reader has left the pager, or interrupted what it shows.
     """
     if not sys.stdout.isatty() and when is not When.ALWAYS:
-        yield sys.stdout
+        yield Reading(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
         return
     import shutil
 
@@ -54,7 +55,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
     out = TerminalPage(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
     with notes_on(out):
         try:
-            yield out  # type: ignore[misc] # as a TextIO, as far as anything here writes
+            yield out  # type: ignore[misc] # as above
         except KeyboardInterrupt:
             if out.is_paging:
                 raise ReaderGoneError from None
@@ -96,7 +97,7 @@ def _pager() -> list[str]:
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
-class TerminalPage:
+class TerminalPage(Reading):
     """A page on a terminal.
 
     Args:
@@ -107,8 +108,8 @@ class TerminalPage:
     """
 
     def __init__(self, stream: TextIO, screen: Screen, height: int, pager: list[str]) -> None:
+        super().__init__(stream, has_colours=bool(screen.colours))
         self.screen = screen
-        self._stream = stream
         self._room = height - 2  # the prompt of the shell comes after it
         self._command = pager
         self._held: list[str] = []
@@ -119,10 +120,6 @@ class TerminalPage:
         """Whether the pager has it."""
         return self._pager is not None
 
-    def isatty(self) -> bool:
-        """Whether it is a terminal."""
-        return self._stream.isatty()
-
     def write(self, text: str) -> int:
         """Write to the page.
 
@@ -130,18 +127,13 @@ class TerminalPage:
             ReaderGoneError: the reader has left the pager.
         """
         if self._command:
-            self._held.append(text)
+            self._held.append(self._shown(text))
             self._room -= text.count("\n")
             if self._pager or self._room < 0:
                 self._pass_on()
         else:
-            self._stream.write(text)
+            super().write(text)
         return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts to the page."""
-        for line in lines:
-            self.write(line)
 
     def flush(self) -> None:
         """Write what does not wait for the page to fill."""
@@ -154,10 +146,10 @@ class TerminalPage:
             self._stream.write("".join(self._held))
             self._stream.flush()
             return
-        with suppress(KeyboardInterrupt):  # which the pager hears too
+        with until_ctrl_c():  # which the pager hears too
             self._pager.communicate()
         while self._pager.poll() is None:
-            with suppress(KeyboardInterrupt):
+            with until_ctrl_c():
                 self._pager.wait()
 
     def stop(self) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-import sys
 from typing import Annotated
 
-from rocpd.base.errors import Exit
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.cli.diagnostics import note
+from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 
 
@@ -30,7 +28,7 @@ class ViewOptions:
     sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
 
 
-def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> int:
+def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:
     """Show a job in the browser: report, time line, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
@@ -57,18 +55,16 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
         execution.jobs or None,
     )
     with ViewServer(job, ui, ViewLimits(asked.sql_seconds, asked.sql_rows), asked.port) as server:
-        sys.stdout.write(f"{server.address}\n")
-        sys.stdout.flush()
+        with standard_output() as out:
+            out.write(f"{server.address}\n")
         _say_how_to_get_there(server.port)
         if not asked.browser and not os.environ.get("SSH_CONNECTION"):
             import webbrowser
 
             webbrowser.open(server.address)
-        try:
+        with until_ctrl_c():
             server.serve_forever()
-        except KeyboardInterrupt:
-            note("the viewer has ended")
-    return Exit.GOOD
+        note("the viewer has ended")
 
 
 def _say_how_to_get_there(port: int) -> None:

@@ -255,7 +255,7 @@ def load_baseline(path: Path) -> Baseline:
         if not content["runs"]:
             raise ValueError("no runs in it")
         return Baseline(tuple(map(_run, content["runs"])), tuple(content["accepted"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         hint = "`rocpd diff --save-baseline FILE JOB` writes one"
         raise InputError(f"{path}: no baseline can be read: {type(error).__name__}: {error}", hint) from error
 

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from typing import NamedTuple
+
+from rocpd.base.documents import json_value
 
 PYTHON_FUNCTION = "PYTHON_FUNCTION"
 """Category of regions that are calls of functions of Python, whose names are frames."""
@@ -55,10 +56,7 @@ def frames_of(call_stack: str) -> tuple[str, ...]:
     >>> frames_of('["decode", {"function": "main", "file": "app.py", "line": 3}]')
     ('app.py(3): main', 'decode')
     """
-    try:
-        frames = json.loads(call_stack)
-    except ValueError:
-        return ()
+    frames = json_value(call_stack)
     return tuple(map(_text, reversed(frames))) if isinstance(frames, list) else ()
 
 

@@ -7,10 +7,11 @@ are two operations; what is added or scaled afterwards does not count.
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from rocpd.base.documents import json_value
 
 _Sizes = Sequence[Sequence[int]]
 
@@ -38,7 +39,7 @@ def flops_of(operator: str | None, sizes: str | None, values: str | None = None)
     if rule is None or not sizes:
         return None
     try:
-        return rule(json.loads(sizes), json.loads(values) if values else [])
+        return rule(json_value(sizes), json_value(values) if values else [])
     except (ValueError, IndexError, TypeError):
         return None
 
@@ -69,7 +70,7 @@ def _attention(heads: int, length: int) -> Callable[[_Sizes, Any], int]:
 
 def _convolution(sizes: _Sizes, values: Sequence[Any]) -> int:
     image, weight = sizes[:2]
-    lists = [json.loads(text) for text in values if isinstance(text, str) and text.startswith("[")]
+    lists = [json_value(text) for text in values if isinstance(text, str) and text.startswith("[")]
     padding, stride, dilation = lists[:3]
     spatial = zip(image[2:], weight[2:], padding, stride, dilation, strict=True)
     out = [(size + 2 * pad - spread * (kernel - 1) - 1) // step + 1 for size, kernel, pad, step, spread in spatial]

@@ -5,7 +5,6 @@ Copies rows as they are, verifies the copy before it gets its name, never touche
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
+from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file
@@ -31,7 +31,6 @@ _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _BATCH = 65536  # row ids copied per step: progress moves, memory stays flat
-_WRITE_FAILED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_TRUNCATE}
 _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|'(?:[^']|'')*'|[^\s(]+)""")
 
 
@@ -53,7 +52,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
         connection = apsw.Connection(str(temporary), flags=_FLAGS)
         let_signals_in(connection)
         try:
-            with _as_output_error(path):
+            with writing(connection):
                 _set_up(connection)
                 ranks_of = by_file(session.ranks)
                 schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in ranks_of.items()}
@@ -79,19 +78,6 @@ def _set_up(connection: apsw.Connection) -> None:
     # Of the output alone: without a schema it holds for inputs that are attached later, and keeps their writers out.
     connection.execute("PRAGMA main.locking_mode = exclusive")
     connection.execute(f"CREATE TABLE {MARK} (version TEXT)")
-
-
-@contextlib.contextmanager
-def _as_output_error(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors of a failed write into an `OutputError` that names `path`."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise OutputError(f"{path}: cannot be written: {error}", "free some space or choose another folder") from error
-    except apsw.IOError as error:
-        if getattr(error, "extendedresult", None) not in _WRITE_FAILED:
-            raise
-        raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
 @frozen
@@ -171,7 +157,7 @@ class _Copy:
     def run(self, ranks_of: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]) -> dict[str, int]:
         """Copy all tables; return table -> number of rows in its source."""
         for opening, ranks in ranks_of.items():
-            with as_input_error(opening.path), _as_output_error(self._path):
+            with as_input_error(opening.path), writing(self._connection):
                 try:
                     self._copy_file(opening, ranks, schemas[opening].texts)
                 except apsw.ConstraintError as error:  # of the file's own tables

@@ -17,6 +17,7 @@ from rocpd.base.errors import InputError, OutputError
 from rocpd.base.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
+from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, as_input_error, first_open, opening_of
@@ -155,7 +156,7 @@ def _copy(opening: Opening, target: Path) -> None:
 def _backup(opening: Opening, target: Path) -> None:
     source, copy = opening.connect(), apsw.Connection(str(target))
     try:
-        with as_input_error(opening.path), copy.backup("main", source, "main") as backup:
+        with as_input_error(opening.path), writing(copy), copy.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES)
     except apsw.Error as error:

@@ -7,11 +7,13 @@ files decide nothing, and no importer of ours is imported before it reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rocpd.base import entries
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.importers import signs
@@ -97,7 +99,11 @@ def importer_of(path: Path) -> Importer | None:
         OSError: it cannot be read.
     """
     head = head_of(path)
-    return next((importer for importer in known_importers().values() if importer.knows(head)), None)
+
+    def knows(importer: Importer) -> bool:
+        return each_for_itself(f"importer {importer.name}", partial(importer.knows, head), lambda _: False)
+
+    return next(filter(knows, known_importers().values()), None)
 
 
 def inputs_in(folder: Path) -> Sequence[Path]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from rocpd.base.documents import json_object
 from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
 from rocpd.importers.words import (
     HOST,
@@ -447,10 +448,7 @@ def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str
 
 def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
     """Return what the payload of a range of NCCL says, under the names of NCCL's arguments."""
-    try:
-        facts = json.loads(payload or "{}")
-    except ValueError:
-        return ()
+    facts = json_object(payload) or {}
     recorded = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
     if "Message size [bytes]" in facts:
         counts = {"ncclAllGather": "sendcount", "ncclReduceScatter": "recvcount"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import csv
 import hashlib
 import os
 import tempfile
@@ -22,7 +21,7 @@ from typing import Any
 
 from rocpd.base import leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.base.errors import InputError, OutputError, RocpdError
 from rocpd.base.evidence import Evidence
 from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
@@ -38,9 +37,6 @@ from rocpd.importers.files import TraceSource, TraceTarget, name_of
 from rocpd.schema.versions import LATEST
 
 _PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save
-_ODD_CONTENT = (
-    apsw.Error, ArithmeticError, AttributeError, csv.Error, LookupError, TypeError, UsageError, ValueError
-)  # fmt: skip
 
 
 @frozen
@@ -203,7 +199,9 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
         try:
             with as_input_error(task.path):
                 task.importer.read(source, target)
-        except (InputError, *_ODD_CONTENT) as error:
+        except (OutputError, MemoryError, apsw.NoMemError):
+            raise
+        except Exception as error:  # noqa: BLE001 (of an importer: the other inputs stand)
             for file in target.files:  # of processes that were read before the damage
                 file.unlink()
             return _as_damage(error, task)
@@ -218,7 +216,9 @@ def _as_damage(error: Exception, task: ImportTask) -> InputError:
     what = f"{error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
     what = error.message if isinstance(error, RocpdError) else what
     hint = f"read as {task.importer.doc}; --skip-bad leaves it out"
-    return InputError(f"{task.path}: cannot be imported: {what}", hint)
+    damage = InputError(f"{task.path}: cannot be imported: {what}", hint)
+    damage.__cause__ = error
+    return damage
 
 
 def good_ones(

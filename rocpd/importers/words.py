@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from rocpd.base.documents import json_object
 from rocpd.schema.trace.events import Arguments, CounterValues, Events, Samples
 from rocpd.schema.trace.infos import AgentInfo, CounterInfo, Info, ThreadInfo, TrackInfo
 from rocpd.schema.trace.writer import TableRows, TraceWriter
@@ -255,9 +256,8 @@ def arguments_of(text: str) -> Sequence[Argument] | None:
     ([('int', 'count', '3')], None)
     """
     if text.startswith("{"):
-        try:
-            content = json.loads(text)
-        except ValueError:
+        content = json_object(text)
+        if content is None:
             return None
         values = ((name, v if isinstance(v, str) else json.dumps(v)) for name, v in content.items())
         return [(_kind(value), name, value) for name, value in values]

@@ -73,6 +73,7 @@ def build(session: Federation, folder: Path | None = None, progress: Progress | 
         InputError: a file is damaged.
     """
     cache = indexes(folder)
+    new = leftovers.missing_folders(cache.root)
     cache.make()
     answers = []
     try:
@@ -82,6 +83,8 @@ def build(session: Federation, folder: Path | None = None, progress: Progress | 
                 progress(len(answers), len(session.ranks))
     finally:
         leftovers.sweep(cache.root)  # of processes that were ended, as another one failed
+        if folder and all(each.why_not for each in answers):
+            leftovers.remove_empty(new)
     if folder is None and cache.root == cache_root("index"):  # another folder is shared, and not ours to clear
         cache.evict()
     return tuple(answers)

@@ -17,11 +17,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.errors import InputError, OutputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
+from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import TAG, Rank
 from rocpd.federate.open.opening import as_input_error
@@ -314,8 +315,9 @@ def _copy(
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(str(path or ":memory:"), flags)
     try:
-        with as_input_error(rank.opening.path):
+        with as_input_error(rank.opening.path), writing(connection):
             connection.pragma("synchronous", 0)
+            connection.pragma("ignore_check_constraints", True)  # rows are copied as they are, not judged
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
             tables = _copied(session.rank_tables(rank.number, "source"), numbers)
             copy = RankCopy(connection, tables, identity, redactor, numbers)
@@ -324,6 +326,8 @@ def _copy(
             else:
                 copy.count()
         return copy.counts
+    except apsw.ConstraintError as error:  # of the file's own tables
+        raise InputError(f"{rank.opening.path}: damaged: {error}", "--skip-bad may leave it out") from error
     finally:
         connection.close()
 

@@ -17,7 +17,7 @@ from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.types import Progress
 from rocpd.base.version import __version__
-from rocpd.chart.draw import draw, svg
+from rocpd.chart.draw import svg
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.facts.rank import Options
@@ -236,7 +236,7 @@ def write_plots(report: Report, folder: Path, force: bool = False) -> int:
     figures = list(report.figures())
     with folder_complete_or_nothing(folder, force) as temporary:
         for figure in figures:
-            text = svg(draw(figure.chart), figure.chart.title, figure.description)
+            text = svg(figure.drawing, figure.chart.title, figure.description)
             (temporary / f"{figure.name}.svg").write_text(text, encoding="utf-8")
             png = resvg_py.svg_to_bytes(
                 svg_string=text,

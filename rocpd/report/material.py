@@ -9,9 +9,11 @@ from pathlib import Path
 
 from rocpd.advice.judge import analysis_function, questions, tables_of_rules
 from rocpd.advice.registry import known_rules
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Option, spelt
 from rocpd.base.types import Progress, Row
+from rocpd.chart.draw import draw
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
@@ -119,9 +121,7 @@ class Material:
             table: what stands behind it.
             by: what the analysis was divided by.
         """
-        if not summary.first(1):
-            return table
-        return Figure(name, summary.chart(), says, table, f"{self._code(summary, by)}.plot()")
+        return figure(name, summary, says, table, f"{self._code(summary, by)}.plot()") if summary.first(1) else table
 
     def _command(self, summary: Summary, by: By | None) -> str:
         words = ["rocpd summary", summary.name, self.inputs, *([f"--by {by}"] if by else [])]
@@ -141,6 +141,16 @@ class Material:
         reads = analysis.options if analysis else ()
         asked = [(option, getattr(self.options, option.name, None)) for option in reads]
         return [(option, value) for option, value in asked if value not in (None, option.default)]
+
+
+def figure(name: str, summary: Summary, says: str, table: Table, code: str) -> Block:
+    """Return the chart of a table, drawn; the table alone where that fails. Arguments as of `Figure`."""
+
+    def drawn() -> Block:
+        chart = summary.chart()
+        return Figure(name, chart, draw(chart), says, table, code)
+
+    return each_for_itself(f"chart {name}", drawn, lambda _: table)
 
 
 def _cell(value: object, short: object) -> object:
@@ -177,7 +187,7 @@ def gather(
     functions: dict[str, Function] = {}
     options_of: dict[str, Options] = {}
     for question in asked:
-        key = f"{question.analysis} by {question.by}"
+        key = f"{question.analysis} by {question.by}" if question.by else question.analysis
         options_of[key] = _options(session, options, question)
         if base and question == COMPARED:
             functions[key] = compared_with(base.runs, base.options, base.selection)

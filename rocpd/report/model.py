@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.chart.draw import Drawing
 from rocpd.chart.model import Chart
 from rocpd.summary.findings import Finding
 
@@ -112,10 +113,13 @@ class Findings:
 
 @frozen
 class Figure:
-    """A chart, what it says in words, the table behind it, and Python that makes the chart again, of a `session`."""
+    """A chart as data and as shapes, what it says in words, the table behind it, and Python that makes the chart again,
+    of a `session`.
+    """
 
     name: str
     chart: Chart
+    drawing: Drawing
     description: str
     table: Table
     code: str = ""

@@ -19,13 +19,12 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.federate.describe import describe
 from rocpd.report.contents import COMPARED
-from rocpd.report.material import Material, advised
+from rocpd.report.material import Material, advised, figure
 from rocpd.report.model import (
     Block,
     Column,
     Conclusion,
     Counts,
-    Figure,
     Findings,
     Folded,
     Section,
@@ -354,7 +353,7 @@ def comparison(material: Material) -> Iterator[Block]:
         parts = tables["diff-parts"]
         says = "Each part starts where the one before leads: the changes add up to that of the whole."
         table = _explaining_table(material, parts, "Where the difference is")
-        yield Figure("comparison", parts.chart(), says, table, f"{table.code}.plot()" if table.code else "")
+        yield figure("comparison", parts, says, table, f"{table.code}.plot()" if table.code else "")
     for name, title in _COMPARED.items():
         if name in tables and tables[name].first(1):
             yield _explaining_table(material, tables[name], title)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 
 def answer(statement: str) -> None:
     """Run `rocpd query` with a statement, on the traces that the command line names, and exit."""
     from rocpd.cli import start
+    from rocpd.cli.diagnostics import say
 
-    sys.stderr.write(f"nothing is written into the trace; on any one answers: {statement}\n")
+    say(f"nothing is written into the trace; on any one answers: {statement}\n")
     start("query", statement)

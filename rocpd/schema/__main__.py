@@ -13,6 +13,7 @@ def main() -> None:
     import uuid
 
     from rocpd.base.errors import RocpdError
+    from rocpd.base.visible import visible
     from rocpd.schema.write import create
 
     parser = argparse.ArgumentParser("python -m rocpd.schema", description="Make a database without events.")
@@ -21,7 +22,7 @@ def main() -> None:
         with create(parser.parse_args().create, str(uuid.uuid4())):
             pass
     except RocpdError as error:
-        sys.stderr.write(f"rocpd: {error.message}\n")
+        sys.stderr.write(f"rocpd: {visible(error.message)}\n")
         sys.exit(error.exit_code)
 
 

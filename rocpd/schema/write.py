@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.errors import OutputError, UsageError, ViewTextError
+from rocpd.base.errors import UsageError, ViewTextError
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
+from rocpd.base.writing import writing
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text, views_over
@@ -163,15 +164,14 @@ def create(path: str | Path, guid: str, version: str = LATEST, force: bool = Fal
     with complete_or_nothing(Path(path), force) as temporary:
         connection = apsw.Connection(str(temporary))
         try:
-            for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):
-                connection.pragma(name, value)
-            connection.execute("BEGIN")
-            writer = Writer(connection, guid, version)
-            writer.create_tables()
-            yield writer
-            writer.create_views()
-            connection.execute("COMMIT")
-        except (apsw.FullError, apsw.IOError) as error:
-            raise OutputError(f"{path}: cannot be written: {error}", "free room or choose another folder") from error
+            with writing(connection):
+                for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):
+                    connection.pragma(name, value)
+                connection.execute("BEGIN")
+                writer = Writer(connection, guid, version)
+                writer.create_tables()
+                yield writer
+                writer.create_views()
+                connection.execute("COMMIT")
         finally:
             connection.close()

@@ -7,15 +7,18 @@ Times are nanoseconds from the start of the time line of the whole job.
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import re
+import resource
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from rocpd.base.errors import UsageError
+from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
 from rocpd.federate.select.window import Window
 from rocpd.federate.statements import statements
@@ -28,6 +31,9 @@ from rocpd.table.cell import one_line
 _MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
 _FEWEST_SLICES, _MOST_SLICES = 50, 2000
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
+_MOST_TEXT = 8_000_000  # characters of an answer
+_LONGEST_CELL = 100_000  # characters, or bytes of a blob
+_MORE_MEMORY = 1 << 29  # that a statement may take [bytes]
 _FIRST_WORD = re.compile(r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(\w+)", re.S)
 
 
@@ -106,20 +112,54 @@ class Statement:
         """
         _refuse_writing(self.sql)
         started = time.perf_counter()
-        rows = self.part.of(session).execute(self.sql)
-        first = list(itertools.islice(rows, self.most + 1))
-        shown = first[: self.most]
-        columns = list(rows.columns)
+        with _little_memory():
+            rows = self.part.of(session).execute(self.sql)
+            columns = list(rows.columns)
+            shown, numeric, room = [], [True] * len(columns), _MOST_TEXT
+            for row in itertools.islice(rows, self.most):
+                numeric = [
+                    known and (value is None or isinstance(value, (int, float)))
+                    for known, value in zip(numeric, row, strict=True)
+                ]
+                shown.append(list(map(_cell, row)))
+                room -= sum(len(text or "") for text in shown[-1])
+                if room < 0:
+                    break
+            has_more = next(iter(rows), None) is not None
         return {
             "columns": [visible(name) for name in columns],
-            "rows": [[None if value is None else one_line(value) for value in row] for row in shown],
-            "numeric": [
-                all(isinstance(row[index], (int, float)) for row in shown if row[index] is not None)
-                for index in range(len(columns))
-            ],
-            "more": len(first) > self.most,
+            "rows": shown,
+            "numeric": numeric,
+            "more": has_more,
             "seconds": time.perf_counter() - started,
         }
+
+
+def _cell(value: Any) -> str | None:
+    """Return a value as people see it; None for NULL."""
+    if isinstance(value, str | bytes) and len(value) > _LONGEST_CELL:
+        return f"{one_line(value[:_LONGEST_CELL])}…"
+    return None if value is None else one_line(value)
+
+
+@contextlib.contextmanager
+def _little_memory() -> Iterator[None]:
+    """Let this process take so much more memory and no more, for the duration of a block; where the system can't count
+    it, there is no limit.
+
+    Raises:
+        RocpdError: it would take more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        resource.setrlimit(resource.RLIMIT_DATA, (pages * resource.getpagesize() + _MORE_MEMORY, hard))
+    try:
+        yield
+    except (MemoryError, apsw.NoMemError) as error:
+        raise RocpdError("the answer takes too much memory", "fewer or shorter values take less") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _refuse_writing(sql: str) -> None:

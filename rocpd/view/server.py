@@ -18,6 +18,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
@@ -129,6 +131,7 @@ def find_ui(wanted: str) -> PerfettoUi:
 
 
 _LONGEST_BODY = 64 * 1024
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PAGES = {
     "": "view/pages/view.html",
     "view.js": "view/pages/view.js",
@@ -248,11 +251,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "application/json; charset=utf-8", text.encode("utf-8", "replace"))
 
     def _route(self, routes: dict[str, _Route]) -> None:
+        if routes is _GETS and ("Content-Length" in self.headers or "Transfer-Encoding" in self.headers):
+            self.close_connection = True  # what would be taken for the next request is not read
         path, _, query = self.path.partition("?")
         name = self.server.guard.admits(path, self.headers)  # type: ignore[arg-type]
         if name is None:
             self._fail(HTTPStatus.FORBIDDEN, "refused: open the address that rocpd view printed")
             return
+        each_for_itself(f"page {name}", partial(self._reply, name, query, routes), self._fail_as_bug)
+
+    def _reply(self, name: str, query: str, routes: dict[str, _Route]) -> None:
+        """Answer a request that is let in."""
         try:
             is_get = self.command == "GET"
             values = {key: texts[-1] for key, texts in parse_qs(query).items()} if is_get else self._body()
@@ -276,17 +285,23 @@ class _Handler(BaseHTTPRequestHandler):
             UsageError: it is none, or too long.
         """
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _LONGEST_BODY:
+        if not length.isdecimal() or int(length) > _LONGEST_BODY or "Transfer-Encoding" in self.headers:
             self.close_connection = True
             raise UsageError(f"a request holds up to {_LONGEST_BODY} bytes")
         data = self.rfile.read(int(length))
         try:
             body = json.loads(data if self.headers.get_content_type() == "application/json" else b"")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError("a request is JSON") from error
         if not isinstance(body, dict):
             raise UsageError("a request is a JSON object")
-        return {str(key): str(value) for key, value in body.items() if value is not None}
+        values = {str(key): str(value) for key, value in body.items() if value is not None}
+        if any(_SURROGATE.search(text) for text in values.values()):
+            raise UsageError("a request is text: half of a character stands in it")
+        return values
+
+    def _fail_as_bug(self, why: str) -> None:
+        self._fail(HTTPStatus.INTERNAL_SERVER_ERROR, why, "this is a bug in rocpd")
 
     def _fail(self, status: HTTPStatus, message: str, hint: str | None = None) -> None:
         text = json.dumps({"error": message, "hint": hint}, ensure_ascii=False)

@@ -14,6 +14,7 @@ from tests.build import TraceBuilder
 from tests.cli.conftest import assert_one_error
 from tests.cli.test_process import environment
 from tests.conftest import Cli, Said
+from tests.places import small_disk
 
 
 def limited(limit: str, *words: str | Path, wrap: tuple[str, ...] = ()) -> Said:
@@ -35,6 +36,49 @@ def test_few_descriptors(tmp_path: Path) -> None:
         assert "ulimit -n" in said.err
     else:
         assert said.out.split()[-1] == "40"
+
+
+WRITING = (
+    ("redact", "-d", "small/out"),
+    ("merge", "-o", "small/out.db"),
+    ("package", "--copy", "-d", "small/out.rpdb"),
+    ("convert", "-f", "json", "-o", "small/out.json"),
+    ("convert", "-f", "csv", "-d", "small/out"),
+    ("report", "-o", "small/out.xlsx"),
+)
+
+
+@pytest.mark.parametrize("words", WRITING, ids=lambda words: " ".join(words[:3]))
+def test_a_limit_of_files(words: tuple[str, ...], large: Path, tmp_path: Path) -> None:
+    """The output is named, and what it needs; never the input."""
+    (tmp_path / "tmp").mkdir()
+    wrap = ("env", f"TMPDIR={tmp_path / 'tmp'}")
+    said = limited("-f 4", *words, "--force", large, wrap=wrap)
+    assert_one_error(said, 1, "small/out", "cannot be written: File too large; it needs more than 2.0 kB")
+    assert "ulimit -f" in said.err
+    assert large.name not in said.err
+    assert not list(Path("small").iterdir() if Path("small").exists() else ())
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_full_disk(large: Path, cli: Cli) -> None:
+    with small_disk(Path("small")) as disk:
+        (disk / "filler").write_bytes(bytes((1 << 20) - 40_000))
+        for words in WRITING:
+            said = cli(*words, "--force", large)
+            assert_one_error(said, 1, "small/out", "cannot be written: No space left on device; it needs more than")
+            assert large.name not in said.err
+            assert [path.name for path in disk.iterdir()] == ["filler"]
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a megabyte, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    trace = TraceBuilder()
+    for number in range(500):
+        trace.kernel(f"k{number}" + "x" * 2000, 1000 * number + 1, 1000 * number + 100)
+    return trace.write(Path("large.db"))
 
 
 @pytest.mark.parametrize("kilobytes", [60_000, 150_000, 300_000, 500_000])

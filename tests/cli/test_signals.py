@@ -25,6 +25,31 @@ sys.addaudithook(count)
 sys.exit(run(["query", "select * from kernels", "db0.db", "-o", "x.csv"]))
 """
 
+FROM_THE_START = """
+import _signal, sys
+imports = 0
+def count(event, details):
+    global imports
+    if event == "import":
+        imports += 1
+        if imports == int(sys.argv[1]):
+            _signal.raise_signal(_signal.SIGINT)
+import rocpd.__main__
+sys.addaudithook(count)
+rocpd.__main__.main()
+"""
+
+AFTER_A_FILE = """
+import signal
+import rocpd.cli, rocpd.cli.analyses as analyses
+report_written = analyses.tables.report_written
+def interrupted(path):
+    report_written(path)
+    signal.raise_signal(signal.SIGINT)
+analyses.tables.report_written = interrupted
+rocpd.cli.start("summary", "kernels", "domains", "-f", "csv", "-o", "s/", ".")
+"""
+
 UNRAISABLE = """
 import signal, sys
 import rocpd.session
@@ -84,6 +109,22 @@ def test_interrupted_at_an_import(moment: int, job: Path) -> None:
     assert sorted(job.iterdir()) == before
 
 
+@pytest.mark.parametrize("moment", [*range(1, 13), 20, 40])
+def test_interrupted_from_the_first_line_on(moment: int, job: Path) -> None:
+    """Whatever rocpd imports, from its first module on."""
+    code, out, said = end_of(FROM_THE_START, str(moment))
+    assert (code, out) == (130, "")
+    assert said in ("rocpd: interrupted; nothing partial is left\n", "")
+    assert said or moment == 1
+
+
+def test_what_is_finished_stays_when_a_command_is_interrupted(job: Path) -> None:
+    code, _, said = end_of(AFTER_A_FILE)
+    assert code == 130
+    assert said.endswith("rocpd: interrupted; nothing partial is left; finished before, and kept: s/out_kernels.csv\n")
+    assert [path.name for path in Path("s").iterdir()] == ["out_kernels.csv"]
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_ended_at_an_import(name: str, code: int, job: Path) -> None:
     before = sorted(job.iterdir())
@@ -97,6 +138,22 @@ def test_a_signal_where_python_cannot_raise(name: str, code: int, job: Path) -> 
     program = UNRAISABLE.format(what=f"signal.raise_signal(signal.{name})", then="import time; time.sleep(20)")
     said = "rocpd: interrupted; nothing partial is left\n" if name == "SIGINT" else ""
     assert end_of(program) == (code, "", said)
+
+
+def test_a_signal_that_somebody_swallowed(job: Path) -> None:
+    """A library that runs Python's handlers may make an error of its own of it."""
+    program = """
+import signal
+import rocpd.cli, rocpd.cli.commands
+def swallow(*words, **named):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        return 0
+rocpd.cli._invoke = swallow
+rocpd.cli.start("info", ".")
+"""
+    assert end_of(program) == (130, "", "rocpd: interrupted; nothing partial is left\n")
 
 
 def test_a_signal_is_not_raised_again_after_the_end(job: Path) -> None:

@@ -1,8 +1,8 @@
 """Runs commands on damaged files, each case in a process of its own, and says what a case did that none may do.
 
 `python -m tests.hostile.cases FIRST COUNT` runs cases and writes a JSON line for each that misbehaved, then one with
-counts; `--only N` with `--keep FOLDER` repeats one and leaves its files. A case is a number: it chooses the file, the
-damage and the command.
+counts; `--traces` runs those of other profilers' traces; `--only` with `--keep FOLDER` repeats the first and leaves its
+files. A case is a number: it chooses the file, the damage and the command.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 import apsw
 
 import rocpd
 from rocpd.schema.load import VIEWS, view
 from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.relations import RELATIONS
+from rocpd.view.desk import ViewedJob
+from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
 from tests.build import TraceBuilder
-from tests.hostile.damage import FAMILIES
+from tests.hostile.damage import FAMILIES, Damage
+from tests.hostile.traces import DATABASES, make_traces, of_databases, of_texts
 from tests.waiting import PATIENCE
 
 MOST_SECONDS = 30
@@ -44,6 +49,8 @@ BAD, GOOD = "bad.db", "good.db"
 _FORBIDDEN = ("Traceback", "bug in rocpd", "Exception ignored", "Error in sys.", "\x1b", "\x9b", "\u202e")
 _OF_A_RANK = tuple(name for name in VIEWS if view(name).per_rank)
 _ANALYSES = tuple(SUMMARIES)
+_CALCULATED = tuple(RELATIONS)
+_REPORTS = ("html", "md", "xlsx", "pdf", "ipynb")
 _SHOWN: tuple[list[str], ...] = (
     ["--annotate-args"], ["--annotate-pmc"], ["--kernel-rename"], ["--group-by-queue"], ["--split", "rank"], [],
     ["--agent-index-value", "type-relative"], ["--start", "20%"], ["--kernel", "gemm"], ["--rank", "1-3"], ["--gzip"],
@@ -55,17 +62,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
+    parser.add_argument("--traces", action="store_true")
     parser.add_argument("--only", action="store_true")
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rocpd-hostile-", dir=_memory()) as name:
         folder = Path(name)
-        originals = make_originals(folder)
+        originals = make_traces(folder) if asked.traces else make_originals(folder)
         counts = Counter[str]()
         for number in range(asked.first, asked.first + (1 if asked.only else asked.count)):
-            case = Case.of(number)
+            case = trace_case(number, originals) if asked.traces else database_case(number, originals)
             home = asked.keep or folder / "case"
-            outcome = run_case(case, originals, home)
+            outcome = run_case(case, home)
             counts["cases"] += 1
             counts[f"code {outcome.code}"] += 1
             counts["undamaged"] += not outcome.is_damaged
@@ -92,49 +100,120 @@ def _memory() -> str | None:
 
 @dataclass(frozen=True)
 class Case:
-    """One case: a seed, the family of damage, and the words of a command line in a folder with BAD and GOOD."""
+    """One case: a number, what is damaged and how, and the words of a command line in a folder with it and GOOD.
+
+    Args:
+        number: its seed, too.
+        family: of damage.
+        original: what is damaged; `good` is what lies beside it.
+        bad: what it is called.
+        words: of the command line.
+    """
 
     number: int
     family: str
+    original: Path
+    good: Path
+    bad: str
+    damage: Damage
     words: tuple[str, ...]
 
-    @classmethod
-    def of(cls, number: int) -> Case:
-        """Return the case of a number; consecutive ones go through all families."""
-        random = Random(f"words {number}")
-        return cls(number, list(FAMILIES)[number % len(FAMILIES)], tuple(_words(random)))
+
+def database_case(number: int, originals: Sequence[Path]) -> Case:
+    """Return the case of a number; consecutive ones go through all families."""
+    family = list(FAMILIES)[number % len(FAMILIES)]
+    *damaged, good = originals
+    original = Random(f"file {number}").choice(damaged)
+    words = _words(Random(f"words {number}"), BAD, _WHOLE)
+    return Case(number, family, original, good, BAD, FAMILIES[family], words)
 
 
-def _words(random: Random) -> list[str]:
-    inputs = random.choice(([BAD], [BAD], [BAD, GOOD], [GOOD, BAD]))
+def trace_case(number: int, originals: Sequence[Path]) -> Case:
+    """Return the case of a number; consecutive ones go through all kinds of traces and of damage."""
+    *damaged, good = originals
+    original = damaged[number % len(damaged)]
+    known = of_databases if original.suffix in DATABASES else of_texts
+    name, damage = known[number // len(damaged) % len(known)]
+    words = _words(Random(f"words {number}"), original.name, _OF_TRACES)
+    return Case(number, f"{original.name} {name}", original, good, original.name, damage, words)
+
+
+_Choice: TypeAlias = Callable[[Random], list[str]]
+_OUT = ["-d", "../out"]
+
+
+def _words(random: Random, bad: str, commands: Mapping[_Choice, int]) -> tuple[str, ...]:
+    inputs = random.choice(([bad], [bad], [bad, GOOD], [GOOD, bad]))
     more = random.choice(([], [], [], ["--skip-bad"]))
-    out = ["-d", "../out"]
-    relation = random.choice(VIEWS)
-    command = random.choices(
-        (
-            ["query", f"select * from {relation}", "-f", random.choice(("console", "csv", "json", "md", "html"))],
-            ["query", f"select count(*), min(rank), max(rank) from {relation}", "-o", "../out/q.csv"],
-            ["query", f"select * from {relation}", "-o", f"../out/q.{random.choice(('csv', 'json', 'md', 'html'))}"],
-            ["query", "select name, count(*), sum(duration) from kernels group by name order by 3 desc"],
-            ["summary"],
-            ["summary", "--summary-by-rank", "--domain-summary", "-f", "csv", *out],
-            ["summary", random.choice(_ANALYSES)],
-            ["summary", "all", "-f", random.choice(("json", "csv", "parquet", "html")), *out],
-            ["advise", "-f", random.choice(("console", "json", "md", "html"))],
-            ["info"],
-            ["merge", *out],
-            ["package", "-o", "../out/job.rpdb", "--copy"],
-            ["convert", "-f", random.choice(("csv", "pftrace", "json", "otf2")), *random.choice(_SHOWN), *out],
-            ["convert", "-f", "csv", "--stats", *out],
-            ["convert", "-f", "parquet", *out],
-            ["convert", "-f", "arrow", "--view", random.choice(_OF_A_RANK), *out],
-            ["shell"],
-        ),
-        (3, 1, 1, 1, 2, 1, 3, 2, 2, 2, 3, 1, 12, 1, 2, 1, 1),
-    )[0]
+    (choose,) = random.choices(list(commands), list(commands.values()))
+    command = choose(random)
     if "--group-by-queue" in command and "csv" in command:
-        command = ["convert", "-f", "csv", *out]
-    return [*command, *more, "-i", *inputs]
+        command = ["convert", "-f", "csv", *_OUT]
+    if command[0] == "diff":
+        sides = random.choice(([bad, GOOD], [GOOD, bad], [bad, bad], [bad]))
+        step = random.choice((["--step", "1"], ["--rank", "0"]))
+        return (*command, *(step if len(sides) == 1 else []), *more, *sides)
+    if command[0] in ("raptor", "import", "view"):
+        return (*command, *(more if command[0] != "view" else []), *inputs)
+    if command[0] == "cache":
+        return tuple(command)
+    return (*command, *more, "-i", *inputs)
+
+
+def _ending(random: Random) -> str:
+    return random.choice(("console", "csv", "json", "md", "html"))
+
+
+_WHOLE: Mapping[_Choice, int] = {
+    lambda r: ["query", f"select * from {r.choice(VIEWS)}", "-f", _ending(r)]: 3,
+    lambda r: ["query", f"select count(*), min(rank), max(rank) from {r.choice(VIEWS)}", "-o", "../out/q.csv"]: 1,
+    lambda r: ["query", f"select * from {r.choice(VIEWS)}", "-o", f"../out/q.{_ending(r)}"]: 1,
+    lambda r: ["query", f"select * from {r.choice(_CALCULATED)}"]: 3,
+    lambda r: ["query", "select name, count(*), sum(duration) from kernels group by name order by 3 desc"]: 1,
+    lambda r: ["summary"]: 2,
+    lambda r: ["summary", "--summary-by-rank", "--domain-summary", "-f", "csv", *_OUT]: 1,
+    lambda r: ["summary", r.choice(_ANALYSES), *r.choice(([], ["--by", "rank"], ["--by", "step"]))]: 3,
+    lambda r: ["summary", "all", "-f", r.choice(("json", "csv", "parquet", "html")), *_OUT]: 2,
+    lambda r: ["advise", "-f", r.choice(("console", "json", "md", "html"))]: 2,
+    lambda r: ["info"]: 2,
+    lambda r: ["merge", *_OUT]: 3,
+    lambda r: ["package", "-o", "../out/job.rpdb", "--copy", *r.choice(([], ["--with-index"]))]: 2,
+    lambda r: ["convert", "-f", r.choice(("csv", "pftrace", "json", "otf2")), *r.choice(_SHOWN), *_OUT]: 12,
+    lambda r: ["convert", "-f", "csv", "--stats", *_OUT]: 1,
+    lambda r: ["convert", "-f", "parquet", *_OUT]: 1,
+    lambda r: ["convert", "-f", "arrow", "--view", r.choice(_OF_A_RANK), *_OUT]: 2,
+    lambda r: ["shell"]: 1,
+    lambda r: ["report", "-o", f"../out/r.{r.choice(_REPORTS)}", *r.choice(([], [], ["--plots", "../out/plots"]))]: 6,
+    lambda r: [
+        "diff",
+        "-f",
+        _ending(r),
+        *r.choice(([], ["-o", "../out/d"], ["--metric", "memory.peak"], ["--metric", "kernel:gemm"])),
+    ]: 4,
+    lambda r: ["diff", "--save-baseline", "../out/base.json"]: 1,
+    lambda r: ["counters", *r.choice(([], ["-f", "csv", *_OUT]))]: 2,
+    lambda r: ["trim", "-o", "../out/part.db", *r.choice((["--start", "30%"], ["--step", "1"], ["--auto-roi"]))]: 3,
+    lambda r: ["redact", *_OUT, "--level", r.choice(("share", "strict")), *r.choice(([], ["--dry-run"]))]: 4,
+    lambda r: ["import", *_OUT]: 1,
+    lambda r: ["index", "-d", "../out/index"]: 2,
+    lambda r: ["raptor", *r.choice((["--categorize"], ["--variability"], ["--op-trace"]))]: 1,
+    lambda r: ["cache", r.choice(("list", "clear"))]: 1,
+    lambda r: ["view", r.choice(list(QUESTIONS))]: 4,
+}
+_OF_TRACES: Mapping[_Choice, int] = {
+    lambda r: ["import", *_OUT]: 6,
+    lambda r: ["query", f"select * from {r.choice(VIEWS)}", "-f", _ending(r)]: 2,
+    lambda r: ["query", "select name, count(*), sum(duration) from kernels group by name order by 3 desc"]: 1,
+    lambda r: ["summary", "all"]: 2,
+    lambda r: ["advise"]: 1,
+    lambda r: ["info"]: 1,
+    lambda r: ["convert", "-f", r.choice(("csv", "pftrace", "json")), *_OUT]: 1,
+    lambda r: ["report", "-o", f"../out/r.{r.choice(_REPORTS)}"]: 1,
+    lambda r: ["diff"]: 1,
+    lambda r: ["trim", "-o", "../out/part.rpd", "--start", "30%"]: 1,
+    lambda r: ["redact", *_OUT]: 1,
+    lambda r: ["view", r.choice(list(QUESTIONS))]: 1,
+}
 
 
 @dataclass(frozen=True)
@@ -184,29 +263,30 @@ def _add_step(trace: TraceBuilder, at: int) -> None:
     trace.alloc(at + 50, at + 60, level="SCRATCH").sample("mark", at + 500, message="here")
 
 
-def run_case(case: Case, originals: list[Path], home: Path) -> Outcome:
+def run_case(case: Case, home: Path) -> Outcome:
     """Run one case in `home`, which is made; see `Case`."""
-    random = Random(f"damage {case.number}")
     job = home / "job"
     job.mkdir(parents=True)
     (home / "tmp").mkdir()
-    shutil.copy(random.choice(originals[:-1]), job / BAD)
-    shutil.copy(originals[-1], job / GOOD)
+    for path, name in ((case.original, case.bad), (case.good, GOOD)):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, job / name)
     original = _state(job)
     with contextlib.suppress(apsw.Error):  # not every file can be damaged in every way
-        FAMILIES[case.family](job / BAD, random)
+        case.damage(job / case.bad, Random(f"damage {case.number}"))
     before = _state(job)
     code, seconds, memory = _run(case.words, home)
     out, err = ((home / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
-    faults = list(_faults(home, before, code, out, err, seconds, memory))
+    faults = list(_faults(home, before, case.words[0], code, out, err, seconds, memory))
     return Outcome(code, faults, err, seconds, memory, before != original)
 
 
 def _faults(
-    home: Path, before: dict[str, str], code: int, out: str, err: str, seconds: float, memory: int
+    home: Path, before: dict[str, str], command: str, code: int, out: str, err: str, seconds: float, memory: int
 ) -> Iterator[str]:
-    if code not in range(4):
+    if code not in range(5 if command == "diff" else 4):
         yield f"exit code {code}"
+    if command == "diff" and code in (1, 4):  # verdicts
+        code = 0
     yield from (f"stderr has {word!r}" for word in _FORBIDDEN if word in err)
     yield from (f"stdout has {word!r}" for word in _FORBIDDEN[:2] if word in out)
     if code and len([line for line in err.splitlines() if line.startswith("rocpd: error: ")]) != 1:
@@ -227,7 +307,8 @@ def _faults(
 
 
 def _state(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def _run(words: tuple[str, ...], home: Path) -> tuple[int, float, int]:
@@ -254,6 +335,7 @@ def _become(words: tuple[str, ...], home: Path) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     os.environ["TMPDIR"] = tempfile.tempdir = str(home / "tmp")
+    os.environ["XDG_CACHE_HOME"] = str(home / "cache")
     os.chdir(home / "job")
     script = home / "script"
     script.write_text(".tables\nselect count(*) from kernels;\nselect * from regions limit 3;\n")
@@ -262,9 +344,12 @@ def _become(words: tuple[str, ...], home: Path) -> None:
         os.dup2(os.open(path, flags, 0o600), number)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 (until the process ends)
     try:
-        from rocpd.cli import run
+        from rocpd.cli import diagnostics, run
 
-        code = run([*words])
+        if words[0] == "view":
+            code = diagnostics.reporting_errors(lambda: _ask(*words[1:]), verbose=False)
+        else:
+            code = run([*words])
         sys.stdout.flush()
     except BaseException:  # noqa: BLE001 (it is the finding)
         import traceback
@@ -273,6 +358,25 @@ def _become(words: tuple[str, ...], home: Path) -> None:
         code = 99
     sys.stderr.flush()
     os._exit(code)
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "overview": Overview(),
+    "statement": Statement("select * from kernels join regions using (stack_id)", 1000),
+    "blobs": Statement("select zeroblob(90000000), name from kernels", 1000, TakenPart(0, 10**9)),
+    "start": TimeLineStart(),
+    "page": Page(TakenPart()),
+    "part": Page(TakenPart(0, 500)),
+    "trace": TraceOfPart(TakenPart(), "../out/x.pftrace"),
+}
+"""What pages of `rocpd view` ask."""
+
+
+def _ask(question: str, *inputs: str) -> int:
+    """Answer a question as a process of `rocpd view` does."""
+    with ViewedJob(inputs, jobs=1).connect() as session:
+        print(json.dumps(QUESTIONS[question].of(session)))
+    return 0
 
 
 def _import_all() -> None:

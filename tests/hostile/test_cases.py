@@ -1,6 +1,7 @@
 """No damage makes a command crash, hang, change an input or leave half an output.
 
-Sixty cases go through all families of damage and all commands; 20,000 in a soak.
+Sixty cases go through all families of damage and many commands, thirty through all kinds of traces; 20,000 and 5,000 in
+a soak.
 """
 
 from __future__ import annotations
@@ -23,15 +24,30 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.soak(7)
 @pytest.mark.parametrize("share", range(sized(2, 100)))
 def test_cases(share: int) -> None:
-    command = [sys.executable, "-m", "tests.hostile.cases", str(share * COUNT), str(COUNT)]
+    counts = run(share * COUNT)
+    assert counts["undamaged"] < 0.1 * COUNT
+    assert counts["code 0"] > 0.2 * COUNT
+    assert counts["code 3"] > 0.1 * COUNT
+
+
+@pytest.mark.soak(7)
+@pytest.mark.parametrize("share", range(sized(1, 25)))
+def test_traces(share: int) -> None:
+    counts = run(share * COUNT, "--traces")
+    assert counts["undamaged"] < 0.2 * COUNT
+    assert counts["code 0"] > 0.1 * COUNT
+    assert counts["code 3"] > 0.1 * COUNT
+
+
+def run(first: int, *options: str) -> dict[str, int]:
+    """Run COUNT cases, none of which may misbehave; return what became of them."""
+    command = [sys.executable, "-m", "tests.hostile.cases", str(first), str(COUNT), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     *misbehaved, counts = map(json.loads, done.stdout.splitlines())
     print(counts)  # the counts of a soak are read with -s or -rA
     assert misbehaved == []
     assert counts["cases"] == COUNT
-    assert counts["undamaged"] < 0.1 * COUNT
-    assert counts["code 0"] > 0.2 * COUNT
-    assert counts["code 3"] > 0.1 * COUNT
+    return dict(counts)
 
 
 def test_there_are_families_enough() -> None:

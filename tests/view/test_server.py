@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base.boundary import Policy, failures
 from rocpd.view.desk import Desk, ViewedJob
 from rocpd.view.questions import Overview, Statement
 from rocpd.view.server import ViewServer
@@ -140,6 +141,48 @@ def test_mistakes_are_one_line(ask: Ask) -> None:
     assert ask("sql", {"sql": "x" * 70_000}).status == 400
     assert ask("sql", ["select 1"]).json["error"] == "a request is a JSON object"
     assert ask("sql", {"sql": "select 1"}, Content_Type="text/plain").json["error"] == "a request is JSON"
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["select zeroblob(90000000) from n", "select hex(zeroblob(40000000)), zeroblob(90000000), rank from kernels, n"],
+)
+def test_answers_have_a_limit_in_bytes(ask: Ask, values: str) -> None:
+    said = ask("sql", {"sql": f"with recursive n(x) as (select 1 union all select x + 1 from n limit 60) {values}"})
+    assert len(said.body) < 10_000_000
+    if said.status == 200:
+        assert said.json["answer"]["more"]
+    else:
+        assert "too much memory" in said.json["error"] or "stopped after" in said.json["error"]
+    assert ask("sql", {"sql": "select 1"}).json["answer"]["rows"] == [["1"]]
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b'{"sql": "select \'\\ud800\'"}', b"\xff", b'{"sql": 1e999}'])
+def test_whatever_is_asked_is_answered(body: bytes, server: ViewServer) -> None:
+    head = f"POST /{server.guard.token}/sql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_the_body_of_a_get_is_no_request(server: ViewServer) -> None:
+    get = f"GET /{server.guard.token}/job HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(f"{get}Content-Length: {len(get) + 2}\r\n\r\n{get}\r\n".encode())
+        received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+def test_what_fails_is_answered(server: ViewServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: ViewedJob) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(Policy, "is_raised", False)
+    monkeypatch.setattr(ViewedJob, "stamp", fail)
+    said = ask("stamp")
+    assert (said.status, said.json["error"]) == (500, "could not be judged: ZeroDivisionError: division by zero")
+    assert [what for what, _ in failures] == ["page stamp"]
+    failures.clear()
 
 
 def test_two_people_at_once(ask: Ask) -> None:

@@ -56,7 +56,7 @@ class StoredWindow:
         for tag, value in metadata:
             if tag == TAG:
                 try:
-                    fields = json.loads(value)
+                    fields = json_object(value) or {}
                     return cls(int(fields["start"]), int(fields["end"]), bool(fields["by_launch"]))
                 except (ValueError, KeyError, TypeError):
                     return None

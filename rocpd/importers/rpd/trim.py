@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
+from rocpd.base.writing import writing
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.select.selection import Part
 from rocpd.importers.files import TraceSource, rank_guid
@@ -73,12 +74,13 @@ def trim_rpd(source: TraceSource, target: Path, parts: Mapping[str, Part], force
     with complete_or_nothing(target, force) as temporary, as_input_error(source.path):
         connection = apsw.Connection(str(temporary), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
         try:
-            connection.execute("ATTACH ? AS trace", (source.opening.uri,))
-            connection.execute("BEGIN")
-            processes = {rank_guid("rpd", source.digest, process.key): process for process in tables.processes()}
-            _write_bounds(connection, {processes[guid]: part for guid, part in parts.items()})
-            _copy(connection, tables)
-            connection.execute("COMMIT")
+            with writing(connection):
+                connection.execute("ATTACH ? AS trace", (source.opening.uri,))
+                connection.execute("BEGIN")
+                processes = {rank_guid("rpd", source.digest, process.key): process for process in tables.processes()}
+                _write_bounds(connection, {processes[guid]: part for guid, part in parts.items()})
+                _copy(connection, tables)
+                connection.execute("COMMIT")
         finally:
             connection.close()
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from rocpd.chart.draw import draw, spark_svg, svg
+from rocpd.chart.draw import spark_svg, svg
 from rocpd.chart.model import WORK, Timeline
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
@@ -138,7 +138,7 @@ def _figure(figure: Figure) -> Iterator[str]:
     zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
     yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b><br>'
     yield f"{_text(figure.description)}</figcaption>\n"
-    yield svg(draw(figure.chart), figure.chart.title, figure.description, is_alone=False)
+    yield svg(figure.drawing, figure.chart.title, figure.description, is_alone=False)
     is_open = " open" if any(isinstance(value, Counts) for row in figure.table.rows[:1] for value in row) else ""
     yield f"<details{is_open}><summary>{_text(figure.table.title)}</summary>\n"
     yield from table_html(figure.table)

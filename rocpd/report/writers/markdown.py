@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from rocpd.chart.draw import draw, svg
+from rocpd.chart.draw import svg
 from rocpd.chart.model import Timeline
 from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
@@ -109,7 +109,7 @@ def _cells(block: Block) -> Iterator[dict[str, Any]]:
             yield from _table_cells(block)
         case Figure():
             title = f"**{markdown.inline(block.chart.title)}.** {markdown.inline(block.description)}"
-            picture = {"image/svg+xml": svg(draw(block.chart), block.chart.title, block.description)}
+            picture = {"image/svg+xml": svg(block.drawing, block.chart.title, block.description)}
             yield _text_cell(title)
             yield _code_cell(block.code, {**picture, "text/plain": f"<chart: {block.chart.title}>"})
             yield from _table_cells(block.table)

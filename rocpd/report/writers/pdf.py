@@ -14,7 +14,7 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from PIL import Image
 
-from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word, draw
+from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
 from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Folded, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten, shorten_apart
@@ -102,7 +102,7 @@ class _Pages(FPDF):
                 self._room(20)
                 self._paragraph(block.chart.title, 9.5, 5, is_bold=True)
                 self._paragraph(block.description)
-                self._draw(draw(block.chart))
+                self._draw(block.drawing)
                 self._table(block.table)
 
     def _conclusion(self, conclusion: Conclusion) -> None:

@@ -6,6 +6,7 @@ up to 31 characters without `[]:*?/\\`, cells up to 32,767, whole numbers 15 dig
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -30,9 +31,10 @@ _SLICES = 250  # columns of a time line
 
 
 def write_xlsx(report: Report, path: Path) -> None:
-    """Write the workbook."""
+    """Write the workbook; it is put together in memory, where xlsxwriter would leave temporary files if it failed."""
+    content = io.BytesIO()
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    book = xlsxwriter.Workbook(str(path), {**options, "nan_inf_to_errors": True})
+    book = xlsxwriter.Workbook(content, {**options, "nan_inf_to_errors": True, "in_memory": True})
     book.set_properties({"title": one_line(report.title), "created": _MADE, "comments": report.made_by})
     _about(book, report)
     for section in report.sections:
@@ -42,6 +44,7 @@ def write_xlsx(report: Report, path: Path) -> None:
             if isinstance(block, Figure | Table):
                 _table(book, block.table if isinstance(block, Figure) else block)
     book.close()
+    path.write_bytes(content.getbuffer())
 
 
 def _sheet(book: Any, title: str) -> Any:
@@ -199,6 +202,8 @@ def _series(sheet: Any, front: int, place: int, last: int) -> dict[str, object]:
 
 
 def _insert(sheet: Any, drawn: Any, chart: Bars | Lines, place: int, height: int) -> None:
+    if not drawn.series:  # Excel takes no empty chart
+        return
     drawn.set_title({"name": chart.title, "name_font": {"size": 12}})
     drawn.set_size({"width": 900, "height": height})
     sheet.insert_chart(1, place, drawn, {"description": chart.title})

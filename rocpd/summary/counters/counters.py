@@ -7,14 +7,14 @@ What was counted: counters, passes, dispatches; and what to collect for the metr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base.documents import json_object
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Answer, Floats, Ints, Row
 from rocpd.counters.collect import block_of, collecting_runs
@@ -208,18 +208,10 @@ def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, .
     """Return for each dispatch which kind of GPU ran it, and these kinds."""
     ids, places = np.unique(agents, return_inverse=True)
     rows = [row for row in reader.rows(_AGENTS) if row[0] in ids]
-    described = {number: hardware(str(name), _document(text)) for number, name, text in rows}
+    described = {number: hardware(str(name), json_object(text) or {}) for number, name, text in rows}
     kinds: dict[Hardware, int] = {}
     of_agent = [kinds.setdefault(described.get(number, Hardware("?", {})), len(kinds)) for number in ids.tolist()]
     return np.array(of_agent, np.int64)[places] if len(ids) else places, tuple(kinds)
-
-
-def _document(text: object) -> dict[str, Any]:
-    try:
-        document = json.loads(text) if isinstance(text, str | bytes) else {}
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def are_counted(reading: Reading) -> bool:

@@ -14,12 +14,12 @@ Ticks are of that run; times are those of a trace of the same program, by the sh
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias, cast
 
+from rocpd.base.documents import json_object, json_value
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
 from rocpd.facts.columns import as_text, statement
@@ -293,10 +293,7 @@ def _address(place: Row, group: _Rows, _whole: None) -> Row:
 
 def _listed(row: Row) -> list[int]:
     """Return the addresses of a message."""
-    try:
-        addresses = json.loads(str(row[5]))
-    except ValueError:
-        return []
+    addresses = json_value(row[5])
     return [each for each in addresses if isinstance(each, int)] if isinstance(addresses, list) else []
 
 
@@ -335,10 +332,8 @@ def _idle_lanes(group: _Rows) -> float | None:
 def _mnemonics(group: _Rows) -> str | None:
     """Return the most frequent instructions of a block, which are the same in each dispatch."""
     counts: Counter[str] = Counter()
-    try:
-        counts.update({name: count for name, count in json.loads(str(group[0][8])).items() if isinstance(count, int)})
-    except (ValueError, AttributeError):
-        return None
+    recorded = json_object(group[0][8]) or {}
+    counts.update({name: count for name, count in recorded.items() if isinstance(count, int)})
     most = sorted(counts, key=lambda name: (-counts[name], name))[:_MOST]
     return ", ".join(f"{counts[name]} {name}" for name in most) or None
 

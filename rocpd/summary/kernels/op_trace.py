@@ -13,6 +13,7 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import NULL, Floats, Ints, Row
+from rocpd.base.visible import visible
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops
 from rocpd.facts.rank import By, RankReading
@@ -176,7 +177,7 @@ def raptor(reading: Reading) -> Iterator[str]:
     several = len(reading.session.ranks) > 1
     is_empty = True
     for rank, trace in traces(reading):
-        yield f"# rank {rank.number}, {rank.hostname}\n{_RAPTOR_HEAD}" if several else _RAPTOR_HEAD
+        yield f"# rank {rank.number}, {visible(rank.hostname or '')}\n{_RAPTOR_HEAD}" if several else _RAPTOR_HEAD
         yield from _raptor_lines(trace)
         is_empty = False
     if is_empty:
@@ -194,7 +195,7 @@ def _raptor_lines(trace: Trace) -> Iterator[str]:
     for agent, number, gap, start, length, name in zip(*(column.tolist() for column in columns), strict=True):
         head = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
         times = f"{_milliseconds(start):>13} {_milliseconds(start + length):>13} {length / 1000:6.1f}"
-        yield f"{head} {times} {trace.names[name] or '':>30}\n"
+        yield f"{head} {times} {visible(trace.names[name] or ''):>30}\n"
 
 
 def _milliseconds(time: int) -> str:
@@ -246,7 +247,7 @@ class KernelLog:
                 yield _LOG_HEAD
                 self.is_empty = False
             for name, dispatch, start, end in zip(*(column.tolist() for column in columns), strict=True):
-                yield f'"{names[name] or ""}",{dispatch},{start},{end}\n'
+                yield f'"{visible(names[name] or "")}",{dispatch},{start},{end}\n'
             self._last[rank.guid] = last
 
 

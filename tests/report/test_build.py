@@ -37,7 +37,7 @@ def test_the_first_lines_name_what_was_planted(options: JobOptions, report: Repo
     assert isinstance(found, Findings)
     job, straggler, *others = (finding.text for finding in found.findings)
     assert job.startswith("4 ranks on 2 nodes")
-    assert straggler.startswith(f"rank {truth.straggler_rank} was last in ")
+    assert straggler.startswith(f"rank {truth.straggler_rank} costs ")
     assert any(text.startswith(f"step {truth.slow_step} is slow") for text in others)
 
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.types import Floats
-from rocpd.facts.communication.collectives import Channel, CommunicationKernels
-from rocpd.facts.communication.matching import Clocks
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
-from rocpd.summary.communication.verdict import Judgement, Periods, RankWork, at_least, judge, witness
 from rocpd.summary.findings import Finding
 from tests.conftest import OpenJob
 from tests.members import Member
@@ -57,8 +51,8 @@ def test_the_planted_rank_is_named(layout: str, rccl: str, tmp_path: Path) -> No
     for seed in range(sized(1, 100)):
         finding, ranks, true = verdict(tmp_path, seed, "straggler=10", rccl=rccl, **LAYOUTS[layout])
         assert (finding.verdict, finding.rank, ranks[0]) == ("problem", true, true), (seed, finding.text)
-        assert finding.text.startswith(f"rank {true} was last in ")
-        assert ": a straggler; the same kernels with equal grids take " in finding.text
+        assert finding.text.startswith(f"rank {true} costs ")
+        assert ": a straggler; the same kernels " in finding.text
 
 
 @pytest.mark.soak(100)
@@ -96,46 +90,34 @@ def test_a_window_of_steps_names_whom_the_whole_job_names(layout: str, rccl: str
                 assert (finding.verdict, finding.rank) == expected, (seed, name, finding.text)
 
 
-def test_steps_that_are_too_few_for_some_ranks_are_no_acquittal(tmp_path: Path) -> None:
-    """Of the last stage of a pipeline there are two ranks, one of which takes longest in each of eight steps."""
-    job = JobOptions(tmp_path, seed=3063, plant="straggler=10", steps=16, **LAYOUTS["pipeline, four nodes"])
-    with rocpd.connect(simulate(job)) as session:
-        short = session.within(rocpd.Window(start_marker="step 6", end_marker="step 13"))
-        finding, *_ = short.summary("stragglers").findings
-    said = (
-        f"rank {plan(job).straggler_rank} took longest in all of 8 steps, too few to tell one of 2 from chance (11 are"
-    )
-    assert (finding.verdict, said in finding.text) == ("unknown", True), finding.text
-
-
 @pytest.mark.soak(40)
 @pytest.mark.parametrize("layout", sized(["pipeline, four nodes"], list(PIPELINES)))
 def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
     """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""
     named = 0
-    for seed in range(sized(1, 40)):
-        options = {"plant": "late-launch=400", "rccl": ("none", "sizes")[seed % 2], **PIPELINES[layout]}
+    for seed in range(sized(2, 40)):
+        options = {"plant": "late-launch=400", "rccl": ("sizes", "none")[seed % 2], **PIPELINES[layout]}
         (fact,) = plan(JobOptions(tmp_path, seed=seed, steps=12, **options)).facts
         finding, *_ = verdict(tmp_path, seed, **options)
-        if fact.rank < options["ranks"] // options["pp"]:  # later stages wait anyway
+        if finding.verdict == "unknown":  # without calls of RCCL, groups of several clocks look alike
+            assert options["rccl"] == "none"
+            assert "of the time of communication is matched" in finding.text
+        elif fact.rank < options["ranks"] // options["pp"]:  # later stages wait anyway
             assert (finding.verdict, finding.rank) == ("problem", fact.rank), (seed, finding.text)
-            assert "idles longest in 1" in finding.text
-            assert finding.text.endswith(": a straggler; it starts its steps 400 us later")
+            assert re.search(r"its host takes (39|4\d)\d us longer", finding.text), finding.text
+            assert "most of it time between steps" in finding.text
             named += 1
     assert named
 
 
-def test_ranks_of_a_pipeline_without_their_like_are_not_known(tmp_path: Path) -> None:
-    """Each stage has one rank: the last one does other work, and the others meet in collectives of all alone."""
+def test_stages_of_a_pipeline_compare_in_the_layers_that_all_have(tmp_path: Path) -> None:
+    """Each stage has one rank; the last one does more than the others."""
     options: dict[str, Any] = {"ranks": 4, "nodes": 2, "pp": 4}
-    finding, *_ = verdict(tmp_path, 5, "none", **options)
-    assert (finding.verdict, finding.text) == (
-        "unknown",
-        "stragglers: not known: rank 3 does work that no other rank does; ranks 0-2 are in no collectives of their "
-        "like; else nothing above chance in 12 steps",
-    )
-    finding, *_ = verdict(tmp_path, 5, "late-launch=400", **options)  # of rank 0
-    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 0, "hint")
+    assert verdict(tmp_path, 5, "none", **options)[0].verdict == "none"
+    for plant in ("straggler=20", "late-launch=400"):
+        (fact,) = plan(JobOptions(tmp_path, seed=5, steps=12, plant=plant, **options)).facts
+        finding, *_ = verdict(tmp_path, 5, plant, **options)
+        assert (finding.verdict, finding.rank) == ("problem", fact.rank), finding.text
 
 
 def test_collectives_that_nothing_matches_leave_stragglers_unknown(open_job: OpenJob) -> None:
@@ -148,36 +130,29 @@ def test_collectives_that_nothing_matches_leave_stragglers_unknown(open_job: Ope
     )
 
 
-def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
-    """Rank 2 computes 20 % longer before each of 36 collectives; by chance it would be last in a third of them."""
-    ranks = []
-    for number in range(3):
-        member, free = Member(number), [10_000, 20_000, 15_000]
-        for at in range(36):
-            start, late = 1_000_000 * (at + 1), 20_000 * (number == 2) + free[(at * 7 + number) % 3]
-            member.kernel("gemm", start, start + 100_000 + late)
-            member.collective(start + 100_000 + late, start + 150_000)
-        ranks.append(member)
-    session = open_job(*ranks)
-    (finding, *_) = session.summary("stragglers").findings
-    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 2, "hint")
-    assert "in 6 of 6 pieces of the trace (2 expected)" in finding.text
-    assert finding.text.endswith("perhaps a straggler; the same kernels with equal grids take 17 % longer")
+def test_a_job_without_markers_is_judged_in_pieces(tmp_path: Path) -> None:
+    """No marker is a step by this pattern: pieces between collectives take their place, and nothing is sure."""
+    job = JobOptions(tmp_path, ranks=4, steps=24, seed=7, plant="straggler=20")
+    with rocpd.connect(simulate(job)) as session:
+        (finding, *_) = session.summary("stragglers", step_marker="^nothing$").findings
+    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", plan(job).straggler_rank, "hint")
+    assert " of 11 pieces of the trace" in finding.text
+    assert ": perhaps a straggler; " in finding.text
 
 
-@pytest.mark.parametrize(("steps", "perhaps"), [(6, "perhaps "), (20, "")])
-def test_coming_last_alone_must_be_far_beyond_chance(tmp_path: Path, steps: int, perhaps: str) -> None:
-    """Rank 1 of 4 launches late and computes no longer: six steps are above chance, and one of a thousand such jobs."""
-    options: dict[str, Any] = {"ranks": 4, "steps": steps}
-    finding, *_ = verdict(tmp_path, 3, "late-launch=400", **options)
-    assert f"was last in {steps} of {steps} steps" in finding.text
-    assert f"of the waiting: {perhaps}a straggler; it starts its steps" in finding.text
+def test_what_a_rank_costs_is_one_sentence_and_whether_it_lasts_another(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"ranks": 4, "steps": 12}
+    files = simulate(JobOptions(tmp_path, seed=3, plant="late-launch=400", **options))
+    with rocpd.connect(files) as session:
+        costs, lasts = session.summary("stragglers").findings[:2]
+    assert (costs.rule, lasts.rule, lasts.verdict) == ("comm.straggler", "comm.lasting", "note")
+    assert lasts.text.startswith("it lasts: chance explains it in less than 1 in ")
 
 
 def test_few_steps_are_no_proof(tmp_path: Path) -> None:
     finding, *_ = verdict(tmp_path, 1, "straggler=35", ranks=4, steps=2)
     assert finding.verdict == "unknown"
-    assert finding.text == "stragglers: not known: 2 of the 5 steps that it takes to tell one from chance"
+    assert finding.text == "stragglers: not known: 2 of the 4 steps that it takes to tell one from chance"
 
 
 def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:
@@ -192,18 +167,15 @@ def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:
 def test_a_slow_host_is_named_and_none_of_its_ranks(seed: int, tmp_path: Path) -> None:
     finding, *_ = verdict(tmp_path, seed, "slow-node=10", ranks=8, nodes=2)
     assert (finding.verdict, finding.rank) == ("problem", None)
-    assert finding.text.endswith(": a slow host")
+    assert ": a slow host" in finding.text
 
 
 @pytest.mark.parametrize(
     ("plant", "cause"),
     [
-        ("imbalance=20", "computes {} % longer, causes {} % ({}) of the waiting: a straggler; it has more work: 2"),
+        ("imbalance=20", "{} % of the waiting goes with it: a straggler; it has more work: 2"),
         ("throttled=40", "the same kernels with equal grids take {} % longer, its clock is {} % lower"),
-        (
-            "late-launch=400",
-            "computes no longer, causes {} % ({}) of the waiting: a straggler; it starts its steps 400 us",
-        ),
+        ("late-launch=400", "its host takes {} us longer, most of it time between steps, longest in 12 of 12 steps"),
     ],
 )
 @pytest.mark.soak
@@ -229,7 +201,7 @@ def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_pa
     others = [rank for step, rank in slowest.items() if step not in {f"step {n}" for n in fact.steps}]
     assert sum(rank is not None for rank in others) <= 2
     assert finding.rank == fact.rank
-    assert "stands out in 4 of " in finding.text
+    assert " longer in 4 of 20 steps" in finding.text
 
 
 def test_start_up_is_left_out_of_judgement_and_of_windows(tmp_path: Path) -> None:
@@ -281,17 +253,6 @@ def test_time_of_communication_is_classed(open_job: OpenJob) -> None:
     ]
 
 
-@pytest.mark.parametrize(("times", "trials", "chance"), [(0, 5, 0.3), (1, 1, 0.25), (3, 12, 0.125), (12, 12, 0.5)])
-def test_the_binomial_tail(times: int, trials: int, chance: float) -> None:
-    exact = sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(times, trials + 1))
-    assert at_least(times, trials, chance) == pytest.approx(exact)
-
-
-def test_ties_are_shared_among_witnesses() -> None:
-    heard = witness(np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0]]), [np.arange(3)], np.ones(3, bool))
-    assert heard.first.tolist() == [1.5, 0.5, 0.0]
-
-
 def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
     """Of an all-reduce of 8 MB in 100 us, and an all-gather to which each of two ranks gives 1 MB."""
     ranks = []
@@ -306,66 +267,12 @@ def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
     assert sorted(rows) == [(1, 8_000_000, 80.0, 80.0), (2, 2_000_000, 20.0, 10.0), (3, None, None, None)]
 
 
-def judged(random: np.random.Generator, noise: float, longer: float | Floats, late_ns: int = 0) -> Judgement:
-    """Return the verdict on steps of 8 ranks on one clock; rank 6 comes late.
-
-    Rank 3 of 30 steps computes longer, or each rank (column) in each step (row) by what is said.
-    """
-    longer = np.tile(longer * (np.arange(8) == 3), (30, 1)) if isinstance(longer, float) else longer
-    steps = len(longer)
-    compute = 1e6 * (1 + noise * random.standard_normal((steps, 8))) * (1 + longer)
-    begin = 2_000_000 * np.arange(steps)[:, None] + np.zeros((1, 8), np.int64)
-    arrive = (begin + compute + late_ns * (np.arange(8) == 6)).astype(np.int64)
-    leave = arrive.max(1) + 50_000
-    periods = Periods(
-        tuple(range(8)), begin.astype(np.int64), begin.astype(np.int64) + 1_999_999, compute.astype(np.int64)
-    )
-    nothing = np.zeros(0, np.int64)
-    kernels = CommunicationKernels(*[nothing] * 6)
-    group = tuple(
-        Channel("nccl", rank, 0, "world", 8, arrive[:, rank], leave, nothing, nothing, kernels) for rank in range(8)
-    )
-    works = {rank: RankWork({"gemm": steps}, {}, ()) for rank in range(8)}
-    hosts = {rank: f"n{rank // 4}" for rank in range(8)}
-    return judge([group], periods, works, Clocks(dict.fromkeys(range(8), 0)), hosts, has_stages=False)
-
-
-@pytest.mark.soak(16)
-@pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])
-def test_chance_names_nobody_and_what_exceeds_it_is_named(noise: float) -> None:
-    """Of jobs without straggler one is named in at most 2 %; a wrong one never, where noise is no larger."""
-    random, jobs = np.random.default_rng(round(noise * 100)), sized(60, 1000)
-    without = [judged(random, noise, 0.0).culprits for _ in range(jobs)]
-    assert sum(map(bool, without)) <= math.ceil(0.02 * jobs)
-    named = [judged(random, noise, 0.1).culprits for _ in range(jobs // 4)]
-    assert all(culprits in ((), (3,)) for culprits in named)
-    if noise < 0.1:
-        assert all(culprits == (3,) for culprits in named)
-
-
-@pytest.mark.soak(16)
-@pytest.mark.parametrize("noise", [0.01, 0.03])
-def test_two_ranks_that_are_slow_in_turn_are_both_named(noise: float) -> None:
-    """Each is slowest in no more steps than chance explains; that it always was one of them, chance does not."""
-    random = np.random.default_rng(round(noise * 100))
-    for _ in range(sized(15, 250)):
-        slow, throttled = random.choice(8, 2, replace=False).tolist()
-        longer = np.zeros((10, 8))
-        longer[:, slow], longer[5:, throttled] = 0.2, 0.4
-        judgement = judged(random, noise, longer)
-        assert judgement.culprits in ((slow, throttled), (throttled, slow))
-        assert "stragglers, in turn with rank " in judgement.findings[0].text
-        assert judgement.findings[0].text.endswith(" (longest in 10 of 10, 2.5 expected)")
-
-
-def test_who_comes_late_is_named_before_one_who_computes_longer_and_is_not_waited_for(tmp_path: Path) -> None:
-    """A rank that launches late hides that another computes longer; without it, that one would be next."""
-    random = np.random.default_rng(5)
-    for by, culprits in ((0, (3,)), (60_000, (3,)), (400_000, (6,))):
-        assert judged(random, 0.01, 0.1, by).culprits == culprits
-    finding, *_ = verdict(tmp_path, 832007, "straggler=9,late-launch", ranks=7, steps=10)
-    assert finding.text.startswith("rank 4 was last in 10 of 10 steps ")
-    assert finding.text.endswith(": a straggler; it starts its steps 400 us later")
+def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path) -> None:
+    """The late one hides the other: without it, that one would be next."""
+    files = simulate(JobOptions(tmp_path, ranks=7, steps=10, seed=832007, plant="straggler=9,late-launch"))
+    with rocpd.connect(files) as session:
+        named = [each for each in session.summary("stragglers").findings if each.rule == "comm.straggler"]
+    assert ("its host takes 4" in named[0].text, "computes 9" in named[-1].text) == (True, True), named
 
 
 def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:

@@ -111,7 +111,9 @@ STEP_OUTLIER = Rule(
         Threshold("least_steps", 4.0, "steps with which it looks"),
     ),
     explains=lambda cause, other: (
-        other.rule == "rank.imbalance" and cause.rank is not None and other.rank == cause.rank
+        cause.rank is not None
+        and other.rank == cause.rank
+        and (other.rule == "rank.imbalance" or (other.rule == "comm.straggler" and "stalls" in other.evidence))
     ),
     shown_by="rocpd summary steps JOB",
     action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from statistics import median
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
@@ -12,8 +11,6 @@ from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable
-
-_NEARLY_ALL = 0.9  # of the steps
 
 MORE_WORK_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do."""
@@ -28,6 +25,10 @@ _LATE = (
     "Its host starts it late, the GPU is as fast as the others. Look at what runs there before the step "
     "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
 )
+_LINK = (
+    "Transfers take longer there than between other ranks. Compare the links (`amd-smi xgmi`, `rccl-tests` between "
+    "these nodes), and look for other traffic, a degraded port, or a process that is far from its network card."
+)
 _SOMETIMES = (
     "Compare the steps in which it is late with the others: `rocpd diff JOB --step N --against others` says what takes "
     "longer there, and on which ranks."
@@ -41,16 +42,9 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
             finding,
             rank=case.job.critical if finding.rank is None else finding.rank,
             window=case.example().window,
-            gain_percent=_waited_longer(case, finding),
+            gain_percent=float(str(finding.evidence["cost_percent"])),
             action=_straggler_action(finding),
         )
-
-
-def _waited_longer(case: Case, finding: Finding) -> float:
-    """Return how much longer others wait than the rank to blame [%]: that is what a step can save at most."""
-    exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
-    blamed = exposed.get(finding.rank if finding.rank is not None else case.job.critical or 0, 0.0)
-    return median([share - blamed for share in exposed.values() if share > blamed] or [0.0])
 
 
 def _straggler_action(finding: Finding) -> str:
@@ -59,7 +53,9 @@ def _straggler_action(finding: Finding) -> str:
         return _LOWER_CLOCK
     if "later_ns" in evidence:
         return _LATE
-    return _SLOWER if "same_kernels_longer_percent" in evidence or "hostname" in evidence else _SOMETIMES
+    if "stalls" in evidence:
+        return _SOMETIMES
+    return _LINK if "link" in evidence else _SLOWER
 
 
 def has_more_work(finding: Finding) -> bool:
@@ -71,23 +67,14 @@ def has_more_work(finding: Finding) -> bool:
 def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
     if other.rule == "rank.imbalance":
         return not has_more_work(cause) and other.rank == cause.rank
-    if other.rule == "gpu.starved":
-        return "later_ns" in cause.evidence and other.rank == cause.rank
-    return other.rule == "step.outlier" and other.rank == cause.rank and _is_late_at_times(cause)
-
-
-def _is_late_at_times(finding: Finding) -> bool:
-    """Whether a rank is late in some steps only: then these are the slow ones."""
-    times = [finding.evidence.get(name) for name in ("times_last", "times_longest", "steps")]
-    numbers = [time for time in times if isinstance(time, int | float)]
-    return len(numbers) == len(times) and max(numbers[:2]) < _NEARLY_ALL * numbers[2]
+    return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 
 COMM_STRAGGLER = Rule(
     id="comm.straggler",
     asks="does one rank make the others wait in collectives?",
-    fires="a rank or a host comes last, or computes longest, in more steps than chance explains, and that costs more "
-    "than 1 % of a step (`rocpd summary stragglers`). Gains what the others wait longer than it does",
+    fires="the job replayed without what a rank, a host or a link takes longer than others is more than 1 % faster, "
+    "and chance does not explain it (`rocpd summary stragglers`). Gains what the replay regains",
     look=_comm_straggler,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,

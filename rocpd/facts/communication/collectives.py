@@ -98,6 +98,7 @@ class Channel:
         shown: its name, as people see it.
         order: number of each kernel among all launches of the process, and that of the last launch; empty where calls
             say what the kernels do.
+        rows: ids of the dispatches, of all of them.
     """
 
     name: str | None
@@ -116,6 +117,7 @@ class Channel:
     transfers: tuple[Transfer | None, ...] = ()
     shown: str | None = None
     order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.start)
@@ -168,12 +170,41 @@ def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[G
     size = members[0].size
     if members[0].communicator is not None:
         parts = [tuple(members)]
+    elif in_rank_order := _in_rank_order(members, clocks):
+        parts = in_rank_order
     else:
         by_clock: dict[int, list[Channel]] = {}
         for member in members:
             by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
         parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
     yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
+
+
+def _in_rank_order(members: Sequence[Channel], clocks: Mapping[int, int]) -> list[Group]:
+    """Return the groups of a mesh of ranks in their order, where calls number each rank in its communicator.
+
+    Two with one number are in different communicators, and the i-th ranks of all numbers in one. Nothing where the
+    numbers are no mesh, or members of one clock do not run at the same time: a barrier has all of them inside.
+    """
+    by_number: dict[int | None, list[Channel]] = {}
+    for member in members:
+        by_number.setdefault(member.own, []).append(member)
+    if set(by_number) != set(range(members[0].size or 0)) or len({len(each) for each in by_number.values()}) > 1:
+        return []
+    groups = list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))
+    return groups if all(_run_together(group, clocks) for group in groups) else []
+
+
+def _run_together(group: Group, clocks: Mapping[int, int]) -> bool:
+    """Whether the members of a group that share a clock run at the same time."""
+    on = [clocks.get(member.rank, -1 - member.rank) for member in group]
+    for clock in set(on):
+        here = [member for member, each in zip(group, on, strict=True) if each == clock]
+        latest = np.maximum.reduce([member.start for member in here])
+        earliest = np.minimum.reduce([member.end for member in here])
+        if not _overlap(latest[None], earliest[None])[0]:
+            return False
+    return True
 
 
 def _together(members: Sequence[Channel], size: int | None) -> list[Group]:

@@ -221,6 +221,7 @@ def channels(
                 launched.own.get(word) if word else None,
                 *_moves(names[name], kernels.row, launched),
                 order=np.array([order[row] for row in kernels.row.tolist()] + [last] if order else [], np.int64),
+                rows=kernels.row,
             )
         )
     return result

@@ -62,6 +62,9 @@ def _paired(
     """Yield pairs among channels with equally many kernels; count what is in none."""
     unknown = by_direction.get("", ())  # either of both, or both
     senders, receivers = by_direction.get("send", unknown), by_direction.get("receive", unknown)
+    if not unknown and (pairs := _in_rank_order(senders, receivers, clocks)):
+        yield from pairs
+        return
     distance = _distances(senders, receivers, clocks)
     paired: set[int] = set()
     for a, sender in enumerate(senders):
@@ -79,6 +82,33 @@ def _paired(
         if id(channel) not in paired:
             alone = MIXED_UP if channel.role and channel.role.direction == "both" else NO_PARTNER
             lost[SEVERAL if np.isfinite(row).any() else alone] += len(channel.numbers)
+
+
+def _in_rank_order(
+    senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]
+) -> list[Partners]:
+    """Return the pairs of a mesh of ranks in their order, where calls number each rank and name its partner.
+
+    The i-th rank of a number that sends to another number is the partner of the i-th one that receives there. Nothing
+    where these are not equally many, or two of one clock do not run at the same time and end together.
+    """
+    sides: list[dict[tuple[int, int], list[Channel]]] = [{}, {}]
+    for side, channels in zip(sides, (senders, receivers), strict=True):
+        for channel in channels:
+            peer = channel.role.peer if channel.role else None
+            if channel.own is None or peer is None:
+                return []
+            place = (channel.own, peer) if side is sides[0] else (peer, channel.own)
+            side.setdefault(place, []).append(channel)
+    sent, received = sides
+    if {place: len(each) for place, each in sent.items()} != {place: len(each) for place, each in received.items()}:
+        return []
+    pairs = [Partners(*pair, True) for place in sent for pair in zip(sent[place], received[place], strict=True)]
+    for one, other, _ in pairs:
+        is_one_clock = clocks.get(one.rank, -1) == clocks.get(other.rank, -2)
+        if not _may_meet(one, other) or not np.isfinite(end_apart(one, other, is_one_clock=is_one_clock)):
+            return []
+    return pairs
 
 
 def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]) -> Floats:

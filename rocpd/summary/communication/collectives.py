@@ -31,16 +31,18 @@ from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import Collectives, channels_of, collectives_of, moved_by
 from rocpd.facts.communication.transfers import Partners
-from rocpd.facts.operations import OperationNames, Ops, split
+from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
-from rocpd.facts.timeline import Union, covered, union
+from rocpd.facts.timeline import Union, union
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.replay.graph import RankGraph, read_graph
+from rocpd.replay.job import join
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
-from rocpd.summary.communication.verdict import Judgement, Periods, RankWork, judge, periods, unknown, work_of
+from rocpd.summary.communication.verdict import Judgement, Periods, judge, periods
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import order_of, percent
 from rocpd.summary.reading import DIVISIONS, Reading
@@ -82,7 +84,9 @@ TABLES = by_name(
             Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
             Field("own_wait_ns", "ns", "how long it waited for others"),
             Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
-            Field("compute_by_peers", "", "its time of computing by that of these ranks; by rank only", True),
+            Field(
+                "compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True
+            ),
         ),
         title="Waiting that ranks cause",
     ),
@@ -313,9 +317,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         categories: say which kernels are communication.
     """
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
-    causes = [cause for cause in (_computing(*both), _clock(*both)) if cause]
-    idling = None if causes else _idling(*both, float(np.median(pieces.length)))
-    causes += [idling] if idling else []
+    causes = [why for why in (_computing(*both), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Cause(", ".join(cause.text for cause in causes), evidence)
 
@@ -365,30 +367,12 @@ def _clock(late: _Rank, peer: _Rank) -> Cause | None:
     return Cause(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
 
 
-def _idling(late: _Rank, peer: _Rank, step: float) -> Cause | None:
-    """Return where a rank that computes no longer loses time; `step` is how long a step takes [ns]."""
-    names = ("starts its steps {} later", "launches its first kernel of a step {} later", "idles {} longer in a step")
-    more = [float(np.median(a - b)) if len(a) else 0.0 for a, b in zip(_idle(late), _idle(peer), strict=True)]
-    most = int(np.argmax(more))
-    if more[most] < _MATTERS * step:
-        return None
-    return Cause(f"it {names[most].format(f'{more[most] / 1000:.3g} us')}", {"later_ns": more[most]})
-
-
-def _idle(rank: _Rank) -> tuple[Ints, Ints, Ints]:
-    """Return time between steps, time in steps before the first kernel, and idle time after it [ns]."""
-    first = np.append(rank.busy[0], rank.end[-1])[np.searchsorted(rank.busy[0], rank.start)]
-    begun = np.clip(first, rank.start, rank.end)
-    idle = rank.end - begun - (covered(rank.busy, rank.end) - covered(rank.busy, begun))
-    return rank.start[1:] - rank.end[:-1], begun - rank.start, idle
-
-
 class RankCommunication(NamedTuple):
-    """What a rank says of its communication: channels, markers, and what it computed between."""
+    """What a rank says of its communication: channels, markers, and what waits for what in its whole trace."""
 
     channels: list[Channel]
     steps: RankSteps
-    work: RankWork
+    graph: RankGraph
 
 
 def communication_of(
@@ -404,8 +388,7 @@ def communication_of(
         step: markers that are steps.
     """
     channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
-    compute = split(ops, categories, names)["compute"]
-    return RankCommunication(channels, steps, work_of(ops, compute, names, steps, channels, reading.window.part))
+    return RankCommunication(channels, steps, read_graph(reading, categories, step))
 
 
 @frozen
@@ -443,26 +426,24 @@ class MatchedCommunication:
     ) -> MatchedCommunication:
         """Match the communication of ranks, and judge them in their steps but those numbered `warm`."""
         channels = [channel for rank in ranks.values() for channel in rank.channels]
-        before = {
-            id(channel): sums
-            for rank in ranks.values()
-            for channel, sums in zip(rank.channels, rank.work.before, strict=True)
-        }
-        steps = {number: rank.steps for number, rank in ranks.items()}
-        works = {number: rank.work.without(rank.steps.of(warm)) for number, rank in ranks.items()}
         clocks = Clocks.of(session, channels)
-        groups, pairs, lost = clocks.match(channels)
-        pieces = periods(steps, works, groups, before)
+        matched = clocks.match(channels)
+        computing = {number: rank.steps for number, rank in ranks.items() if rank.graph.computes}
+        pieces = periods(computing, warm, matched.groups)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
-        has_stages = bool(pairs) or any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
-        judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
-        if session.is_part and not channels:
-            judgement = unknown("stragglers: not known: no collectives in this part of the trace")
-        elif lost and not groups:
-            judgement = unknown(f"stragglers: not known: none of {_count(channels)} communication kernels is matched")
+        job = join({number: rank.graph for number, rank in ranks.items()}, matched, clocks, hosts)
+        lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
+        judgement = judge(job, pieces, matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
             judgement = _explained(session, judgement, judgement.usual, pieces)
-        return cls(groups, pairs, lost, clocks, pieces, judgement)
+        return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, judgement)
+
+
+def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
+    """Return why nothing is known where no communication is matched."""
+    if channels:
+        return f"not known: none of {_count(channels)} communication kernels is matched"
+    return "not known: no collectives in this part of the trace" if session.is_part else "not recorded: no collectives"
 
 
 def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:

@@ -46,7 +46,7 @@ from rocpd.summary.findings import Finding
 from rocpd.summary.grouping import Total, in_order, merge, order_of
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
-from rocpd.summary.time.steps import Growth, Steps, growths
+from rocpd.summary.time.steps import Steps
 
 _MEASURES = ("elapsed_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
@@ -106,7 +106,7 @@ TABLES = by_name(
             ),
             Field("grew_by_ns", "ns", "by how much", True),
             Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
-            Field("grew_rank", "", "the rank on which all but communication grew most", True),
+            Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
             Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
         ),
         chart="rocpd.summary.plots:steps",
@@ -211,7 +211,6 @@ class _Rank(NamedTuple):
     heat: dict[Key, Floats]
     communication: RankCommunication
     gpu: dict[str, int]
-    growths: dict[tuple[str, int], Growth]
 
 
 def ranks(reading: Reading) -> Tables:
@@ -230,7 +229,7 @@ def ranks(reading: Reading) -> Tables:
         is_step(reading.options.step_marker),
         slices,
         reading.times(),
-        frozenset(filter(reading.wants, ("steps", "phases", "heat"))),
+        frozenset(filter(reading.wants, ("phases", "heat"))),
     )
     steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
     loads: dict[Key, _Load] = {}
@@ -246,7 +245,6 @@ def ranks(reading: Reading) -> Tables:
         working_ranks.update(answer.heat.keys())
         communication[rank.number] = answer.communication
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
-        steps.add_growths(rank, answer.growths)
     if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = collectives.communication(reading, by, communication)
@@ -283,10 +281,7 @@ def _of_rank(reading: RankReading, question: _Question) -> _Rank:
     }
     communication = communication_of(reading, ops, names, categories, question.step)
     gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
-    grown: dict[tuple[str, int], Growth] = {}
-    if "steps" in wanted:
-        grown = growths(reading, ops, names, kinds, communication.steps.whole)
-    return _Rank(len(ops), loads, heat, communication, gpu, grown)
+    return _Rank(len(ops), loads, heat, communication, gpu)
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
@@ -368,9 +363,10 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
 
 def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
-        ranks = {rank.number: rank for rank in reading.session.ranks}
-        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in judgement.slowest.items()}
-        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows(slow))
+        ranks = {rank.number: key_of(steps.by, rank) for rank in reading.session.ranks}
+        longest = {step: ranks[rank] for step, rank in judgement.longest.items()}
+        rows = steps.step_rows(judgement.slow, longest, ranks)
+        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), rows)
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
     if steps.phases:

@@ -15,6 +15,7 @@ from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
 from rocpd.facts.rank import By
+from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
@@ -23,6 +24,7 @@ from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.run import Function, known_tables, tables_alone
 from rocpd.summary.time import gpu_time
+from rocpd.summary.time.steps import PARTS
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
@@ -181,7 +183,7 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from (finding for finding in _findings(tables, "budget") if finding.rule == "step.unmarked")
     verdict, *more = _findings(tables, "ranks") or (None,)
     yield from (finding for finding in (verdict,) if finding)
-    yield from (finding for finding in more if finding and finding.verdict is Verdict.PROBLEM)
+    yield from (finding for finding in more if finding and finding.verdict in (Verdict.PROBLEM, Verdict.NOTE))
     yield from _slow_steps(tables)
     yield from _exposed(tables)
     yield from (finding for finding in _findings(tables, "budget") if finding.rule == "copy.exposed")
@@ -196,16 +198,20 @@ def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
 
 
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    rows = [row[1:] for row in _whole_steps(tables, "is_warm_up", "step", "over_median", "slowest_rank") if not row[0]]
+    columns = ("is_warm_up", "step", "over_median", "grew_rank", "grew", "grew_by_ns", "grew_in")
+    rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
     if len(rows) < _FEWEST:
         return
     slow = sorted((row for row in rows if row[1] >= _SLOW), key=lambda row: -row[1])
     if not slow:
         text = f"no slow step: none of {len(rows)} takes {_SLOW} times the median"
         yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
-    for step, times, rank in slow[:_STEPS]:
-        on = "" if rank is None else f", slowest on rank {rank}"
-        text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps{on}"
+    for step, times, rank, grew, grew_by, name in slow[:_STEPS]:
+        text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"
+        if grew:
+            where = "all ranks alike" if rank is None else f"rank {rank}"
+            most = f", most in {short_names([name])[name]}" if name else ""
+            text += f", {where}: {PARTS[grew]} {readable(grew_by, 'ns')} longer{most}"
         evidence = {"over_median": times, "steps": len(rows)}
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 

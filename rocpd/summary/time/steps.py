@@ -3,156 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-import numpy as np
-
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
-from rocpd.facts.columns import grouped
-from rocpd.facts.operations import OperationNames, Ops
-from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.base.types import Row
+from rocpd.facts.rank import By, Key, key_of
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.spread import Spread
-from rocpd.facts.timeline import KINDS, covered
-from rocpd.facts.units import RankTime
+from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.align import Shift
+from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
 from rocpd.summary.grouping import order_of
 from rocpd.summary.reading import statistics
 
 IDLE = "idle"
-PARTS = (*KINDS, IDLE)
-"""What a step consists of, as `agent_time.PARTS`."""
-
-_SLOW = 1.2  # times the median
-_MOST, _USUAL = 4, 15  # steps that are looked at, and that they are compared with
-_FEWEST = 4  # steps of a rank
-
-
-@frozen
-class Growth:
-    """What grew most in a step, beside the median of usual ones of its rank.
-
-    Args:
-        part: `compute`, `communication`, `copy` or `idle`.
-        time: by how much [ns].
-        what: kernel, copy, or what the host did meanwhile, that grew most of it; None: nothing of it is known.
-        own: by how much all but communication grew, in which ranks wait for each other [ns].
-    """
-
-    part: str
-    time: int
-    what: str | None
-    own: int
-
-
-def growths(
-    reading: RankReading, ops: Ops, names: OperationNames, kinds: Ints, steps: Mapping[tuple[str, int], tuple[int, int]]
-) -> dict[tuple[str, int], Growth]:
-    """Return slow steps of a rank -> what grew most.
-
-    Args:
-        reading: reads the rank.
-        ops: its operations.
-        names: names of these.
-        kinds: what each does, as `kinds_of`.
-        steps: text and number -> start and length [ns].
-    """
-    keys = sorted(steps, key=lambda key: steps[key])
-    start, length = (np.array([steps[key][n] for key in keys], np.int64) for n in (0, 1))
-    slow, usual = _chosen(length)
-    if not slow or not len(ops):
-        return {}
-    compared = _Compared(start[[*slow, *usual]], (start + length)[[*slow, *usual]], len(slow))
-    whole = RankTime(int(start.min()), int((start + length).max()))
-    spent = list(read_agent_times(reading, whole, ops, kinds))
-    times = {part: np.sum([_in_steps(each, part, compared) for each in spent], axis=0) for part in PARTS}
-    causes: dict[tuple[int, str | None], Ints] = {}
-    result = {}
-    for at, step in enumerate(slow):
-        more = {part: compared.more(of_part, at) for part, of_part in times.items()}
-        part = max(more, key=lambda name: more[name])
-        if part == IDLE:
-            causes = causes or _idle_by_cause(reading, ops, kinds, compared)
-            what = _most_idle(causes, compared, at)
-        else:
-            what = _grown_in(ops.take(np.flatnonzero(kinds == PARTS.index(part))), names, compared, at)
-        result[keys[step]] = Growth(part, more[part], what, sum(more.values()) - more["communication"])
-    return result
-
-
-@frozen
-class _Compared:
-    """Steps of one rank: first the slow ones, then usual ones.
-
-    Args:
-        start, end: of each [ns].
-        slow: how many are slow.
-    """
-
-    start: Ints
-    end: Ints
-    slow: int
-
-    def more(self, times: Sequence[int] | Ints, at: int) -> int:
-        """Return how much more one step has than the usual ones; `times`: of each."""
-        return int(times[at] - np.median(times[self.slow :]))
-
-
-def _chosen(length: Ints) -> tuple[list[int], list[int]]:
-    """Return the numbers of the slowest steps, where they are slow, and of usual ones."""
-    if len(length) < _FEWEST:
-        return [], []
-    typical = float(np.median(length))
-    slow = [int(at) for at in np.argsort(-length, kind="stable")[:_MOST] if length[at] > _SLOW * typical]
-    nearest = np.argsort(np.abs(length - typical), kind="stable")
-    return slow, [int(at) for at in nearest if at not in slow][:_USUAL]
-
-
-def _in_steps(spent: AgentTime, part: str, compared: _Compared) -> Ints:
-    """Return the time of an agent in each step that is one part."""
-    some = spent.take(spent.part == PARTS.index(part))
-    times = some.start, some.end
-    return covered(times, compared.end) - covered(times, compared.start)
-
-
-def _grown_in(ops: Ops, names: OperationNames, compared: _Compared, at: int) -> str | None:
-    """Return the operation whose sum of durations grew most."""
-    sums = np.zeros((len(names.texts), len(compared.start)), np.int64)
-    for step, (low, high) in enumerate(zip(compared.start.tolist(), compared.end.tolist(), strict=True)):
-        inside = np.flatnonzero((ops.start >= low) & (ops.start < high))
-        np.add.at(sums[:, step], ops.name[inside], ops.duration[inside])
-    more = [compared.more(of_name, at) for of_name in sums]
-    return names.texts[int(np.argmax(more))] if more and max(more) > 0 else None
-
-
-def _idle_by_cause(
-    reading: RankReading, ops: Ops, kinds: Ints, compared: _Compared
-) -> dict[tuple[int, str | None], Ints]:
-    """Return cause and call or marker -> idle time in each step, of all agents."""
-    names = read_history(reading).names
-    whole = RankTime(int(compared.start.min()), int(compared.end.max()))
-    sums: dict[tuple[int, str | None], Ints] = {}
-    for spent in read_agent_times(reading, whole, ops, kinds, causes=True):
-        idle = spent.idle()
-        for (cause, what), rows in grouped([idle.cause, idle.what]):
-            times = idle.start[rows], idle.end[rows]
-            key = cause, None if what == NULL else names.texts[what]
-            sums[key] = sums.get(key, 0) + covered(times, compared.end) - covered(times, compared.start)
-    return sums
-
-
-def _most_idle(sums: Mapping[tuple[int, str | None], Ints], compared: _Compared, at: int) -> str | None:
-    """Return what the host did meanwhile, that grew most."""
-    if not sums:
-        return None
-    cause, name = max(sums, key=lambda key: compared.more(sums[key], at))
-    return f"{CAUSES[cause]}: {name}" if name else CAUSES[cause]
-
+_GROWN = {OF_COMPUTE: KINDS[0], OF_LINKS: KINDS[1], OF_COPIES: KINDS[2], OF_HOST: IDLE}
+PARTS = {KINDS[0]: "compute", KINDS[1]: "transfers", KINDS[2]: "copies", IDLE: "host"}
+"""What grew in a step -> what it is called in a sentence."""
 
 _CLEARLY = 0.01  # longer
 
@@ -188,7 +57,6 @@ class Steps:
     cut: set[tuple[str, int]] = field(default_factory=set)
     warm_up: set[tuple[str, int]] = field(default_factory=set)
     phases: dict[str, Phase] = field(default_factory=dict)
-    growths: dict[tuple[str, int], tuple[int, Growth]] = field(default_factory=dict)
 
     def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int], shift: Shift) -> None:
         """Add those of a rank.
@@ -212,18 +80,15 @@ class Steps:
             phase.totals[key] += spread.moments.total
             phase.gpu += gpu.get(text, 0)
 
-    def add_growths(self, rank: Rank, growths: Mapping[tuple[str, int], Growth]) -> None:
-        """Add what grew in slow steps of a rank: of each step that rank counts on which most grew."""
-        for step, growth in growths.items():
-            known = self.growths.get(step)
-            if known is None or growth.own > known[1].own:
-                self.growths[step] = rank.number, growth
-
-    def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
+    def step_rows(
+        self, slow: Mapping[tuple[str, int], Cause], longest: Mapping[tuple[str, int], Key], ranks: Mapping[int, Key]
+    ) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with whole ones that are no warm-up.
 
         Args:
-            slow: who was slow in a step, where that shows; else the one whose marker is clearly longest.
+            slow: why a step is slow.
+            longest: who takes longest for itself in a step; else it is the one whose marker is clearly longest.
+            ranks: number of a rank -> how it is called here.
         """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
         whole = [mean for step, mean in means.items() if step not in self.cut | self.warm_up]
@@ -236,19 +101,13 @@ class Steps:
             rows.append(
                 (
                     *(*step, self.first[step], len(times), *spread),
-                    *(slow.get(step) or _slowest(times, _CLEARLY)),
+                    *(_slowest_of(slow.get(step), ranks) or longest.get(step) or _slowest(times, _CLEARLY)),
                     over,
-                    *self._grown(step),
+                    *_grown(slow.get(step)),
                     int(step in self.warm_up),
                 )
             )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
-
-    def _grown(self, step: tuple[str, int]) -> Row:
-        if step not in self.growths:
-            return None, None, None, None
-        rank, growth = self.growths[step]
-        return growth.part, growth.time, growth.what, rank
 
     def phase_rows(self) -> list[Row]:
         """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
@@ -260,6 +119,25 @@ class Steps:
                 (text, len(totals), *statistics(Spread.sum(phase.spreads)), *_slowest(totals), imbalance, phase.gpu)
             )
         return sorted(rows, key=lambda row: (-row[3], row[0]))
+
+
+def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
+    """Return who makes a slow step slow; nobody of one that is slow on all; nothing of others."""
+    if cause is None:
+        return ()
+    return ranks[cause.ranks[0]] if cause.ranks else (None,) * len(next(iter(ranks.values())))
+
+
+def _grown(cause: Cause | None) -> Row:
+    """Return what grew most in a slow step, by how much, the name of most of it, and the rank."""
+    if cause is None:
+        return None, None, None, None
+    return (
+        _GROWN[cause.mainly],
+        cause.takes[cause.mainly],
+        cause.largest[0] or None,
+        cause.ranks[0] if cause.ranks else None,
+    )
 
 
 def _slowest(times: Mapping[Key, int], margin: float = 0.0) -> Key:

@@ -1,0 +1,403 @@
+"""Who and what costs the job time: the causes whose removal regains most, by replay; and whether they last.
+
+What is lost is the recording minus its replay with everything as usual. A cause is a rank, a host, a link, or a step on
+a rank; its cost is what the replay without its excess regains, through all that wait for it. What it cost is a fact of
+the recording. Whether it lasts is a matter of chance, and said apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Floats, Ints
+from rocpd.facts.timeline import COMPUTE, COPIES
+from rocpd.replay.chance import LIKELY, Chance, chance_of
+from rocpd.replay.excess import Excess, excess
+from rocpd.replay.graph import Edge, Point
+from rocpd.replay.job import JobGraph
+
+_LEAST = 0.01  # of a step, that a cause costs
+_TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
+_SLOW = 1.2  # times the median: a step that is asked for its cause
+_MOST_STEPS = 8
+_MAIN = 0.5  # of what a step lost, that one rank explains
+_CLEARLY = 1.1  # times as long
+_FAR = 4.0  # deviations from its other steps: there a rank stalls
+_NORMAL = 1.4826  # deviation by median distance
+_STALL = 0.02  # of a step, that a rank stalls at least
+_ALL_OF = 0.5  # of what the worst rank of a host takes longer, that all of its ranks do at least
+
+
+class CauseKind(enum.StrEnum):
+    """What can be to blame."""
+
+    RANK = "rank"
+    HOST = "host"
+    LINK = "link"
+    STEP = "step"
+
+
+OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
+"""What a rank takes longer for."""
+
+
+@frozen
+class Cause:
+    """Something whose removal regains time.
+
+    Args:
+        kind: what it is.
+        ranks: whom it concerns: of a link those that it connects.
+        name: of the host, or of the step; empty otherwise.
+        cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
+        takes: what for -> how much longer a step takes there [ns].
+        largest: name of the operation, call or marker that takes most of it, and how much [ns].
+        waiting: share of what ranks wait for each other in collectives that goes with it.
+        chance: whether it lasts; None of a step.
+        stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
+        stalled: share of what it takes longer that it takes in these.
+        longest: in how many steps it takes longest of those that compare.
+        longer: by which share it computes longer than others.
+    """
+
+    kind: CauseKind
+    ranks: tuple[int, ...]
+    name: str
+    cost: int
+    takes: Mapping[str, int]
+    largest: tuple[str, int]
+    waiting: float
+    chance: Chance | None = None
+    stalls: tuple[int, ...] = ()
+    stalled: float = 0.0
+    longest: int = 0
+    longer: float = 0.0
+
+    @property
+    def mainly(self) -> str:
+        """What it takes longest for; the host where that is clear: it takes longer, too, where it waits unrecorded."""
+        devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
+        most = max(devices, key=devices.__getitem__)
+        return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
+
+
+@frozen
+class Blame:
+    """What a job loses, and to what.
+
+    Args:
+        steps: numbers of the steps that count.
+        step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
+        lost_ns: what a step would take less, were everything as usual [ns].
+        causes: ranks, hosts and links, those first that cost most; each with those before it removed.
+        slow: number of a slow step -> its cause: the rank that makes it so, or what all ranks take longer for.
+        longest: number of a step -> the rank that takes clearly longest for itself, where one does.
+        compared: rank -> share of its time of computing that compares with that of others.
+        computes: rank -> its time of computing by what others usually take for the same.
+        matched: share of the time in communication kernels whose partners are known.
+        suspect: the rank that takes longest for itself, and lastingly so, whatever that costs; None: none does.
+    """
+
+    steps: tuple[int, ...]
+    step_ns: float
+    lost_ns: float
+    causes: tuple[Cause, ...] = ()
+    slow: Mapping[int, Cause] = field(default_factory=dict)
+    longest: Mapping[int, int] = field(default_factory=dict)
+    compared: Mapping[int, float] = field(default_factory=dict)
+    computes: Mapping[int, float] = field(default_factory=dict)
+    matched: float = 1.0
+    suspect: Cause | None = None
+
+
+def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> Blame:
+    """Return what a job loses in some of its steps, and to what.
+
+    Args:
+        job: the graph.
+        steps: numbers of the steps that count, in order.
+        exact: what points take beyond what is usual; None: it is calculated.
+    """
+    return _Blaming(job, steps, exact or excess(job, steps)).blame()
+
+
+class _Blaming:
+    """Tries causes one by one."""
+
+    def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
+        self.job, self.steps, self.beyond = job, np.array(steps, np.int64), beyond
+        points = job.points
+        self.counts = np.isin(points.step, self.steps)
+        self.at = np.searchsorted(self.steps, points.step)
+        self.ranks = sorted(job.steps)
+        self.column = {rank: number for number, rank in enumerate(self.ranks)}
+        self.of = np.array([self.column.get(rank, -1) for rank in range(max(self.ranks, default=-1) + 1)] + [-1])
+        self.what = np.select(
+            [points.part == COMPUTE, points.part == COPIES, points.part < 0], [0, 2, 1], 3
+        )  # compute, host, copies, communication
+        self.what = np.where((points.kind == Point.ARRIVAL) | (points.kind == Point.MEETING), 3, self.what)
+        recorded = points.time
+        self.step_ns = self._spent(recorded) / max(1, len(steps))
+        self.waited = self._waiting(recorded)
+        self.removed = np.zeros(len(points), np.int64)
+        self.alone = self._alone()
+        self.stalls = self._stalls()
+        self.stalled = self._stalled()
+
+    def blame(self) -> Blame:
+        """Return what was found."""
+        causes = []
+        for _ in range(_TRIED):
+            cause = max(self._candidates(), key=lambda each: each.cost, default=None)
+            if cause is None or cause.cost < _LEAST * self.step_ns:
+                break
+            causes.append(cause)
+            self.removed = self.removed + self._lasting_of(cause)
+        lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
+        usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
+        lost = self.step_ns - self._spent(self._replayed(usual)) / len(self.steps)
+        every, known, more = self._computing()
+        return Blame(
+            tuple(self.steps.tolist()),
+            self.step_ns,
+            lost,
+            tuple(causes),
+            self._slow_steps(),
+            self._longest(),
+            dict(zip(self.ranks, (known / np.maximum(every, 1)).tolist(), strict=True)),
+            dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
+            self.job.matched,
+            self._suspect(),
+        )
+
+    def _suspect(self) -> Cause | None:
+        """Return the rank that takes longest for itself, by more than chance explains."""
+        self.removed = np.zeros(len(self.job.points), np.int64)
+        ranks = [cause for cause in self._candidates() if cause.kind is CauseKind.RANK]
+        lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
+        return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
+
+    def _longest(self) -> dict[int, int]:
+        """Return number of a step -> the rank that takes clearly longest for itself in it."""
+        if len(self.ranks) < 2:
+            return {}
+        own = self._by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
+        first, second = np.sort(own, axis=1)[:, :-3:-1].T
+        clear = first - np.maximum(second, 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
+        ranks = [self.ranks[column] for column in own.argmax(1).tolist()]
+        steps = zip(self.steps.tolist(), ranks, clear.tolist(), strict=True)
+        return {step: rank for step, rank, is_clear in steps if is_clear}
+
+    def _by_step(self, values: Ints, some: Flags) -> Floats:
+        """Return the sum of values of points of each rank (column) in each step (row)."""
+        rows = np.flatnonzero(some & self.counts & (self.what < 3))
+        at = self.at[rows] * len(self.ranks) + self.of[self.job.points.rank[rows]]
+        size = len(self.steps) * len(self.ranks)
+        return np.bincount(at, values[rows], size).astype(np.float64).reshape(len(self.steps), len(self.ranks))
+
+    def _alone(self) -> Floats:
+        """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
+        more = self._by_step(self.beyond.passing, self.beyond.passing != 0)
+        if len(self.ranks) < 2:
+            return more
+        ordered = np.sort(more, axis=1)
+        middle = (ordered.shape[1] - 2) // 2
+        others = np.where(more <= ordered[:, [middle]], ordered[:, [middle + 1]], ordered[:, [middle]])
+        alone: Floats = more - np.maximum(others, 0)
+        return alone
+
+    def _stalls(self) -> Flags:
+        """Return in which steps (rows) ranks (columns) take far longer than in others."""
+        alone = self.alone
+        if not alone.size:
+            return np.zeros(alone.shape, bool)
+        far = _FAR * _NORMAL * float(np.median(np.abs(alone - np.median(alone, axis=0))))
+        stalls: Flags = alone > max(far, _STALL * self.step_ns)
+        return stalls
+
+    def _stalled(self) -> Flags:
+        """Return which points lie where their rank stalls."""
+        column = self.of[self.job.points.rank]
+        inside = self.counts & (column >= 0) & (self.what < 3)
+        stalled = np.zeros(len(inside), bool)
+        stalled[inside] = self.stalls[self.at[inside], column[inside]]
+        return stalled
+
+    def _spent(self, times: Ints) -> int:
+        """Return how long all steps that count take together [ns]."""
+        inside = times[self.counts]
+        return int(inside.max() - inside.min()) if len(inside) else 0
+
+    def _waiting(self, times: Ints) -> int:
+        """Return how long members wait for the last one of collectives in steps that count [ns]."""
+        edges, points = self.job.edges, self.job.points
+        meets = (edges.kind == Edge.COLLECTIVE) & (points.kind[edges.target] == Point.MEETING)
+        meets &= self.counts[edges.target]
+        return int((times[edges.target[meets]] - times[edges.source[meets]]).sum())
+
+    def _replayed(self, less: Ints) -> Ints:
+        return self.job.replay(np.maximum(self.job.points.work - less, 0))
+
+    def _candidates(self) -> Iterator[Cause]:
+        """Yield what may be to blame, with what each costs once those before are removed."""
+        lasting = np.where(self.removed != 0, 0, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0))
+        by_rank = self._sums(lasting, self.what < 3, self.job.points.rank, self.of)
+        now = self._spent(self._replayed(self.removed))
+        for rank in np.argsort(-by_rank)[:_TRIED].tolist():
+            if by_rank[rank] > _LEAST / 2 * self.step_ns:
+                yield self._cause(CauseKind.RANK, (self.ranks[rank],), "", now)
+        for host, ranks in self._hosts():
+            yield self._cause(CauseKind.HOST, ranks, host, now)
+        by_link = self._sums(lasting, self.job.link >= 0, self.job.link, np.arange(len(self.job.links) + 1))
+        for link in np.argsort(-by_link)[:_TRIED].tolist():
+            if by_link[link] > _LEAST / 2 * self.step_ns:
+                yield self._cause(CauseKind.LINK, self.job.links[link].ranks, str(link), now)
+
+    def _sums(self, values: Ints, some: Flags, whose: Ints, place: Ints) -> Floats:
+        """Return the sum of values by whose they are, the mean of the steps."""
+        rows = np.flatnonzero(some & self.counts & (whose >= 0))
+        columns = place[whose[rows]]
+        rows, columns = rows[columns >= 0], columns[columns >= 0]
+        size = int(place.max(initial=-1)) + 1
+        sums: Floats = np.bincount(columns, values[rows], size)[:size] / len(self.steps)
+        return sums
+
+    def _hosts(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield hosts of several ranks, all of which take longer than those of other hosts; and these ranks."""
+        names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
+        if len(set(names)) < 2:
+            return
+        for host in sorted(set(names)):
+            ranks = tuple(rank for rank, name in zip(self.ranks, names, strict=True) if name == host)
+            if not 1 < len(ranks) < len(names) - 1:
+                continue
+            beyond = np.where(self.removed != 0, 0, self.beyond.beyond_others(self.job, ranks))
+            sums = self._sums(beyond, self.what < 3, self.job.points.rank, self.of)
+            more = sums[[self.column[rank] for rank in ranks]]
+            if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
+                yield host, ranks
+
+    def _lasting_of(self, cause: Cause) -> Ints:
+        """Return what points of a cause take longer than others usually do [ns]."""
+        points = self.job.points
+        if cause.kind is CauseKind.LINK:
+            return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
+        here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
+        if cause.kind is CauseKind.HOST:
+            return np.where(here, self.beyond.beyond_others(self.job, cause.ranks), 0)
+        return np.where(here, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0), 0)
+
+    def _cause(self, kind: CauseKind, ranks: tuple[int, ...], name: str, now: int) -> Cause:
+        """Return a cause with what it costs; `now`: what all steps take with those before it removed [ns]."""
+        less = self._lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
+        less = np.where(self.removed != 0, 0, less)
+        times = self._replayed(self.removed + less)
+        waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
+        takes = self._takes(less, len(ranks), len(self.steps))
+        cost = (now - self._spent(times)) // len(self.steps)
+        cause = Cause(kind, ranks, name, cost, takes, self._largest(less, len(self.steps)), waiting)
+        cause = replace(cause, chance=self._chance(cause))
+        if kind is CauseKind.LINK:
+            return cause
+        columns = [self.column[rank] for rank in ranks]
+        stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
+        own = self._by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        longest = int(np.isin(own.argmax(1), columns).sum())
+        _, known, more = (each[columns].sum() for each in self._computing())
+        longer = float(more / max(known - more, 1))
+        in_stalls = float(np.where(self.stalled & (less != 0), self.beyond.passing, 0).sum())
+        stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
+        return replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
+
+    def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
+        """Return what for -> how much longer, of a rank in a step [ns]."""
+        sums = np.bincount(self.what, less, 4) / steps / max(1, ranks)
+        return {what: round(time) for what, time in zip((OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS), sums, strict=True)}
+
+    def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
+        """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
+        names = self.job.points.name
+        rows = np.flatnonzero((less != 0) & (names >= 0))
+        sums = np.bincount(names[rows], less[rows])
+        return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
+
+    def _chance(self, cause: Cause) -> Chance:
+        """Return whether a cause lasts, by what it takes longest for."""
+        if cause.kind is CauseKind.LINK:
+            alike = self._alike(int(cause.name))
+            return chance_of(self._series(self.job.link, alike, self.job.link >= 0), alike.index(int(cause.name)))
+        what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
+        series = self._series(self.job.points.rank, self.ranks, self.what == what)
+        usual = np.median(series, axis=0)
+        series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
+        if cause.kind is CauseKind.RANK:
+            return chance_of(series, self.column[cause.ranks[0]])
+        here = np.isin(self.ranks, cause.ranks)
+        return chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0)
+
+    def _alike(self, link: int) -> list[int]:
+        """Return the links that compare with one, itself among them."""
+        shapes = self.beyond.shapes
+        return [number for number, shape in enumerate(shapes.tolist()) if shape == shapes[link]]
+
+    def _series(self, whose: Ints, those: Sequence[int], some: Flags) -> Floats:
+        """Return what each takes longer than others usually do in each step [ns]."""
+        rows = np.flatnonzero(some & self.counts & self.beyond.is_compared)
+        place = np.full(int(whose.max(initial=0)) + 2, -1)
+        place[list(those)] = np.arange(len(those))
+        columns = place[whose[rows]]
+        rows, columns = rows[columns >= 0], columns[columns >= 0]
+        values = self.beyond.lasting[rows] + self.beyond.passing[rows]
+        size = len(self.steps) * len(those)
+        sums: Floats = np.bincount(self.at[rows] * len(those) + columns, values, size).astype(np.float64)
+        return sums.reshape(len(self.steps), len(those))
+
+    def _computing(self) -> tuple[Floats, Floats, Floats]:
+        """Return how long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
+        computes, whose = self.what == 0, self.job.points.rank
+        compares = computes & self.beyond.is_compared
+        work = self.job.points.work
+        every, known = self._sums(work, computes, whose, self.of), self._sums(work, compares, whose, self.of)
+        lasting = self._sums(self.beyond.lasting, compares, whose, self.of)
+        passing = self._sums(self.beyond.passing, compares, whose, self.of)
+        return every, known - passing, lasting
+
+    def _lengths(self, times: Ints) -> Floats:
+        """Return how long each step takes: the mean of the ranks [ns]."""
+        spans = [
+            [times[each[step][1]] - times[each[step][0]] for each in self.job.steps.values() if step in each]
+            for step in self.steps.tolist()
+        ]
+        return np.array([np.mean(each) if each else 0.0 for each in spans])
+
+    def _slow_steps(self) -> dict[int, Cause]:
+        """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
+        lengths = self._lengths(self.job.points.time)
+        typical = float(np.median(lengths)) if len(lengths) else 0.0
+        slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
+        if not slow or len(lengths) < 3:
+            return {}
+        passing = np.where(self.counts & (self.what < 3), self.beyond.passing, 0)
+        worst = self.alone.argmax(1)
+        of_worst = worst[np.minimum(self.at, len(self.steps) - 1)] == self.of[self.job.points.rank]
+        picked = np.where(of_worst & np.isin(self.at, slow), passing, 0)
+        without = self._lengths(self._replayed(picked))
+        is_coupled = bool(self.job.links) and len(self.ranks) > 1
+        causes = {}
+        for at in slow:
+            lost = _MAIN * (lengths[at] - typical)
+            regained = lengths[at] - without[at]
+            is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
+            here = np.where(self.at == at, picked if is_one else np.where(self.counts, self.beyond.passing, 0), 0)
+            step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
+            cost = round(float(lengths[at] - min(without[at], typical)))
+            takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
+            largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
+            causes[step] = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
+        return causes

@@ -1,0 +1,79 @@
+"""Whether what one of several alike takes longer lasts, or may be chance. Pure arithmetic of series, one value a step.
+
+Neighbouring steps are alike: temperature and power change slowly. So steps are no independent trials: what the mean of
+a series is worth follows from how alike neighbours are, in all series together (an autoregressive process of order 1,
+its estimate corrected for short series: Marriott and Pope, Biometrika 41, 1954), and from how far the means of the
+others lie apart, whichever is more. Single outliers count no more than the largest usual value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.student import survival
+from rocpd.base.types import Floats
+
+LIKELY, CERTAIN = 0.007, 1e-5
+"""Chances below which something lasts likely, or for certain; calibrated to err in 1 of 100 jobs."""
+
+_FEWEST = 4  # steps
+_FAR = 4.0  # deviations: further away is an outlier
+_NORMAL = 1.4826  # deviation by median distance
+_MOST_ALIKE = 0.99
+_MOST_FREEDOM = 300  # from there on Student's t hardly changes
+_FEW = 3  # series whose means say nothing of how far apart they are
+
+
+@frozen
+class Chance:
+    """How likely it is that one of several series that are alike lies so far above the others.
+
+    Args:
+        probability: had no one been looked at in particular; 1.0 where there are too few steps.
+        alike: correlation of neighbouring steps.
+        steps: how many.
+    """
+
+    probability: float
+    alike: float
+    steps: int
+
+
+def chance_of(series: Floats, column: int) -> Chance:
+    """Return how likely it is by chance that a series lies so far above the others.
+
+    Args:
+        series: a row for each step, a column for each of those that are alike.
+        column: of which it is asked.
+    """
+    steps, count = series.shape
+    if steps < _FEWEST or count < 2:
+        return Chance(1.0, 0.0, steps)
+    values = _tamed(series)
+    means = values.mean(0)
+    rest = values - means
+    variance, alike = float((rest**2).sum()), 0.0
+    if variance:
+        alike = float((rest[1:] * rest[:-1]).sum()) / variance
+        alike = min(_MOST_ALIKE, max(0.0, (alike * steps + 1) / (steps - 3)))
+    lags = np.arange(1, steps)
+    share = float(1 + 2 * ((1 - lags / steps) * alike**lags).sum()) / steps  # of the variance, that the mean has
+    within = variance / (count * steps) / max(1 - share, 0.02) * share
+    others = np.delete(means, column)
+    between = 0.0 if count <= _FEW else (_NORMAL * float(np.median(np.abs(means - np.median(means))))) ** 2
+    error = np.sqrt(max(within, between) * (1 + 1 / (count - 1)))
+    more = float(means[column] - np.median(others))
+    freedom = (1 / share - 1) * (1 if count <= _FEW else count)
+    freedom = min(_MOST_FREEDOM, max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom))))
+    if not error:
+        return Chance(0.0 if more > 0 else 1.0, alike, steps)
+    return Chance(min(1.0, count * survival(more / error, freedom)), alike, steps)
+
+
+def _tamed(series: Floats) -> Floats:
+    """Return series whose outliers are as large as the largest usual value."""
+    middle = np.median(series, axis=0)
+    far = _FAR * _NORMAL * np.median(np.abs(series - middle), axis=0)
+    tamed: Floats = np.where(far > 0, np.clip(series, middle - far, middle + far), series)
+    return tamed

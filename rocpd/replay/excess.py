@@ -1,0 +1,189 @@
+"""What each point of a job takes beyond what is usual: for its rank, and for ranks that do the same. Pure arithmetic.
+
+Points of different steps compare by their place in the step: the n-th of a name on a rank. What is usual for a rank is
+the median of its steps, nothing where fewer than half of them have the place; what is usual for others, the median of
+what is usual for each of them. So what a point takes is what others usually take, plus what its rank usually takes more
+(a straggler, a slow host, a slow link), plus what it took more in this step (a stall, a slow step). Ranks are compared
+in what they do equally often in a step, name by name: the stages of a pipeline in the layers that all of them have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Flags, Ints
+from rocpd.facts.timeline import COMPUTE
+from rocpd.replay.graph import Point, Points
+from rocpd.replay.job import JobGraph
+
+_FEWEST = 3  # steps that make a median
+
+
+@frozen
+class Excess:
+    """What points take beyond what is usual; all columns are those of the points of the job.
+
+    Args:
+        lasting: more than others that do the same usually take [ns]; negative: less.
+        passing: more than the same place of other steps of the rank, or link [ns].
+        is_compared: whether others do the same.
+        reference: what others that do the same usually take [ns].
+        shapes: of each link a number that links which compare share.
+        place: of each point a number that those which compare share, whatever their rank; -1 where nothing compares.
+    """
+
+    lasting: Ints
+    passing: Ints
+    is_compared: Flags
+    reference: Ints
+    shapes: Ints
+    place: Ints
+
+    def beyond_others(self, job: JobGraph, ranks: Sequence[int]) -> Ints:
+        """Return what points take longer than is usual for ranks other than some [ns]; 0 where nothing compares."""
+        usual = self.reference + self.lasting
+        rows = np.flatnonzero((self.place >= 0) & ~np.isin(job.points.rank, ranks))
+        if not len(rows):
+            return np.zeros(len(usual), np.int64)
+        values, group = np.unique(self.place[rows], return_inverse=True)
+        medians = _medians(group.reshape(-1), usual[rows])
+        at = np.minimum(np.searchsorted(values, self.place), len(values) - 1)
+        return np.where(values[at] == self.place, usual - medians[at], 0)
+
+
+def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
+    """Return what points take beyond what is usual.
+
+    Args:
+        job: the graph.
+        steps: numbers of the steps that count.
+    """
+    points = job.points
+    counts = np.isin(points.step, np.array(steps, np.int64))
+    nothing = np.zeros(len(points), np.int64)
+    into = _Columns(nothing, nothing.copy(), nothing.copy(), nothing - 1)
+    works = np.isin(points.kind, (Point.HOST, Point.STEP, Point.OPERATION, Point.TRANSFER))
+    own = np.flatnonzero(counts & works & (job.link < 0))
+    host = (points.part[own] < 0).astype(np.int64)
+    often = _often((points.rank[own], host, points.name[own]), len(steps))
+    # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
+    role = np.where(host > 0, _roles(job, counts, len(steps))[points.rank[own]], -1)
+    _compare(points, own, (host, points.name[own], often, role), points.rank[own], into)
+    moved = np.flatnonzero(counts & (job.link >= 0))
+    shapes = _shapes(job)
+    _compare(points, moved, (shapes[job.link[moved]],), job.link[moved], into)
+    place = np.where(job.link < 0, into.place, -1)
+    return Excess(into.lasting, into.passing, into.place >= 0, into.reference, shapes, place)
+
+
+class _Columns(NamedTuple):
+    """What is filled in, of all points."""
+
+    lasting: Ints
+    passing: Ints
+    reference: Ints
+    place: Ints
+
+
+def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
+    """Return of each rank a number that those which run the same kernels equally often share.
+
+    Args:
+        job: the graph.
+        counts: which points are in steps that count.
+        steps: how many of these there are.
+    """
+    points = job.points
+    rows = np.flatnonzero(counts & (points.part == COMPUTE))
+    often = _often((points.rank[rows], points.name[rows]), steps)
+    does: dict[int, set[tuple[int, int]]] = {}
+    for rank, name, times in zip(points.rank[rows].tolist(), points.name[rows].tolist(), often.tolist(), strict=True):
+        does.setdefault(rank, set()).add((name, times))
+    numbers: dict[frozenset[tuple[int, int]], int] = {}
+    roles = np.full(int(points.rank.max(initial=-1)) + 1, -1)
+    for rank, every in sorted(does.items()):
+        roles[rank] = numbers.setdefault(frozenset(each for each in every if each[1]), len(numbers))
+    return roles
+
+
+def _often(keys: tuple[Ints, ...], steps: int) -> Ints:
+    """Return how often a step has each combination of keys, of so many steps."""
+    group = _groups(keys)
+    return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
+
+
+def _shapes(job: JobGraph) -> Ints:
+    """Return of each link a number that links between equally many ranks, on as many hosts, by one kernel share."""
+    numbers: dict[tuple[int, int, int], int] = {}
+    shapes = [(link.name, len(link.ranks), len({job.hosts.get(rank) for rank in link.ranks})) for link in job.links]
+    return np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.int64)
+
+
+def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, into: _Columns) -> None:
+    """Fill what rows take beyond what is usual for `whose` they are, and for others of the `same` kind."""
+    if not len(rows):
+        return
+    work = points.work[rows]
+    place = nth_of((*same, whose, points.rank[rows]), points.step[rows])
+    own = _groups((*same, place, whose))
+    steps = len(np.unique(points.step[rows]))
+    usual = np.where(np.bincount(own) * 2 < steps, 0, _medians(own, work))  # what few steps have is not usual
+    into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
+    first = np.unique(own, return_index=True)[1]
+    kind = _groups(tuple(column[first] for column in (*same, place)))
+    others, count = _medians_of_others(kind, usual)
+    known = count >= 1
+    into.lasting[rows] = np.where(known, usual - others, 0)[own]
+    into.reference[rows] = np.where(known, others, usual)[own]
+    into.place[rows] = np.where(known, kind, -1)[own]
+
+
+def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
+    """Return which of its keys each row is in its step, from 0; rows are in order of time."""
+    group = _groups((*keys, step))
+    order = np.argsort(group, kind="stable")
+    first = np.append(True, group[order][1:] != group[order][:-1])[: len(order)]
+    row = np.arange(len(order))
+    nth = np.empty(len(order), np.int64)
+    nth[order] = row - np.maximum.accumulate(np.where(first, row, 0))
+    return nth
+
+
+def _groups(keys: Sequence[Ints]) -> Ints:
+    """Return a number for each combination of keys, from 0."""
+    code = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        _, small = np.unique(key, return_inverse=True)
+        code = code * (int(small.max(initial=0)) + 1) + small.reshape(-1)
+        _, code = np.unique(code, return_inverse=True)
+    return code.reshape(-1)
+
+
+def _medians(group: Ints, values: Ints) -> Ints:
+    """Return the median of the values of each group, the lower one of two."""
+    order = np.lexsort((values, group))
+    first = np.flatnonzero(np.append(True, np.diff(group[order]) > 0))
+    count = np.diff(np.append(first, len(order)))
+    medians: Ints = values[order][first + (count - 1) // 2]
+    return medians
+
+
+def _medians_of_others(group: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Return for each value the median of the other ones of its group, the lower of two, and how many these are."""
+    order = np.lexsort((values, group))
+    ordered = group[order]
+    first = np.flatnonzero(np.append(True, np.diff(ordered) > 0))
+    count = np.diff(np.append(first, len(order)))
+    start, many = np.repeat(first, count), np.repeat(count, count)
+    at = np.arange(len(order)) - start
+    middle = (many - 2) // 2
+    middle = np.where(at <= middle, middle + 1, middle)
+    medians = np.zeros(len(order), np.int64)
+    medians[order] = values[order][start + np.clip(middle, 0, many - 1)]
+    others = np.zeros(len(order), np.int64)
+    others[order] = many - 1
+    return medians, others

@@ -1,0 +1,718 @@
+"""What a rank did as points in time, each with what it waited for. Reads one rank, and never looks at another one.
+
+A point is when a call launched something, a step began, a wait was over, an operation ended. It comes as long after the
+latest of what it waits for as its own work takes: that of a kernel, or of the host between two calls. The edges:
+
+- a thread goes on from point to point; after a long pause, from what another thread of the rank did just before;
+- an operation waits for its launch, and for the one before on its stream;
+- a call that synchronises, blocks or takes long ends no earlier than the operations that it waits for;
+- operations of other streams that were launched before may be waited for as well: that is inferred, where one of a
+  kind never starts before them and often starts at once when they end.
+
+What no edge explains stays as the lag of a point, so that a replay without a change is the recording. Sources: the
+dependency graphs of Daydream (Zhu et al., ATC 2020) and dPRO (Hu et al., MLSys 2022).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Flags, Ints
+from rocpd.facts.agent_time import PAUSE, read_history
+from rocpd.facts.columns import Names, grouped
+from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
+from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import RankRegions, read_ranges, read_steps
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
+from rocpd.schema.rules.kernel_categories import Categories
+from rocpd.schema.rules.launch import launching_regions
+
+AT_ONCE = 10_000
+"""So soon after what it waits for an operation starts, a call returns [ns]."""
+
+_EXPLAINED = 2_000  # what an edge leaves unexplained, at most, when it is what was waited for [ns]
+_LONG = 20_000  # calls and pauses of the host that may be waits [ns]
+_SEEN = 0.02  # of the points of a kind that may contradict what is inferred of it
+_WOKEN = 50_000  # from what one thread does to another one that waited for it [ns]
+_MUCH_LONGER = 4  # times: of a pause and what another thread did before its end
+_NEARLY = 0.8  # of the pauses of a thread
+_MOST_STREAMS = 12  # of a rank, the busiest, that others are looked for on
+
+
+_AT_STEPS = ("time between steps", "host work at the end of the step")
+
+
+class Point(enum.IntEnum):
+    """What happens at a point."""
+
+    HOST = 0  # a call launches or returns; a thread goes on
+    STEP = 1  # a step begins or ends
+    OPERATION = 2  # an operation ends
+    ARRIVAL = 3  # a communication kernel starts
+    MEETING = 4  # the last member of a collective has come
+    TRANSFER = 5  # a member of a collective ends
+
+
+class Edge(enum.IntEnum):
+    """Why a point waits for another one."""
+
+    PROGRAM = 0
+    LAUNCH = 1
+    STREAM = 2
+    SYNCHRONISED = 3
+    BETWEEN_STREAMS = 4
+    BETWEEN_THREADS = 5
+    COLLECTIVE = 6
+
+
+INFERRED = (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)
+"""Edges that no record says, but times."""
+
+
+@frozen
+class Points:
+    """Points of a rank, or of a job, in order: each comes after all that it waits for.
+
+    Args:
+        time: when it was recorded [ns].
+        work: how long it takes from the latest of what it waits for: of an operation, or of the host [ns].
+        lag: what is not explained by that [ns].
+        kind: number in `Point`.
+        rank: number of the rank.
+        lane: stream of operations, thread of the host.
+        name: number in the names: of an operation, of the call at the end of a piece of host work.
+        step: number of the step, `NULL` outside of steps.
+        part: number in `KINDS` of an operation; -1: the host.
+    """
+
+    time: Ints
+    work: Ints
+    lag: Ints
+    kind: Ints
+    rank: Ints
+    lane: Ints
+    name: Ints
+    step: Ints
+    part: Ints
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def columns(self) -> tuple[Ints, ...]:
+        """Return all columns, in the order of the arguments."""
+        return (
+            self.time, self.work, self.lag, self.kind, self.rank, self.lane, self.name, self.step, self.part,
+        )  # fmt: skip
+
+    def take(self, rows: Ints | Flags) -> Points:
+        """Return some of the points."""
+        return Points(*(column[rows] for column in self.columns()))
+
+
+@frozen
+class Edges:
+    """Edges between points, by their numbers.
+
+    Args:
+        source: what is waited for.
+        target: what waits.
+        lag: how much later the target's work starts, at least [ns].
+        kind: number in `Edge`.
+    """
+
+    source: Ints
+    target: Ints
+    lag: Ints
+    kind: Ints
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, rows: Ints | Flags) -> Edges:
+        """Return some of the edges."""
+        return Edges(self.source[rows], self.target[rows], self.lag[rows], self.kind[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Edges]) -> Edges:
+        """Return the edges of several."""
+        names = ("source", "target", "lag", "kind")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+class Place(NamedTuple):
+    """A communication kernel: its name, its stream, which of these it is in its step; and the stream it waits for."""
+
+    name: str
+    stream: int
+    number: int
+    source: int
+
+
+@frozen
+class RankGraph:
+    """One rank as a graph.
+
+    Args:
+        points: those of the rank, in order.
+        edges: between them.
+        arrivals: row of each communication kernel, in order, and the number of the point at which it starts; the point
+            after it, in `ends`, is when it ends.
+        ends: numbers of the points at which they end.
+        names: what numbers stand for.
+        steps: number of a step -> numbers of the points at which it begins and ends.
+        contradicted: how many waits that an order of stream or launch says were not kept.
+        waits: places of communication kernels that wait for another stream, as inferred.
+        possible: edges of places that may, and never show it: others may have shown it; and the place of each.
+    """
+
+    points: Points
+    edges: Edges
+    arrivals: tuple[Ints, Ints]
+    ends: Ints
+    names: tuple[str, ...]
+    steps: dict[int, tuple[int, int]]
+    contradicted: int
+    waits: frozenset[Place] = frozenset()
+    possible: tuple[Edges, tuple[Place, ...]] | None = None
+
+    @property
+    def computes(self) -> bool:
+        """Whether a kernel other than communication ran."""
+        return bool((self.points.part == COMPUTE).any())
+
+
+def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
+    """Return a rank as a graph, of its whole trace.
+
+    Args:
+        reading: reads the rank.
+        categories: say which kernels are communication.
+        step: markers that are steps.
+    """
+    whole = reading.whole()
+    operations = OperationNames()
+    ops = read_ops(whole, operations, stacks=True)
+    history = read_history(reading)
+    kinds = kinds_of(ops, categories, operations)
+    steps = _marked_steps(whole, step)
+    return _Drawing(ops, kinds, operations.full, history.regions, history.names, steps).graph(whole.rank.number)
+
+
+class _Asked(NamedTuple):
+    """Points of which it is asked what they wait for.
+
+    Args:
+        time: when the work of each starts [ns].
+        own: when it could have started by what is recorded [ns].
+        since: what is launched later it does not wait for [ns].
+        kind: points of one place share it.
+        stream: of each, on which it waits for no other operation.
+    """
+
+    time: Ints
+    own: Ints
+    since: Ints
+    kind: Ints
+    stream: Ints
+
+
+class _Waits(NamedTuple):
+    """Points that never start before the operations of a stream that were launched before them.
+
+    Args:
+        stream: its id.
+        source: rows of operations.
+        target: numbers among the points that were asked for.
+        waited: how long after the end of the operation each starts [ns].
+        is_seen: whether its kind starts at once when they end, often enough.
+        usual: how long after that it then starts [ns].
+    """
+
+    stream: int
+    source: Ints
+    target: Ints
+    waited: Ints
+    is_seen: Flags
+    usual: int
+
+
+class _Edge(NamedTuple):
+    """Where a step begins or ends [ns], and the thread whose marker says so."""
+
+    time: int
+    thread: int
+
+
+_Steps = Mapping[int, tuple[_Edge, _Edge]]
+
+
+def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[_Edge, _Edge]]:
+    """Return number of a step -> where it begins and ends; threads that go through a step together are one."""
+    ranges = read_ranges(whole.reader).every
+    steps: dict[int, tuple[_Edge, _Edge]] = {}
+    for row, number in read_steps(whole.reader, step):
+        if number is not None:
+            _, start, end, thread = ranges[row]
+            edges = (_Edge(start, NULL if thread is None else thread), _Edge(end, NULL if thread is None else thread))
+            known = steps.get(number, edges)
+            steps[number] = min(known[0], edges[0]), max(known[1], edges[1])
+    return steps
+
+
+@frozen
+class _Host:
+    """Points of the host, thread by thread, in order of time; all columns are equally long.
+
+    Args:
+        thread, time: of each [ns].
+        name: of the call at its end, among names of regions; `NULL`: none.
+        since: from when on nothing is launched that it may wait for [ns]; `NULL`: it waits for no operation.
+        call: row of the region that launches at it, -1: none.
+        is_step: whether a step begins or ends.
+        woken: whether another thread may have woken this one.
+        is_call: whether the work up to it is that of the call, not what the host does before it.
+    """
+
+    thread: Ints
+    time: Ints
+    name: Ints
+    since: Ints
+    call: Ints
+    is_step: Ints
+    woken: Ints
+    is_call: Ints
+
+    @classmethod
+    def at(cls, thread: Ints, time: Ints, name: Ints) -> _Host:
+        """Return points that wait for nothing and launch nothing."""
+        nothing = np.zeros(len(time), np.int64)
+        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing)
+
+    def columns(self) -> tuple[Ints, ...]:
+        """Return all columns, in the order of the arguments."""
+        return self.thread, self.time, self.name, self.since, self.call, self.is_step, self.woken, self.is_call
+
+
+class _Drawing:
+    """Draws the graph of one rank. Numbers of points are those of the host first, then those of operations."""
+
+    def __init__(
+        self,
+        ops: Ops,
+        kinds: Ints,
+        operations: Sequence[str | None],
+        regions: RankRegions,
+        names: Names,
+        steps: _Steps,
+    ) -> None:
+        self.ops, self.kinds, self.regions, self.names, self.steps = ops, kinds, regions, names, steps
+        calls = [text or "" for text in names.texts]
+        before = [f"host work before {text}" for text in calls]
+        self.texts = (*(text or "" for text in operations), *calls, *before, *_AT_STEPS)
+        self.named_before, self.before_calls = len(operations), len(calls)
+        self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
+        known = self.call >= 0
+        self.launched = np.where(known, regions.start[self.call] if len(regions.start) else 0, ops.start)
+        at = Course.of(*_course(steps), NULL)
+        self.step = at.at(self.launched)
+        self.host = self._host()
+        # Time between steps goes with the step that it delays, the rest with the step that it lies in.
+        begins = self.host.is_step - self._ends_step()
+        self.host_step = at.at(self.host.time - 1 + begins)
+        self.edges: list[Edges] = []
+        self.contradicted = 0
+        self.waits: set[Place] = set()
+        self.possible: list[tuple[Edges, list[Place]]] = []
+
+    def graph(self, rank: int) -> RankGraph:
+        """Return the graph."""
+        ops, host, first = self.ops, self.host, len(self.host.time)
+        talks = np.flatnonzero(self.kinds == COMMUNICATION)
+        arrival = np.full(len(ops), -1)
+        arrival[talks] = first + len(ops) + np.arange(len(talks))
+        begins = np.where(arrival >= 0, arrival, first + np.arange(len(ops)))
+        ends = first + np.arange(len(ops))
+        self._launches(begins)
+        self._streams(begins, ends)
+        self._between_streams(begins, ends)
+        self._edge(arrival[talks], ends[talks], np.zeros(len(talks), np.int64), Edge.COLLECTIVE)
+        work = self._threads(ends)
+        communicates = self.kinds == COMMUNICATION
+        zeros = np.zeros(len(talks), np.int64)
+        columns = (
+            (host.time, ops.end, ops.start[talks]),
+            (work, ops.duration, zeros),
+            (np.where(host.is_step, Point.STEP, Point.HOST), np.where(communicates, Point.TRANSFER, Point.OPERATION),
+             zeros + Point.ARRIVAL),
+            (host.thread, ops.stream, ops.stream[talks]),
+            (self._host_names(), ops.name, ops.name[talks]),
+            (self.host_step, self.step, self.step[talks]),
+            (np.full(first, -1), self.kinds, self.kinds[talks]),
+        )  # fmt: skip
+        time, work, kind, lane, name, step, part = (np.concatenate(column) for column in columns)
+        nothing = np.zeros(len(time), np.int64)
+        points = Points(time, work, nothing, kind, nothing + rank, lane, name, step, part)
+        points, edges, place = in_order(points, Edges.joined(self.edges), nothing)
+        rows = ops.row[talks]
+        return RankGraph(
+            points,
+            edges,
+            (rows, place[arrival[talks]]),
+            place[ends[talks]],
+            self.texts,
+            {number: (int(place[a]), int(place[b])) for number, (a, b) in self._step_points().items()},
+            self.contradicted,
+            frozenset(self.waits),
+            self._possible(place),
+        )
+
+    def _possible(self, place: Ints) -> tuple[Edges, tuple[Place, ...]] | None:
+        """Return the edges that may be, between points by their final numbers, and the place of each."""
+        if not self.possible:
+            return None
+        edges = Edges.joined([each for each, _ in self.possible])
+        named = tuple(each for _, places in self.possible for each in places)
+        return Edges(place[edges.source], place[edges.target], edges.lag, edges.kind), named
+
+    def _host_names(self) -> Ints:
+        """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
+        host = self.host
+        names = host.name + self.named_before + np.where(host.is_call, 0, self.before_calls)
+        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step()
+        return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
+
+    def _ends_step(self) -> Ints:
+        """Return 1 where a step ends, else 0."""
+        ends = np.array([end.time for _, end in self.steps.values()], np.int64)
+        return (self.host.is_step.astype(bool) & np.isin(self.host.time, ends)).astype(np.int64)
+
+    def _step_points(self) -> dict[int, tuple[int, int]]:
+        rows = np.flatnonzero(self.host.is_step)
+        places = zip(self.host.time[rows].tolist(), self.host.thread[rows].tolist(), rows.tolist(), strict=True)
+        at = {_Edge(time, thread): row for time, thread, row in places}
+        return {number: (at[start], at[end]) for number, (start, end) in self.steps.items()}
+
+    def _edge(self, source: Ints, target: Ints, lag: Ints, kind: Edge) -> None:
+        self.edges.append(Edges(source, target, lag, np.full(len(source), int(kind))))
+
+    def _keep(self, source: Ints, target: Ints, waited: Ints, usual: int, kind: Edge) -> None:
+        """Add edges; `waited`: from the source to the start of the target's work [ns], negative: it was not kept."""
+        kept = waited >= 0
+        self.contradicted += int((~kept).sum())
+        self._edge(source[kept], target[kept], np.minimum(waited[kept], usual), kind)
+
+    def _host(self) -> _Host:
+        """Return the points of the host."""
+        regions, kinds = self.regions, self._calls()
+        known = self.call >= 0
+        launching = np.unique(self.call[known])
+        earliest = np.full(len(regions.start), np.iinfo(np.int64).max)
+        np.minimum.at(earliest, self.call[known], self.ops.start[known])
+        at = np.where(earliest >= regions.end, regions.end, regions.start)[launching]
+        parts = [replace(_Host.at(regions.thread[launching], at, regions.name[launching]), call=launching)]
+        for (_,), rows in grouped([regions.thread]):
+            calls = rows[kinds[rows] >= 0]
+            parts += self._of_thread(calls[_is_outermost(regions.start[calls], regions.end[calls])], kinds)
+        parts += self._step_rows()
+        columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
+        order = np.lexsort((columns[5], columns[1], columns[0]))
+        return _Host(*(column[order] for column in columns))
+
+    def _calls(self) -> Ints:
+        """Return of each region the number of what the call does, -1 where it is none."""
+        regions, kinds = self.regions, list(HostCall)
+        numbers = np.full(len(regions.start), -1)
+        for (name, category), rows in grouped([regions.name, regions.category]):
+            kind = host_call(self.names.texts[name], self.names.texts[category])
+            if kind:
+                numbers[rows] = kinds.index(kind)
+        return numbers
+
+    def _of_thread(self, calls: Ints, kinds: Ints) -> list[_Host]:
+        """Return the points at which a thread may wait: the ends of its calls, and those of its pauses."""
+        regions, every = self.regions, list(HostCall)
+        thread, start, end, name = regions.thread[calls], regions.start[calls], regions.end[calls], regions.name[calls]
+        waits = np.isin(kinds[calls], [every.index(HostCall.SYNCHRONISE), every.index(HostCall.COPY)])
+        some = np.flatnonzero(waits | (end - start >= _LONG))
+        blocks = kinds[calls[some]] == every.index(HostCall.COPY)
+        before = np.append(NULL, end[:-1])[: len(end)]
+        late = np.flatnonzero((start - before >= _LONG) & (before != NULL))
+        late = np.append(np.arange(min(1, len(calls))), late)
+        on_time = np.setdiff1d(some, late)
+        begun = _Host.at(thread[on_time], start[on_time], name[on_time])
+        paused = _Host.at(thread[late], start[late], name[late])
+        ended = _Host.at(thread[some], end[some], name[some])
+        woken = (start[late] - before[late] >= PAUSE).astype(np.int64)
+        return [
+            begun,
+            replace(paused, since=before[late], woken=woken),
+            replace(ended, since=np.where(blocks, end[some], start[some]), is_call=ended.is_call + 1),
+        ]
+
+    def _step_rows(self) -> list[_Host]:
+        """Return the points at which steps begin and end, on the threads of their markers."""
+        if not self.steps:
+            return []
+        edges = sorted({edge for both in self.steps.values() for edge in both})
+        time, thread = np.array(edges, np.int64).T
+        marks = np.ones(len(time), np.int64)
+        return [replace(_Host.at(thread, time, marks * NULL), since=time, is_step=marks, woken=marks)]
+
+    def _threads(self, ends: Ints) -> Ints:
+        """Add the edges of the host; return the work of its points [ns]."""
+        host = self.host
+        count = len(host.time)
+        follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
+        row = np.arange(count)
+        gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
+        may_wait = np.flatnonzero((host.since != NULL) & follows)
+        waits = self._synchronised(may_wait, ends)
+        least = self._least(gap, waits)
+        work = np.where(waits, 0, gap)
+        woken = self._woken(gap)
+        work = np.where(woken >= 0, np.minimum(work, host.time - host.time[woken]), work)
+        before = row[follows]
+        self._edge(before - 1, before, np.where(waits, np.minimum(gap, least), 0)[before], Edge.PROGRAM)
+        some = np.flatnonzero((woken >= 0) & ~waits)
+        self._edge(woken[some], some, np.zeros(len(some), np.int64), Edge.BETWEEN_THREADS)
+        return work
+
+    def _least(self, gap: Ints, waits: Flags) -> Ints:
+        """Return of points that wait what the host takes for itself, by the shortest of the same name [ns]."""
+        least = np.full(len(gap), _EXPLAINED)
+        for (_,), rows in grouped([np.where(waits, self.host.name, -1)]):
+            least[rows] = min(int(gap[rows].min()), _LONG)
+        return least
+
+    def _woken(self, gap: Ints) -> Ints:
+        """Return the point of another thread that each point goes on from after a pause, -1 for its own thread's.
+
+        That is so where a thread pauses in most steps, and nearly always goes on when another one just did something.
+        """
+        host = self.host
+        woken = np.full(len(host.time), -1)
+        order = np.argsort(host.time, kind="stable")
+        threads = host.thread[order]
+        row = np.arange(len(order))
+        run = np.maximum.accumulate(np.where(np.append(True, threads[1:] != threads[:-1])[: len(row)], row, 0))
+        other = np.full(len(order), -1)
+        other[order] = np.where(run > 0, order[run - 1], -1)
+        paused = np.flatnonzero(host.woken & (other >= 0) & (gap >= PAUSE))
+        ago = host.time[paused] - host.time[other[paused]]
+        soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
+        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step()[paused]]):
+            if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps):
+                woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
+        return woken
+
+    def _launches(self, begins: Ints) -> None:
+        """Add the edges from launches to operations."""
+        ops, host = self.ops, self.host
+        at = np.full(len(self.regions.start) + 1, -1)
+        launching = np.flatnonzero(host.call >= 0)
+        at[host.call[launching]] = launching
+        source = at[self.call]
+        some = np.flatnonzero(source >= 0)
+        waited = ops.start[some] - host.time[source[some]]
+        before = self._before(ops)
+        free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
+        self._keep(source[some], begins[some], waited, _usual(waited[free], _EXPLAINED), Edge.LAUNCH)
+
+    def _before(self, ops: Ops) -> Ints:
+        """Return the end of the operation before each on its stream [ns], `NULL` of the first."""
+        self.order = np.lexsort((ops.row, ops.end, ops.start, ops.stream, ops.agent))
+        agent, stream, end = (column[self.order] for column in (ops.agent, ops.stream, ops.end))
+        same = np.append(False, (agent[1:] == agent[:-1]) & (stream[1:] == stream[:-1]))[: len(end)]
+        before = np.full(len(ops), NULL)
+        before[self.order] = np.where(same, np.append(NULL, end[:-1])[: len(end)], NULL)
+        self.previous = np.full(len(ops), -1)
+        self.previous[self.order] = np.where(same, np.append(-1, self.order[:-1])[: len(end)], -1)
+        self.before = before
+        return before
+
+    def _streams(self, begins: Ints, ends: Ints) -> None:
+        """Add the edges from each operation to the next one of its stream."""
+        some = np.flatnonzero(self.previous >= 0)
+        waited = self.ops.start[some] - self.before[some]
+        queued = (self.launched[some] < self.before[some] - AT_ONCE) & (waited >= 0) & (waited < AT_ONCE)
+        usual = _usual(waited[queued], _EXPLAINED)
+        self._keep(ends[self.previous[some]], begins[some], waited, usual, Edge.STREAM)
+
+    def _between_streams(self, begins: Ints, ends: Ints) -> None:
+        """Add the edges between streams that are inferred."""
+        ops, known = self.ops, self.call >= 0
+        returned = self._launch_times()
+        own = np.maximum(self.before, np.where(known, returned, NULL))
+        number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
+        kind = _place_of((ops.name, ops.stream), number, self._before_them())
+        asked = _Asked(ops.start, own, self.launched, kind, ops.stream)
+        talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
+        for each in self._inferred(asked):
+            seen, unseen = np.flatnonzero(each.is_seen), np.flatnonzero(~each.is_seen & talks[each.target])
+            lag = np.minimum(each.waited, each.usual)
+            source, target = ends[each.source], begins[each.target]
+            self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
+            places = self._places(each, number)
+            self.waits.update(places(seen[talks[each.target[seen]]]))
+            kept = np.full(len(unseen), int(Edge.BETWEEN_STREAMS))
+            self.possible.append((Edges(source[unseen], target[unseen], lag[unseen], kept), places(unseen)))
+
+    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[Place]]:
+        """Return what names the places of some waits of operations, which have these numbers in their steps."""
+        ops = self.ops
+
+        def places(rows: Ints) -> list[Place]:
+            target = waits.target[rows]
+            columns = (ops.name[target].tolist(), ops.stream[target].tolist(), number[target].tolist())
+            return [
+                Place(self.texts[name], stream, nth, waits.stream) for name, stream, nth in zip(*columns, strict=True)
+            ]
+
+        return places
+
+    def _before_them(self) -> tuple[Ints, Ints]:
+        """Return the names of the last operations before each on its stream."""
+        first = self.previous
+        second = np.where(first >= 0, self.previous[first], -1)
+        names = self.ops.name
+        return np.where(first >= 0, names[first], -1), np.where(second >= 0, names[second], -1)
+
+    def _launch_times(self) -> Ints:
+        """Return the time of the point at which each operation was launched [ns], `NULL` where unknown."""
+        times = np.full(len(self.regions.start) + 1, NULL)
+        launching = np.flatnonzero(self.host.call >= 0)
+        times[self.host.call[launching]] = self.host.time[launching]
+        launched: Ints = times[self.call]
+        return launched
+
+    def _synchronised(self, rows: Ints, ends: Ints) -> Flags:
+        """Add edges from operations to points of the host that wait for them; return which points do."""
+        host = self.host
+        waits = np.zeros(len(host.time), bool)
+        if not len(rows) or not len(self.ops):
+            return waits
+        before = np.append(-1, host.name)[rows], np.append([-1, -1], host.name)[rows]
+        key = host.name[rows], host.thread[rows]
+        kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
+        own = np.append(0, host.time[:-1])[rows]
+        asked = _Asked(host.time[rows], own, host.since[rows], kind, np.full(len(rows), NULL))
+        for each in self._inferred(asked):
+            some = np.flatnonzero(each.is_seen)
+            target = rows[each.target[some]]
+            waits[target] = True
+            lag = np.minimum(each.waited, each.usual)[some]
+            self._edge(ends[each.source[some]], target, lag, Edge.SYNCHRONISED)
+        return waits
+
+    def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
+        """Yield the operations of each stream that points never start before."""
+        ops, time = self.ops, asked.time
+        streams, counts = np.unique(ops.stream, return_counts=True)
+        waits_of: list[tuple[int, Ints, Ints]] = []
+        for each in streams[np.argsort(-counts)][:_MOST_STREAMS].tolist():
+            rows = np.flatnonzero(ops.stream == each)
+            rows = rows[np.lexsort((ops.end[rows], self.launched[rows]))]
+            latest = np.maximum.accumulate(ops.end[rows]) if len(rows) else rows
+            holder = np.maximum.accumulate(np.where(ops.end[rows] == latest, np.arange(len(rows)), 0))
+            at = np.searchsorted(self.launched[rows], asked.since) - 1
+            source = np.where((at >= 0) & (asked.stream != each), rows[holder[np.maximum(at, 0)]], -1)
+            waits_of.append((each, source, np.where(source >= 0, time - ops.end[source], NULL)))
+        if not waits_of:
+            return
+        nearest = np.min([np.where(wait >= 0, wait, np.iinfo(np.int64).max) for _, _, wait in waits_of], axis=0)
+        is_open = time - asked.own > _EXPLAINED
+        kind, size = asked.kind, int(asked.kind.max(initial=-1)) + 1
+        unexplained = np.bincount(kind[is_open], minlength=size)
+        for stream, source, wait in waits_of:
+            some = source >= 0
+            broken = np.bincount(kind[some & (wait < 0)], minlength=size)
+            is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
+            binds = some & is_open & (wait >= 0) & (wait <= AT_ONCE) & (wait == nearest)
+            times = np.bincount(kind[binds], minlength=size)
+            is_seen = is_kept & (times > 0) & (times * 5 >= unexplained)
+            rows = np.flatnonzero(some & (wait >= 0) & is_kept[kind])
+            if len(rows):
+                usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
+                yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)
+
+
+def _course(steps: _Steps) -> tuple[Ints, Ints]:
+    """Return times in order [ns], and the number of the step from each on; `NULL` between steps."""
+    changes = sorted(
+        [(start.time, 1, number) for number, (start, _) in steps.items()]
+        + [(end.time, 0, NULL) for _, end in steps.values()]
+    )
+    columns = np.array([(time, number) for time, _, number in changes], np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+def _is_outermost(start: Ints, end: Ints) -> Flags:
+    """Whether calls of a thread, in order, outer ones first, lie in no other."""
+    until = np.maximum.accumulate(end) if len(end) else end
+    outermost: Flags = start >= np.append(NULL, until[:-1])[: len(end)]
+    return outermost
+
+
+def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
+    """Return which of its key each point is in its step, from 0; -1 outside of steps."""
+    if not len(time):
+        return np.zeros(0, np.int64)
+    order = np.lexsort((time, step, *key))
+    same = np.ones(len(order), bool)
+    for column in (*key, step):
+        same[1:] &= column[order][1:] == column[order][:-1]
+    same[0] = False
+    row = np.arange(len(order))
+    nth = np.zeros(len(order), np.int64)
+    nth[order] = row - np.maximum.accumulate(np.where(same, 0, row))
+    return np.where(step == NULL, -1, nth)
+
+
+def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -> Ints:
+    """Return what the places of points are numbered by: their key, and which of it each is in its step.
+
+    Outside of steps, where that is -1, what comes before a point says where it stands.
+    """
+    if not len(number):
+        return np.zeros(0, np.int64)
+    _, context = np.unique(np.stack(before), axis=1, return_inverse=True)
+    number = np.where(number < 0, -1 - context.reshape(-1), number)
+    _, place = np.unique(np.stack([*key, number]), axis=1, return_inverse=True)
+    return place.reshape(-1)
+
+
+def _usual(waited: Ints, otherwise: int) -> int:
+    """Return the median of times [ns]."""
+    return int(np.median(waited)) if len(waited) else otherwise
+
+
+def in_order(points: Points, edges: Edges, tie: Ints) -> tuple[Points, Edges, Ints]:
+    """Return points in order of time with the lag that is left of each, edges by target, and the new numbers.
+
+    Edges that go back in time are left out.
+    """
+    order = np.lexsort((np.arange(len(points)), tie, points.time))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    edges = Edges(place[edges.source], place[edges.target], edges.lag, edges.kind)
+    edges = edges.take(edges.source < edges.target)
+    edges = edges.take(np.argsort(edges.target, kind="stable"))
+    points = points.take(order)
+    return explained(points, edges), edges, place
+
+
+def explained(points: Points, edges: Edges) -> Points:
+    """Return points with what their edges leave unexplained as their lag, so that a replay is the recording."""
+    latest = np.full(len(points), np.iinfo(np.int64).min)
+    np.maximum.at(latest, edges.target, points.time[edges.source] + edges.lag)
+    begins = latest == np.iinfo(np.int64).min
+    lag = points.time - points.work - np.where(begins, 0, latest)
+    return replace(points, lag=lag)

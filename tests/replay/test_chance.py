@@ -1,0 +1,59 @@
+"""Whether what one of several takes longer lasts: series whose neighbours are alike are no independent trials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rocpd.base.types import Floats
+from rocpd.replay.chance import LIKELY, chance_of
+from tests.soak import sized
+
+RANKS = 8
+CELLS = [(rho, steps) for rho in (0.0, 0.5, 0.8, 0.95) for steps in (20, 100, 500)]
+
+
+def series(random: np.random.Generator, rho: float, steps: int, ranks: int = RANKS) -> Floats:
+    """Return times of steps (rows) of ranks (columns) with a deviation of 3 %, whose neighbours are alike by `rho`."""
+    noise = random.standard_normal((steps, ranks))
+    for step in range(1, steps):
+        noise[step] = rho * noise[step - 1] + np.sqrt(1 - rho**2) * noise[step]
+    times: Floats = 1e6 * (1 + 0.03 * noise)
+    return times
+
+
+def is_likely(times: Floats) -> tuple[int, bool]:
+    """Return the rank that takes longest, and whether it lasts, likely or certainly."""
+    rank = int(times.mean(0).argmax())
+    return rank, chance_of(times, rank).probability <= LIKELY
+
+
+@pytest.mark.soak(60)
+@pytest.mark.parametrize(("rho", "steps"), sized(CELLS[::5], CELLS))
+def test_equal_ranks_are_hardly_ever_blamed(rho: float, steps: int) -> None:
+    """In at most 1 of 100 jobs, 3 where neighbours are nearly the same; a sample may have a little more."""
+    random, jobs = np.random.default_rng(round(rho * 100) + steps), sized(100, 1000)
+    blamed = sum(is_likely(series(random, rho, steps))[1] for _ in range(jobs))
+    most = 0.03 if rho > 0.9 else 0.01
+    assert blamed <= most * jobs + 2 * np.sqrt(most * jobs), (blamed, jobs)
+
+
+@pytest.mark.soak(20)
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_a_slow_rank_is_found(rho: float) -> None:
+    """A rank 10 % slower, with a deviation of 3 %, in 100 steps: in nine of ten jobs at least."""
+    random, jobs = np.random.default_rng(round(rho * 100)), sized(40, 1000)
+    slower = np.where(np.arange(RANKS) == 5, 1.1, 1.0)
+    found = [is_likely(series(random, rho, 100) * slower) for _ in range(jobs)]
+    assert found.count((5, True)) >= 0.9 * jobs
+
+
+def test_too_few_steps_say_nothing() -> None:
+    times = series(np.random.default_rng(1), 0.0, 3) * np.where(np.arange(RANKS) == 2, 2.0, 1.0)
+    assert chance_of(times, 2).probability == 1.0
+
+
+def test_one_outlier_makes_nobody_slow() -> None:
+    times = series(np.random.default_rng(2), 0.0, 40)
+    times[7, 3] *= 50
+    assert chance_of(times, 3).probability > LIKELY

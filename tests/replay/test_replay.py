@@ -1,0 +1,132 @@
+"""A job as a graph: an unchanged replay is the recording, and what is taken away makes it as fast as it is without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rocpd
+from rocpd.replay.blame import Blame, CauseKind, blame
+from rocpd.replay.graph import Point
+from rocpd.replay.job import JobGraph, read_job
+from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.job_plan import plan
+from tests.conftest import OpenJob
+from tests.members import Member
+from tests.soak import sized
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "data": {"ranks": 4},
+    "data, two nodes": {"ranks": 4, "nodes": 2},
+    "tensor and data": {"ranks": 8, "nodes": 2, "tp": 4},
+    "pipeline": {"ranks": 4, "pp": 4},
+    "tensor, data and pipeline": {"ranks": 8, "nodes": 2, "tp": 2, "pp": 2},
+}
+
+
+def graph_of(folder: Path, **options: Any) -> JobGraph:
+    files = simulate(JobOptions(folder, **{"steps": 8, "plant": "none", **options}))
+    with rocpd.connect(files) as session:
+        return read_job(session)
+
+
+def steps_of(job: JobGraph) -> list[int]:
+    return sorted(set.intersection(*(set(steps) for steps in job.steps.values())))
+
+
+def blamed(folder: Path, **options: Any) -> Blame:
+    job = graph_of(folder, **options)
+    return blame(job, steps_of(job))
+
+
+@pytest.mark.soak(30)
+@pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
+@pytest.mark.parametrize("damage", [{}, {"faults": True, "rccl": "none"}])
+def test_an_unchanged_replay_is_the_recording(layout: str, damage: dict[str, Any], tmp_path: Path) -> None:
+    job = graph_of(tmp_path, seed=3, **LAYOUTS[layout], **damage)
+    assert (job.replay() == job.points.time).all()
+
+
+@pytest.mark.soak(30)
+@pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
+def test_edges_explain_what_was_waited_for(layout: str, tmp_path: Path) -> None:
+    """What no edge explains is at most a twentieth of the time; all communication is matched."""
+    job = graph_of(tmp_path, seed=4, **LAYOUTS[layout])
+    waits = np.isin(np.arange(len(job.points)), job.edges.target)
+    inside = waits & (job.points.step >= 0)
+    spans = [job.points.time[end] - job.points.time[begin] for of in job.steps.values() for begin, end in of.values()]
+    assert job.points.lag[inside].sum() <= 0.05 * sum(spans)
+    assert (job.matched, job.contradicted) == (1.0, 0)
+
+
+@pytest.mark.parametrize("seed", range(sized(3, 100)))
+def test_what_takes_longer_never_makes_a_job_shorter(seed: int, dataset: JobGraph) -> None:
+    random = np.random.default_rng(seed)
+    more = random.integers(0, 50_000, len(dataset.points)) * (random.random(len(dataset.points)) < 0.1)
+    assert (dataset.replay(dataset.points.work + more) >= dataset.points.time).all()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> JobGraph:
+    return graph_of(tmp_path_factory.mktemp("job"), seed=9, ranks=2, steps=4)
+
+
+def test_a_compiled_replay_is_the_plain_one(dataset: JobGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = dataset.replay(dataset.points.work * 2)
+    monkeypatch.setattr("rocpd.replay.job._MANY", 0)
+    assert (dataset.replay(dataset.points.work * 2) == plain).all()
+
+
+COUNTERFACTUALS: Sequence[tuple[str, str]] = [
+    ("data", "straggler=20"),
+    ("tensor and data", "straggler=10"),
+    ("tensor, data and pipeline", "straggler=20"),
+    ("data, two nodes", "late-launch=400"),
+]
+
+
+@pytest.mark.soak(60)
+@pytest.mark.parametrize(("layout", "plant"), sized(COUNTERFACTUALS[1:2], COUNTERFACTUALS))
+def test_a_cause_costs_what_the_job_is_faster_without_it(layout: str, plant: str, tmp_path: Path) -> None:
+    """The same seed with and without the plant: within a tenth of the difference."""
+    for seed in range(sized(1, 20)):
+        options = {"seed": 100 + seed, **LAYOUTS[layout]}
+        with_plant, without = (blamed(tmp_path / name, plant=name, **options) for name in (plant, "none"))
+        (fact,) = plan(JobOptions(tmp_path, steps=8, plant=plant, **options)).facts
+        cause = with_plant.causes[0]
+        assert (cause.kind, cause.ranks) == (CauseKind.RANK, (fact.rank,))
+        assert cause.cost == pytest.approx(with_plant.step_ns - without.step_ns, rel=0.1), seed
+
+
+def test_a_stall_is_blamed_on_its_rank_though_another_is_slower_throughout(open_job: OpenJob) -> None:
+    """Rank 1 computes 6 % longer in all steps, rank 0 stalls in two."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        now = 1_000_000
+        for step in range(12):
+            begin = now
+            for layer in range(10):
+                at = begin + layer * 100_000
+                member.kernel(f"gemm{layer}", at, at + 90_000 + 5_400 * (number == 1))
+            stall = 3_000_000 if number == 0 and step in (5, 9) else 0
+            arrive = begin + 1_000_000 + stall
+            end = begin + 1_100_000 + (3_000_000 if step in (5, 9) else 0)
+            member.collective(arrive, end)
+            member.region("roctxRangePushA", begin, end + 10_000, message=f"step {step}")
+            now = end + 20_000
+        ranks.append(member)
+    rows = open_job(*ranks).summary("steps").fetchall()
+    columns = open_job(*ranks).summary("steps").columns
+    slowest = {row[columns.index("step")]: row[columns.index("grew_rank")] for row in rows}
+    assert {slowest["step 5"], slowest["step 9"]} == {0}
+
+
+def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:
+    job = read_job(open_job(Member(0).region("main", 0, 100), Member(1).kernel("gemm", 10, 20)))
+    assert (job.replay() == job.points.time).all()
+    assert np.count_nonzero(job.points.kind == Point.OPERATION) == 1

@@ -13,9 +13,6 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.blame.cases import CASES, Made, made
 from tests.soak import sized
 
-WRONG = {"slow-link-both-fit": "TP in the node and DP across nodes, equally often: the pairs are taken for groups"}
-"""Cases that are not answered rightly yet, and why."""
-
 SAMPLE = ("checkpoints", "late-node", "tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory")
 COSTS = 0.02  # of a step, from which on a cause is to be named
 ERROR = 0.3  # of the cost
@@ -56,12 +53,8 @@ def _named(job: Made, findings: tuple[Finding, ...]) -> Iterator[tuple[tuple[int
             yield job.job.shape.on_node(int(str(said["hostname"]).removeprefix("node"))), cost
 
 
-def _case(name: str) -> object:
-    return pytest.param(name, marks=pytest.mark.xfail(reason=WRONG[name], strict=False) if name in WRONG else ())
-
-
 @pytest.mark.soak(100)
-@pytest.mark.parametrize("name", [_case(name) for name in sized(SAMPLE, tuple(CASES))])
+@pytest.mark.parametrize("name", sized(SAMPLE, tuple(CASES)))
 def test_whoever_is_to_blame_is_named(name: str, tmp_path: Path) -> None:
     for seed in range(sized(1, 20)):
         case = replace(CASES[name], shape=replace(CASES[name].shape, seed=seed))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.visible import Reading, as_data, visible, visible_lines
+from rocpd.base.visible import VisibleStream, as_data, visible, visible_lines
 from rocpd.cli import diagnostics as progress
 from rocpd.table.html import write_html
 from tests.build import TraceBuilder
@@ -103,7 +103,7 @@ def test_labels_of_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 def test_data_stays_in_a_pipe_alone() -> None:
     out = io.StringIO()
-    page = Reading(out)
+    page = VisibleStream(out)
     assert as_data(page) is out  # type: ignore[arg-type]
     page.writelines([EVIL, "\n\ta\r"])
     assert out.getvalue() == f"{SHOWN}\n\ta\\r"
@@ -113,5 +113,5 @@ def test_data_stays_in_a_pipe_alone() -> None:
 
 def test_of_escape_sequences_colours_pass_alone() -> None:
     out = io.StringIO()
-    Reading(out, has_colours=True).write("\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\a")
+    VisibleStream(out, has_colours=True).write("\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\a")
     assert out.getvalue() == "\x1b[31mred\x1b[0m\\e[2J\\e]0;title\\x07"

@@ -1,8 +1,8 @@
 """Owns how text from files is shown where characters could steer a terminal, reorder a line or end it.
 
 Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
-all that the command line writes goes through a `Reading`, so that what a writer forgets steers nothing. Data in files
-and pipes stays as it is.
+all that the command line writes goes through a `VisibleStream`, so that what a writer forgets steers nothing. Data in
+files and pipes stays as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def visible_lines(text: str) -> str:
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
-class Reading:
+class VisibleStream:
     """A stream as people read it: whatever writes to it, of control characters ends of lines and tabulators pass alone.
 
     All that the command line writes goes through one; what is data goes to the stream that `as_data` returns.
@@ -77,4 +77,4 @@ class Reading:
 
 def as_data(out: TextIO) -> TextIO:
     """Return where data that people may see goes: as it is, but for a terminal, which shows control characters."""
-    return out.data() if isinstance(out, Reading) else out
+    return out.data() if isinstance(out, VisibleStream) else out

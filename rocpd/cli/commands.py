@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, cast
@@ -122,10 +123,7 @@ class Commands(TyperGroup):
 
 def _print_version(context: typer.Context, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        from rocpd.cli.diagnostics import standard_output
-
-        with standard_output() as out:
-            out.write(f"rocpd {__version__}\n")
+        sys.stdout.write(f"rocpd {__version__}\n")
         raise typer.Exit
 
 

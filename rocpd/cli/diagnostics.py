@@ -27,7 +27,7 @@ from rocpd.base import leftovers, output
 from rocpd.base.amount import amount, bytes_text
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.types import Progress
-from rocpd.base.visible import Reading, visible
+from rocpd.base.visible import VisibleStream, visible
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
 _REDRAW_S = 0.1  # at most so often
@@ -165,7 +165,7 @@ def standard_output() -> Iterator[TextIO]:
         ReaderGoneError: its reader has seen enough.
     """
     try:
-        yield Reading(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
+        yield VisibleStream(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
@@ -298,7 +298,7 @@ def note(message: str) -> None:
     Where nobody reads stderr any more it goes nowhere: what the command does and ends with is the same.
     """
     clear_bars()
-    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else Reading(sys.stderr)
+    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else VisibleStream(sys.stderr)
     try:
         out.write(f"rocpd: {visible(message)}\n")
         out.flush()
@@ -310,7 +310,7 @@ def note(message: str) -> None:
 
 def say(text: str) -> None:
     """Write lines to stderr."""
-    Reading(sys.stderr).write(text)
+    VisibleStream(sys.stderr).write(text)
 
 
 def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:

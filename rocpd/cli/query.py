@@ -17,7 +17,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.output import check_free
 from rocpd.base.types import Row
-from rocpd.base.visible import Reading
+from rocpd.base.visible import VisibleStream
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql
 from rocpd.cli.diagnostics import clear_bars, index_hint, note, progress
@@ -179,7 +179,7 @@ def _run_shell(connection: apsw.Connection, calculated: Sequence[str], intro: st
     stdin = sys.stdin or io.StringIO()  # None: the program was started with a closed one
     if isinstance(stdin, io.TextIOWrapper):
         stdin.reconfigure(encoding="utf-8", errors="replace")
-    stdout, stderr = (Reading(stream).data() for stream in (sys.stdout, sys.stderr))
+    stdout, stderr = (VisibleStream(stream).data() for stream in (sys.stdout, sys.stderr))
     shell = shell_class()(db=connection, stdin=stdin, stdout=stdout, stderr=stderr)
     shell.calculated = calculated
     shell.command_colour(["off"])  # its own escape sequences would be made visible, too

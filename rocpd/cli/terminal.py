@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base.visible import Reading
+from rocpd.base.visible import VisibleStream
 from rocpd.cli.diagnostics import ReaderGoneError, notes_on, until_ctrl_c, without_bars
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
         ReaderGoneError: the reader has left the pager, or interrupted what it shows.
     """
     if not sys.stdout.isatty() and when is not When.ALWAYS:
-        yield Reading(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
+        yield VisibleStream(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
         return
     import shutil
 
@@ -97,7 +97,7 @@ def _pager() -> list[str]:
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
-class TerminalPage(Reading):
+class TerminalPage(VisibleStream):
     """A page on a terminal.
 
     Args:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocpd.federate.open.source import INDEX
 from rocpd.importers import importer_of
 from rocpd.importers.signs import head_of, is_part
 from rocpd.schema.write import MARK
 
+_IN_INDEX = b"rocprofiler-sdk"
 _UP = 3  # folders above a file of a recording
 
 
@@ -20,6 +22,8 @@ def kind_of(path: Path) -> str | None:
         head = head_of(path)
         if any(name.startswith("rocpd_metadata") for name in head.tables):
             return "a rocpd database"
+        if path.name == INDEX and _IN_INDEX in head.start:
+            return "the index of a package"
         importer = importer_of(path)
         is_table = b"," in head.start.partition(b"\n")[0] and is_part(path.name)
         folders = (folder for folder in path.parents[:_UP] if is_table)

@@ -147,7 +147,7 @@ class Edges:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-class Place(NamedTuple):
+class WaitPlace(NamedTuple):
     """A communication kernel: its name, its stream, which of these it is in its step; and the stream it waits for."""
 
     name: str
@@ -180,8 +180,8 @@ class RankGraph:
     names: tuple[str, ...]
     steps: dict[int, tuple[int, int]]
     contradicted: int
-    waits: frozenset[Place] = frozenset()
-    possible: tuple[Edges, tuple[Place, ...]] | None = None
+    waits: frozenset[WaitPlace] = frozenset()
+    possible: tuple[Edges, tuple[WaitPlace, ...]] | None = None
 
     @property
     def computes(self) -> bool:
@@ -329,8 +329,8 @@ class _Drawing:
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
-        self.waits: set[Place] = set()
-        self.possible: list[tuple[Edges, list[Place]]] = []
+        self.waits: set[WaitPlace] = set()
+        self.possible: list[tuple[Edges, list[WaitPlace]]] = []
 
     def graph(self, rank: int) -> RankGraph:
         """Return the graph."""
@@ -374,7 +374,7 @@ class _Drawing:
             self._possible(place),
         )
 
-    def _possible(self, place: Ints) -> tuple[Edges, tuple[Place, ...]] | None:
+    def _possible(self, place: Ints) -> tuple[Edges, tuple[WaitPlace, ...]] | None:
         """Return the edges that may be, between points by their final numbers, and the place of each."""
         if not self.possible:
             return None
@@ -565,15 +565,16 @@ class _Drawing:
             kept = np.full(len(unseen), int(Edge.BETWEEN_STREAMS))
             self.possible.append((Edges(source[unseen], target[unseen], lag[unseen], kept), places(unseen)))
 
-    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[Place]]:
+    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[WaitPlace]]:
         """Return what names the places of some waits of operations, which have these numbers in their steps."""
         ops = self.ops
 
-        def places(rows: Ints) -> list[Place]:
+        def places(rows: Ints) -> list[WaitPlace]:
             target = waits.target[rows]
             columns = (ops.name[target].tolist(), ops.stream[target].tolist(), number[target].tolist())
             return [
-                Place(self.texts[name], stream, nth, waits.stream) for name, stream, nth in zip(*columns, strict=True)
+                WaitPlace(self.texts[name], stream, nth, waits.stream)
+                for name, stream, nth in zip(*columns, strict=True)
             ]
 
         return places

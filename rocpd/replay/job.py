@@ -24,7 +24,7 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.replay.graph import INFERRED, Edge, Edges, Place, Point, Points, RankGraph, in_order, read_graph
+from rocpd.replay.graph import INFERRED, Edge, Edges, Point, Points, RankGraph, WaitPlace, in_order, read_graph
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
@@ -181,7 +181,7 @@ def join(
     return _Joining(graphs, clocks, hosts).job(matched)
 
 
-def _edges(graph: RankGraph, waits: Collection[Place]) -> Iterator[Edges]:
+def _edges(graph: RankGraph, waits: Collection[WaitPlace]) -> Iterator[Edges]:
     """Yield the edges of a rank, those too that other ranks show; `waits`: places that wait on some rank."""
     yield graph.edges
     if graph.possible:
@@ -199,7 +199,7 @@ class _Joining:
         self.first = dict(zip(graphs, np.concatenate([[0], np.cumsum(sizes)])[:-1].tolist(), strict=True))
         self.columns = list(map(np.concatenate, zip(*map(self._laid, graphs.items()), strict=True)))
         self.time, self.work = self.columns[0], self.columns[1]
-        waits = frozenset[Place]().union(*(graph.waits for graph in graphs.values()))
+        waits = frozenset[WaitPlace]().union(*(graph.waits for graph in graphs.values()))
         every = [(number, edges) for number, graph in graphs.items() for edges in _edges(graph, waits)]
         self.edges = Edges.joined([self._moved(number, edges) for number, edges in every])
         self.link, self.meeting = np.full(len(self.time), -1), np.full(len(self.time), -1)

@@ -46,7 +46,7 @@ _HOST_ADDRESS, _DEVICE_ADDRESS = 0x7F2B80000000, 0x7F2A40000000
 _NO_CALL = -1  # index of the launching or enclosing region where there is none
 
 
-class Points:
+class SamplePoints:
     """Starts or ends of rows: those of calls follow anchors, those of device work are those of a piece of a lane."""
 
     def __init__(self, moments: Sequence[Moment], first: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class TemplateColumns:
         rows = [row for kind in template.kinds for row in kind]
         self.lanes = [LaneTimes(lane) for lane in template.lanes]
         first = np.cumsum([0, *(len(lane.lengths) for lane in template.lanes)]).tolist()
-        self.start, self.end = (Points([getattr(row, side) for row in rows], first) for side in ("start", "end"))
+        self.start, self.end = (SamplePoints([getattr(row, side) for row in rows], first) for side in ("start", "end"))
         self.leaks = [(n, row.size) for n, row in enumerate(template.allocations) if row.leaks]
         self.jitter = np.array([row.jitter for row in rows])
         self._set_values(rows)

@@ -21,7 +21,7 @@ from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters
 from rocpd.federate.select.window import Window
 from rocpd.session import Session, connect
-from rocpd.view.questions import Question
+from rocpd.view.questions import Question, Statement
 
 Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
 """(path, bytes, time of the last change [ns]) of each file, and of the log beside one that is being written."""
@@ -75,11 +75,12 @@ class Desk:
 
     Args:
         job: what is viewed.
-        seats: how many questions are answered at a time; others wait.
+        seats: how many questions are answered at a time, statements one fewer; others wait.
     """
 
     def __init__(self, job: ViewedJob, seats: int = 4) -> None:
         self._job = job
+        self._statements = threading.BoundedSemaphore(max(1, seats - 1))  # a page comes whatever SQL is asked
         self._children = [Child() for _ in range(seats)]
         self._free = SimpleQueue[Child]()
         for child in self._children:
@@ -95,6 +96,10 @@ class Desk:
         Raises:
             RocpdError: it took too long, the viewer has ended, or what answering it raises.
         """
+        with self._statements if isinstance(question, Statement) else contextlib.nullcontext():
+            return self._ask(question, limit_s)
+
+    def _ask(self, question: Question, limit_s: float) -> Answer:
         child, is_over = self._free.get(), threading.Event()
         try:
             deadline = threading.Timer(limit_s, _end, (child, is_over))

@@ -4,39 +4,67 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 import rocpd
 from rocpd.base.identity import JOURNALS
+from rocpd.compare.options import DiffOptions, metric_of
+from rocpd.compare.run import profiles_of
+from rocpd.compare.run_profile import Baseline
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli, state_of
+from tests.hostile.traces import make_workload
+from tests.importers.rpd import server
+from tests.importers.test_nsight import export
+from tests.soak import sized
 
-COMMANDS: Mapping[str, Sequence[str]] = {
+FILES: Mapping[str, Sequence[str]] = {
     "query": ("query", "select 1 as a", "{}", "-o"),
     "summary": ("summary", "kernels", "{}", "-f", "csv", "-o"),
     "convert": ("convert", "-f", "json", "{}", "-o"),
     "merge": ("merge", "{}", "-o"),
+    "trim": ("trim", "{}", "--start", "10%", "-o"),
     "report": ("report", "{}", "-o"),
     "advise": ("advise", "{}", "-f", "json", "-o"),
     "diff": ("diff", "{}", "{}", "-f", "json", "-o"),
     "baseline": ("diff", "--base", "{}", "--save-baseline"),
 }
-INPUTS = ("a.db", "linked.db", "folder", "trace.json", "trace.json.gz", "csv")
+"""Commands that write a file, which is the last word."""
+
+FOLDERS: Mapping[str, Sequence[str]] = {
+    "convert": ("convert", "-f", "csv", "{}", "-d"),
+    "parquet": ("convert", "-f", "parquet", "{}", "-d"),
+    "summary": ("summary", "kernels", "domains", "{}", "-f", "csv", "-d"),
+    "plots": ("report", "{}", "-o", "new.html", "--force", "--plots"),
+    "redact": ("redact", "{}", "-d"),
+    "import": ("import", "{}", "-d"),
+    "package": ("package", "--copy", "{}", "-d"),
+    "index": ("index", "{}", "-d"),
+}
+"""Commands that write a folder."""
+
+INPUTS = (
+    "a.db", "linked.db", "folder", "trace.json", "trace.json.gz", "csv", "a.rpd", "nsys", "workload", "job.rpdb",
+    "base.json",
+)  # fmt: skip
 TARGETS = (
     "a.db", "b.db", "linked.db", "hard.db", "folder/../a.db", "a.db-wal", "b.db-journal", "folder/c.db", "trace.json",
-    "trace.json.gz", "csv/out_kernel_trace.csv", "csv/out_marker_api_trace.csv",
+    "trace.json.gz", "csv/out_kernel_trace.csv", "csv/out_marker_api_trace.csv", "a.rpd", "nsys", "nsys-wal",
+    "workload/pmc_perf.csv", "workload/pmc_perf_2.csv", "job.rpdb/index.yaml", "job.rpdb/a.db", "linked.html",
+    "hard.xlsx", "linked.pdf", "./folder/./../hard.xlsx",
 )  # fmt: skip
+FOLDER_TARGETS = ("", "folder", "csv", "workload", "job.rpdb", "linked_folder", "folder/../csv", "nsys", "a.db")
 
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Recordings of several kinds, none of which rocpd wrote as they lie there."""
     made, job = tmp_path / "made", tmp_path / "job"
-    (job / "folder").mkdir(parents=True)
-    (job / "csv").mkdir()
+    for folder in ("folder", "csv", "workload", "job.rpdb"):
+        (job / folder).mkdir(parents=True)
     files = simulate(JobOptions(made, ranks=3, steps=2, seed=5))
     with rocpd.connect(files[0]) as session:
         session.convert("json", made / "trace")
@@ -46,28 +74,75 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(path, job / name)
     shutil.copy(made / "trace.json", job)
     (job / "trace.json.gz").write_bytes(gzip.compress((made / "trace.json").read_bytes(), mtime=0))
-    (job / "linked.db").symlink_to(job / "a.db")
+    server(job / "a.rpd")
+    export(job / "nsys")
+    make_workload(job / "workload")
+    shutil.copy(files[1], job / "job.rpdb" / "a.db")
+    index = "rocprofiler-sdk: {rocpd: {path: ., files: [a.db]}}"
+    (job / "job.rpdb" / "index.yaml").write_text(index, encoding="utf-8")
+    (job / "base.json").write_text(baseline_of(files[2]), encoding="utf-8")
+    for name, target in (("linked.db", "a.db"), ("linked.html", "a.rpd"), ("linked.pdf", "nsys")):
+        (job / name).symlink_to(job / target)
+    (job / "linked_folder").symlink_to(job / "folder")
     (job / "hard.db").hardlink_to(job / "a.db")
+    (job / "hard.xlsx").hardlink_to(job / "trace.json")
     monkeypatch.chdir(tmp_path)
     return job
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def baseline_of(path: Path) -> str:
+    with rocpd.connect(path) as session:
+        return Baseline(tuple(profiles_of(session, DiffOptions(), metric_of("step")))).text()
+
+
+def source_of(number: int, command: str) -> Iterable[str]:
+    """Return the inputs that stand beside the target of a number: all in a soak."""
+    first = number + 3 * list({**FILES, **FOLDERS}).index(command)
+    return [
+        name
+        for name in sized([INPUTS[first % len(INPUTS)]], [*INPUTS])
+        if command in ("diff", "baseline") or name != "base.json"
+    ]
+
+
+@pytest.mark.soak(11)
+@pytest.mark.parametrize("command", FILES)
 def test_no_recording_changes(command: str, cli: Cli, job: Path) -> None:
     """Each input comes with some of the targets; a file of another ending lies beside the one that was named."""
     before = state_of(job)
     seen = set(before)
-    numbers = {name: number for number, name in enumerate(COMMANDS)}
     for number, target in enumerate(TARGETS):
-        source = job / INPUTS[(number + numbers[command]) % len(INPUTS)]
-        words = [word.format(source) for word in COMMANDS[command]]
-        said = cli(*words, job / target, "--force")
-        after = state_of(job)
-        assert {name: after.get(name) for name in before} == before, (words, target, said)
-        for name in after.keys() - seen:
-            assert Path(name).name.startswith(Path(target).name), (words, target, name)
-            assert not name.endswith(JOURNALS), (words, target, name)
-        seen |= after.keys()
+        for source in source_of(number, command):
+            words = [word.format(job / source) for word in FILES[command]]
+            said = cli(*words, f"{job}/{target}", "--force")
+            after = state_of(job)
+            assert {name: after.get(name) for name in before} == before, (words, target, said)
+            for name in after.keys() - seen:
+                assert Path(name).name.startswith(Path(target).name), (words, target, name)
+                assert not name.endswith(JOURNALS), (words, target, name)
+            seen |= after.keys()
+
+
+@pytest.mark.soak(11)
+@pytest.mark.parametrize("command", FOLDERS)
+def test_no_recording_changes_in_a_folder(command: str, cli: Cli, job: Path) -> None:
+    """What a folder holds stays, and nothing that comes into it is read with it."""
+    before = state_of(job)
+    answers = {name: rows_of(job / name) for name in ("folder", "csv", "workload", "job.rpdb")}
+    for number, target in enumerate(FOLDER_TARGETS):
+        for source in source_of(number, command):
+            words = [word.format(job / source) for word in FOLDERS[command]]
+            said = cli(*words, f"{job}/{target}", *(["--force"] if command != "index" else []))
+            after = state_of(job)
+            assert {name: after.get(name) for name in before} == before, (words, target, said)
+            for name in after.keys() - before.keys():
+                assert not name.endswith(JOURNALS), (words, target, name)
+    assert {name: rows_of(job / name) for name in answers} == answers
+
+
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
+    with rocpd.connect(folder) as session:
+        return session.sql("select name, start, duration from kernels order by 2, 1 limit 50").fetchall()
 
 
 def test_an_input_is_held_to_the_end_of_the_command(cli: Cli, job: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_first_ten_lines_name_what_was_planted(
     truth = plan(options)
     _, *lines = screen(capsys, monkeypatch, width, "summary")
     first = " ".join(line.strip() for line in lines[:10])
-    assert f"✗ rank {truth.straggler_rank} was last in " in first
+    assert f"✗ rank {truth.straggler_rank} costs " in first
     assert f"✗ step {truth.slow_step} is slow: " in first
     assert "✗ communication does not overlap: compute hides 0." in first
     assert "✗ GPUs are idle" in first

@@ -25,11 +25,24 @@ from tests.omniprobe import accesses, memory_analysis
 DATABASES = (".rpd", ".nsys")
 """Endings of the traces that are SQLite files."""
 
-WORKLOAD = """Dispatch_ID,GPU_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,\
+_COUNTERS = """Dispatch_ID,GPU_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,\
 Arch_VGPR,Accum_VGPR,SGPR,Start_Timestamp,End_Timestamp,Kernel_ID,SQ_WAVES,GRBM_GUI_ACTIVE
 0,4,"vecCopy(double*, int) [clone .kd]",1048576,256,0,0,8,0,16,1000,2000,0,16384.0,21000
 1,4,"vecCopy(double*, int) [clone .kd]",1048576,256,0,0,8,0,16,3000,4100,0,16384.0,21900
 """
+
+
+_SYSTEM = """workload_name,command,hostname,gpu_model,gpu_arch,cu_per_gpu,simd_per_cu,wave_size,max_sclk,num_xcd
+path,./vcopy -n 1048576,node1,MI200,gfx90a,104,4,64,1700,1
+"""
+
+
+def make_workload(folder: Path) -> Path:
+    """Write the workload folder of a program with two dispatches."""
+    folder.mkdir(exist_ok=True)
+    (folder / "pmc_perf.csv").write_text(_COUNTERS)
+    (folder / "sysinfo.csv").write_text(_SYSTEM)
+    return folder
 
 
 def make_traces(folder: Path) -> list[Path]:
@@ -38,9 +51,6 @@ def make_traces(folder: Path) -> list[Path]:
     with rocpd.connect(good) as session:
         session.convert("csv", folder / "csv" / "out")
         (chrome,) = session.convert("json", folder / "chrome")
-    workload = folder / "workload"
-    workload.mkdir()
-    (workload / "pmc_perf.csv").write_text(WORKLOAD)
     written = {
         "torch.json": json.dumps(
             {"schemaVersion": 1, "baseTimeNanoseconds": kineto.BASE, "traceEvents": [kineto.LAUNCH, kineto.KERNEL] * 9}
@@ -54,7 +64,15 @@ def make_traces(folder: Path) -> list[Path]:
     packed = folder / "packed.json.gz"
     packed.write_bytes(gzip.compress(chrome.read_bytes()[:60_000], mtime=0))
     databases = [server(folder / "a.rpd"), export(folder / "b.nsys")]
-    return [*databases, *(folder / name for name in written), chrome, packed, folder / "csv", workload, good]
+    return [
+        *databases,
+        *(folder / name for name in written),
+        chrome,
+        packed,
+        folder / "csv",
+        make_workload(folder / "workload"),
+        good,
+    ]
 
 
 def cells(path: Path, random: Random) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +132,18 @@ def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:
     job = read_job(open_job(Member(0).region("main", 0, 100), Member(1).kernel("gemm", 10, 20)))
     assert (job.replay() == job.points.time).all()
     assert np.count_nonzero(job.points.kind == Point.OPERATION) == 1
+
+
+def test_a_lost_end_of_a_group_costs_its_own_group_alone(tmp_path: Path) -> None:
+    """Of one rank of a pipeline the 20th ncclGroupEnd is not recorded."""
+    files = simulate(JobOptions(tmp_path, ranks=4, pp=4, steps=8, seed=2, plant="none"))
+    with closing(sqlite3.connect(files[1])) as connection, connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        region, string = (
+            next(name for name in tables if name.startswith(base)) for base in ("rocpd_region_", "rocpd_string_")
+        )
+        ends = f"SELECT R.id FROM {region} R JOIN {string} S ON S.id = R.name_id WHERE S.string = 'ncclGroupEnd'"
+        row = connection.execute(f"{ends} ORDER BY R.id LIMIT 1 OFFSET 20").fetchone()
+        connection.execute(f"DELETE FROM {region} WHERE id = ?", row)
+    with rocpd.connect(files) as session:
+        assert read_job(session).matched > 0.9

@@ -14,8 +14,9 @@ import pytest
 
 import rocpd
 from rocpd.base.boundary import Policy, failures
+from rocpd.base.errors import RocpdError
 from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.questions import Overview, Statement
+from rocpd.view.questions import Overview, Statement, TimeLineStart
 from rocpd.view.server import ViewServer
 from tests.perfetto_engine import Engine
 from tests.view.conftest import Ask
@@ -183,6 +184,22 @@ def test_what_fails_is_answered(server: ViewServer, ask: Ask, monkeypatch: pytes
     assert (said.status, said.json["error"]) == (500, "could not be judged: ZeroDivisionError: division by zero")
     assert [what for what, _ in failures] == ["page stamp"]
     failures.clear()
+
+
+def test_endless_statements_keep_no_page_waiting(job: Path) -> None:
+    endless = Statement("with recursive n(i) as (select 1 union all select i + 1 from n) select sum(i) from n", 5)
+    desk = Desk(ViewedJob((str(job),), jobs=1), seats=2)
+
+    def ask() -> None:
+        with pytest.raises(RocpdError, match="the viewer has ended"):
+            desk.ask(endless, PATIENCE)
+
+    with ThreadPoolExecutor(3) as people:
+        asked = [people.submit(ask) for _ in range(3)]
+        assert desk.ask(TimeLineStart(), PATIENCE).value.isdecimal()
+        assert not any(each.done() for each in asked)
+        desk.close()
+        assert [each.result() for each in asked] == [None] * 3
 
 
 def test_two_people_at_once(ask: Ask) -> None:

@@ -136,25 +136,33 @@ def is_shared(communicator: str) -> bool:
     return not _ADDRESS.fullmatch(communicator)
 
 
-def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], Counter[str]]:
+def match(
+    channels: Iterable[Channel], clocks: Mapping[int, int], nodes: Mapping[int, int] | None = None
+) -> tuple[list[Group], Counter[str]]:
     """Put channels of collectives into groups; also return why how many kernels that count are in none.
 
     Args:
         channels: those of all ranks; what sends and receives is left out (`rocpd.facts.communication.transfers`).
-        clocks: rank -> number of its clock.
+        clocks: rank -> number of its clock, or of the line of time that it is laid on.
+        nodes: rank -> number of its clock before it was laid on a line; None: the same.
     """
     alike: dict[tuple[object, ...], list[Channel]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
     every = sorted((c for c in channels if c.role is None), key=lambda c: (c.rank, c.agent, int(c.start[0])))
     for channel in every:
-        kind = (channel.name, len(channel), channel.communicator, channel.size)
+        kind: tuple[object, ...] = (channel.name, len(channel), channel.communicator, channel.size)
         ordinal = seen[channel.rank, channel.agent, kind]
         seen[channel.rank, channel.agent, kind] += 1
         alike.setdefault((kind, ordinal), []).append(channel)
     groups: list[Group] = []
     lost: Counter[str] = Counter()
-    for members in alike.values():
-        of_name = list(_groups(members, clocks))
+    found = {kind: list(_groups(members, clocks)) for kind, members in alike.items()}
+    both = _readings(found, nodes or clocks)
+    for key, members in alike.items():
+        of_name = found[key]
+        if key in both:
+            lost[BOTH] += sum(len(member.numbers) for member in members)
+            continue
         groups += of_name
         matched = sum(len(member.numbers) for group in of_name for member in group)
         lost[ALONE if len(members) == 1 else UNCLEAR] += sum(len(member.numbers) for member in members) - matched
@@ -163,6 +171,27 @@ def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[
 
 ALONE = "no other rank runs as many"
 UNCLEAR = "which ranks end them together is not clear"
+BOTH = "groups in nodes and groups across nodes fit equally well"
+
+
+def _readings(
+    found: Mapping[tuple[object, ...], Sequence[Group]], clocks: Mapping[int, int]
+) -> set[tuple[object, ...]]:
+    """Return the kinds of channels whose groups may as well lie across clocks as on each.
+
+    Ranks that share the data of tensor parallel groups, one a clock, come and go with these: where sizes are unknown,
+    both look like groups of one clock. Two communicators of the same ranks on several clocks are taken for that.
+    """
+    alike: dict[object, list[tuple[object, ...]]] = {}
+    for kind, groups in found.items():
+        sets = frozenset(frozenset(member.rank for member in group) for group in groups)
+        on_one = all(len({clocks.get(rank, -1) for rank in ranks}) == 1 for ranks in sets)
+        size, communicator = groups[0][0].size if groups else None, groups[0][0].communicator if groups else ""
+        if len(sets) > 1 and on_one and size is None and communicator is None:
+            on = {clocks.get(min(ranks), -1) for ranks in sets}
+            if len(on) > 1:
+                alike.setdefault((kind[0], sets), []).append(kind)
+    return {kind for kinds in alike.values() if len(kinds) > 1 for kind in kinds}
 
 
 def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:

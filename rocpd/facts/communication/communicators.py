@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,6 +47,7 @@ _FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other nam
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
+_LOST_IN = 10  # of so many kernels of a stream one may have lost its call
 _STACKS = """
 SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
 WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
@@ -74,39 +75,60 @@ class RcclLaunches:
 
 @dataclass
 class _Thread:
-    """The RCCL calls of one thread in order: start and end [ns], the latest end so far, and what they carry out."""
+    """The RCCL calls of one thread in order: start and end [ns], the call around each, and what they carry out.
 
+    Args:
+        launches: when calls of the thread launched kernels, in order [ns].
+        opened: calls that run when the next one starts.
+        groups: of each group around the next call what it is to carry out.
+    """
+
+    launches: Sequence[int] = ()
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    latest: list[int] = field(default_factory=list)
+    around: list[int] = field(default_factory=list)
     calls: list[tuple[RcclCall, ...]] = field(default_factory=list)
-    depth: int = 0  # groups around the next call
-    group: list[RcclCall] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
+    groups: list[list[RcclCall]] = field(default_factory=list)
 
     def add(self, start: int, end: int, call: RcclCall) -> None:
         """Add a call, in order; the end of a group carries out all calls of the group."""
         calls: tuple[RcclCall, ...] = (call,)
         if call.name == GROUP_START:
-            self.group = self.group if self.depth else []
-            self.depth += 1
+            self.groups.append([])
             calls = ()
         elif call.name == GROUP_END:
-            self.depth = max(0, self.depth - 1)
-            calls = tuple(self.group)
-        else:
-            self.group.append(call)
+            calls = self._ended(start, end)
+        elif self.groups:
+            self.groups[-1].append(call)
+        while self.opened and self.ends[self.opened[-1]] < start:
+            self.opened.pop()
+        self.around.append(self.opened[-1] if self.opened else -1)
+        self.opened.append(len(self.starts))
         self.starts.append(start)
         self.ends.append(end)
-        self.latest.append(max(end, self.latest[-1] if self.latest else end))
         self.calls.append(calls)
+
+    def _ended(self, start: int, end: int) -> tuple[RcclCall, ...]:
+        """Return what the end of a group carries out, as one in another group does for that one.
+
+        A kernel is launched by the outermost end alone: groups around one that launches have lost their own end.
+        """
+        ended = self.groups.pop() if self.groups else []
+        launched = bisect_left(self.launches, start)
+        if launched < len(self.launches) and self.launches[launched] <= end:
+            self.groups = []
+        elif self.groups:
+            self.groups[-1] += ended
+        return tuple(ended)
 
     def at(self, time: int) -> Iterator[tuple[RcclCall, ...]]:
         """Yield what the calls that are running at a time [ns] carry out, the innermost first."""
         call = bisect_right(self.starts, time) - 1
-        while call >= 0 and self.latest[call] >= time:
+        while call >= 0:
             if self.ends[call] >= time:
                 yield self.calls[call]
-            call -= 1
+            call = self.around[call]
 
 
 def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
@@ -127,9 +149,13 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     of_calls: dict[int, dict[str, str]] = {}
     for event, name, value in reader.rows(_ARGS, (json.dumps([event for event, *_ in regions]),)):
         of_calls.setdefault(event, {})[name] = as_text(value) or ""
-    threads = _threads(regions, of_calls)
+    launched = list(_launching_calls(reader, kernels))
+    times: dict[int | None, list[int]] = {}
+    for _, (_, time, _, tid) in launched:
+        times.setdefault(tid, []).append(time)
+    threads = _threads(regions, of_calls, {tid: sorted(of_thread) for tid, of_thread in times.items()})
     communicators, calls = {}, {}
-    for kernel, (_, time, _, tid) in _launching_calls(reader, kernels):
+    for kernel, (_, time, _, tid) in launched:
         running = list(threads[tid].at(time)) if tid in threads else []
         words = {call.communicator for call in running[0] if call.communicator} if running else set()
         if len(words) == 1:
@@ -156,13 +182,16 @@ def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, t
             yield kernel, calls[call]
 
 
-def _threads(regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]]) -> dict[int | None, _Thread]:
+def _threads(
+    regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int | None, Sequence[int]]
+) -> dict[int | None, _Thread]:
+    """Return the RCCL calls of each thread; `launched`: when its calls launched kernels [ns]."""
     threads: dict[int | None, _Thread] = {}
     for event, tid, start, end, name in regions:
         arguments = of_calls.get(event, {})
         call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
         if isinstance(start, int) and isinstance(end, int) and _FUNCTION.match(call.name):
-            threads.setdefault(tid, _Thread()).add(start, end, call)
+            threads.setdefault(tid, _Thread(launched.get(tid, ()))).add(start, end, call)
     return threads
 
 
@@ -195,8 +224,9 @@ def channels(
     """
     words = Names()
     codes = np.array([words.code(launched.communicators.get(row)) for row in every.row.tolist()], np.int64)
-    streams = np.where(codes == words.code(None), every.stream, NULL)
     roles, role_codes = _roles(names, every, launched)
+    codes, role_codes = _filled(codes, role_codes, every, words.code(None))
+    streams = np.where(codes == words.code(None), every.stream, NULL)
     counted = counted.take(np.argsort(counted.row))
     order, last = ({}, 0) if launched.calls else _order(reader, every.row)
     result = []
@@ -227,6 +257,30 @@ def channels(
     return result
 
 
+def _filled(codes: Ints, roles: Ints, every: CommunicationKernels, unknown: int) -> tuple[Ints, Ints]:
+    """Return communicators and roles of kernels, where few of a stream are unknown those that repeat at such a place.
+
+    A call that was lost says nothing of its kernel; those before and after it on the stream say which it is, where the
+    same two have only one kind between them elsewhere.
+    """
+    codes, roles = codes.copy(), roles.copy()
+    for _, rows in grouped([every.agent, every.stream, every.name]):
+        lost = np.flatnonzero(codes[rows] == unknown)
+        if not len(lost) or len(lost) * _LOST_IN > len(rows):
+            continue
+        kinds = list(zip(codes[rows].tolist(), roles[rows].tolist(), strict=True))
+        around = [None, *kinds, None]
+        between: dict[object, set[tuple[int, int]]] = {}
+        for at, kind in enumerate(kinds):
+            if kind[0] != unknown:
+                between.setdefault((around[at], around[at + 2]), set()).add(kind)
+        for at in lost.tolist():
+            known = between.get((around[at], around[at + 2]), set())
+            if len(known) == 1:
+                codes[rows[at]], roles[rows[at]] = next(iter(known))
+    return codes, roles
+
+
 def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:
     """Return dispatch -> its number among all launches of the process, and the last of these numbers."""
     numbered = reader.rows(_ORDER, (json.dumps(rows.tolist()),))
@@ -243,7 +297,8 @@ def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, 
     for at, row in enumerate(rows.tolist()):
         calls = launched.calls.get(row)
         if calls:
-            codes[at] = known.setdefault(transfer_of(name, calls), len(known))
+            size = launched.sizes.get(launched.communicators.get(row, ""))
+            codes[at] = known.setdefault(transfer_of(name, calls, size), len(known))
     return codes, tuple(known)
 
 
@@ -256,6 +311,7 @@ def _roles(
     codes = np.zeros(len(every), np.int64)
     for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
         calls = launched.calls.get(row)
-        role = role_of(names[name], calls) if calls else by_name[name]
+        size = launched.sizes.get(launched.communicators.get(row, ""))
+        role = role_of(names[name], calls, size) if calls else by_name[name]
         codes[at] = known.setdefault(role, len(known))
     return list(known), codes

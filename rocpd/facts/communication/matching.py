@@ -81,7 +81,7 @@ class Clocks:
     def match(self, channels: Sequence[Channel]) -> MatchedChannels:
         """Put channels into groups, and those that send and receive into pairs."""
         recorded, moved, lines = self._moved(channels)
-        of_groups, lost = match(moved, lines)
+        of_groups, lost = match(moved, lines, self.numbers)
         of_pairs, lost_transfers = match_transfers(moved, lines)
         groups: list[Group] = []
         pairs = [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in of_pairs]

@@ -166,7 +166,31 @@ _KERNELS = (
 """Operation -> what names of its kernels hold; the first that is found counts."""
 
 
-def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | None:
+_DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
+
+
+def is_all_to_all(calls: Sequence[RcclCall], size: int | None) -> bool:
+    """Whether sends and receives that one kernel carries out go to all ranks of the communicator, and come from all.
+
+    Args:
+        calls: those that the kernel carries out.
+        size: how many ranks the communicator has; None: unknown, then three partners in a row are taken for all.
+
+    >>> calls = [RcclCall(name, {"peer": str(peer)}) for peer in range(4) for name in ("ncclSend", "ncclRecv")]
+    >>> is_all_to_all(calls, 4), is_all_to_all(calls, 8), is_all_to_all(calls[:2], 2), is_all_to_all(calls, None)
+    (True, False, False, True)
+    """
+    peers: dict[str, set[int | None]] = {name: set() for name in _DIRECTIONS}
+    for call in calls:
+        peers.setdefault(call.name, set()).add(whole_number(call.arguments.get("peer", "")))
+    sent, received = peers.pop("ncclSend"), peers.pop("ncclRecv")
+    if peers or sent != received or None in sent or len(sent) < 2:
+        return False
+    last = max(peer for peer in sent if peer is not None)
+    return len(sent) >= size - 1 and last < size if size else len(sent) > 2 and len(sent) >= last
+
+
+def transfer_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = None) -> Transfer | None:
     """Return what a communication kernel does; None if it is no collective but sends and receives.
 
     Several calls that one kernel carries out, of a group, are one transfer of the operation of the first. Where neither
@@ -175,6 +199,7 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | Non
     Args:
         kernel: its name.
         calls: those that it carries out, as far as they were recorded.
+        size: how many ranks the communicator has, None where unknown.
 
     >>> call = RcclCall("ncclAllReduce", {"count": "10", "datatype": "ncclBfloat16"})
     >>> transfer_of("ncclDevKernel_Generic_1", [call, call])
@@ -187,6 +212,8 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | Non
         operation, _ = _CALLS[collectives[0].name]
         root = whole_number(collectives[0].arguments.get("root", ""))
         return Transfer(operation, sum(map(_size, collectives)), root)
+    if is_all_to_all(calls, size):
+        return Transfer("ALLTOALL", sum(map(_size, calls)) // len(calls))
     known = next((word for word, pattern in _KERNELS if re.search(f"(?i){pattern}", kernel or "")), BARRIER)
     return None if calls or known == SENDRECV else Transfer(known)
 
@@ -204,12 +231,13 @@ class SendRole:
     peer: int | None = None
 
 
-def role_of(kernel: str | None, calls: Sequence[RcclCall]) -> SendRole | None:
+def role_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = None) -> SendRole | None:
     """Return what a communication kernel does that sends or receives; None for collectives and what is unknown.
 
     Args:
         kernel: its name.
         calls: those that it carries out, as far as they were recorded.
+        size: how many ranks the communicator has, None where unknown.
 
     >>> role_of("ncclDevKernel_Generic_1", [RcclCall("ncclSend", {"peer": "3"})])
     SendRole(direction='send', peer=3)
@@ -219,13 +247,10 @@ def role_of(kernel: str | None, calls: Sequence[RcclCall]) -> SendRole | None:
     directions = {_DIRECTIONS.get(call.name, "") for call in calls}
     if not calls:
         return SendRole("unknown") if re.search("(?i)send_?recv", kernel or "") else None
-    if "" in directions:
+    if "" in directions or is_all_to_all(calls, size):
         return None
     peers = {whole_number(call.arguments.get("peer", "")) for call in calls}
     return SendRole(directions.pop() if len(directions) == 1 else "both", peers.pop() if len(peers) == 1 else None)
-
-
-_DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
 
 
 def is_collective(call: RcclCall) -> bool:
@@ -239,7 +264,8 @@ def _size(call: RcclCall) -> int:
     >>> _size(RcclCall("ncclAllGather", {"sendcount": "3", "datatype": "7"})), _size(RcclCall("ncclAllGather", {}))
     (12, 0)
     """
-    count = whole_number(call.arguments.get(_CALLS[call.name][1], ""))
+    argument = _CALLS[call.name][1] if call.name in _CALLS else "count"
+    count = whole_number(call.arguments.get(argument, ""))
     return (count or 0) * _TYPE_SIZES.get(call.arguments.get("datatype", "").lower(), 0)
 
 

@@ -300,14 +300,14 @@ class _Rank(NamedTuple):
     end: Ints
 
 
-class Cause(NamedTuple):
+class Explanation(NamedTuple):
     """Why a rank is late: words that go on a sentence, and numbers by name."""
 
     text: str
     evidence: dict[str, float]
 
 
-def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Categories) -> Cause:
+def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Categories) -> Explanation:
     """Return why a rank is late; without words where nothing shows it.
 
     Args:
@@ -319,7 +319,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
     causes = [why for why in (_computing(*both), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
-    return Cause(", ".join(cause.text for cause in causes), evidence)
+    return Explanation(", ".join(cause.text for cause in causes), evidence)
 
 
 def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
@@ -340,7 +340,7 @@ def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
     return _Rank(kernels, busy, clock, starts, ends)
 
 
-def _computing(late: _Rank, peer: _Rank) -> Cause | None:
+def _computing(late: _Rank, peer: _Rank) -> Explanation | None:
     """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do."""
     sums = [[sum(column) for column in zip((0, 0, 0), *rank.kernels.values(), strict=True)] for rank in (late, peer)]
     (_, time, items), (_, usual, usual_items) = sums
@@ -354,17 +354,21 @@ def _computing(late: _Rank, peer: _Rank) -> Cause | None:
     more = (items / usual_items - 1) * 100 if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more}
     if slower >= _MOSTLY * longer:
-        return Cause(f"the same kernels with equal grids take {percent:.2g} % longer", evidence)
+        return Explanation("the same kernels and grids", evidence)
     if slower > (1 - _MOSTLY) * longer:
-        return Cause(f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence)
-    return Cause(f"it has more work: {more:.2g} % more work-items" if more >= 1 else "it runs other kernels", evidence)
+        return Explanation(
+            f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence
+        )
+    return Explanation(
+        f"it has more work: {more:.2g} % more work-items" if more >= 1 else "it runs other kernels", evidence
+    )
 
 
-def _clock(late: _Rank, peer: _Rank) -> Cause | None:
+def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
     if not late.clock or not peer.clock or late.clock > (1 - _MATTERS) * peer.clock:
         return None
     percent = (1 - late.clock / peer.clock) * 100
-    return Cause(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
+    return Explanation(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
 
 
 class RankCommunication(NamedTuple):

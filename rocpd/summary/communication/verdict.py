@@ -205,11 +205,13 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
+    suspected = _suspected(found, pieces)
     if count < _FEW_STEPS:
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
     elif limits:
-        text = f"stragglers: not known: {'; '.join(limits)}; else none costs 1 % of a step, in {count} {unit}"
+        rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
+        text = f"stragglers: not known: {'; '.join(limits)}{rest}"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
     else:
         percent = found.lost_ns * 100 / found.step_ns if found.step_ns else 0.0
@@ -220,7 +222,8 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
 
 def _matters(cause: Cause) -> bool:
     """Whether a cause is more than chance explains, or a stall, which is a fact of the steps where it was."""
-    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= _PERHAPS)
+    most = LIKELY if cause.kind is CauseKind.LINK else _PERHAPS  # few links compare
+    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
 
 
 def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[Finding]:
@@ -233,10 +236,10 @@ def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[F
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
-    costs = f"costs {readable(cause.cost, 'ns')} of a step, {percent:.2g} %"
+    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %)"
     text = f"{_who(cause, job)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
-        text += f"; {cause.waiting * 100:.0f} % of the waiting goes with it"
+        text += f"; {cause.waiting * 100:.0f} % of the waiting"
     text += f": {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
@@ -281,13 +284,13 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     name, _ = cause.largest
     texts = {
         OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
-        OF_HOST: f"its host takes {long} longer" + (f", most of it {name}" if name else ""),
+        OF_HOST: f"its host takes {long} longer" + (f" ({name})" if name else ""),
         OF_COPIES: f"its copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
     if is_stall:
         return f"{texts[what]} in {times} of {count} {unit}"
-    often = f", longest in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
+    often = f", most in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
     return f"{texts[what]}{often}"
 
 
@@ -300,16 +303,21 @@ def _lasting(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
     probability = cause.chance.probability
     odds = f"1 in {round(1 / probability):,}" if probability > 1e-6 else "1 in a million"
-    return f"it lasts: chance explains it in less than {odds} of such recordings"
+    return f"it lasts: chance explains it in less than {odds} recordings"
 
 
 def _not_matched(found: Blame, pieces: Periods) -> Finding:
     """Return that nothing is known of waiting, with who takes longer all the same."""
     text = f"stragglers: not known: only {found.matched * 100:.0f} % of the time of communication is matched"
-    if found.suspect:
-        why = _why(found.suspect, found.suspect.stalled > _STALLS, len(pieces), pieces.unit)
-        text += f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
-    return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+    return Finding(text + _suspected(found, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+
+
+def _suspected(found: Blame, pieces: Periods) -> str:
+    """Return who takes longest for itself, where what that costs is not known."""
+    if not found.suspect:
+        return ""
+    why = _why(found.suspect, found.suspect.stalled > _STALLS, len(pieces), pieces.unit)
+    return f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
 
 
 def _not_compared(found: Blame) -> Iterator[str]:

@@ -15,7 +15,6 @@ from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
 from rocpd.facts.rank import By
-from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
@@ -24,7 +23,7 @@ from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.run import Function, known_tables, tables_alone
 from rocpd.summary.time import gpu_time
-from rocpd.summary.time.steps import PARTS
+from rocpd.summary.time.steps import IDLE, PARTS
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
@@ -210,7 +209,7 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
         text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"
         if grew:
             where = "all ranks alike" if rank is None else f"rank {rank}"
-            most = f", most in {short_names([name])[name]}" if name else ""
+            most = f" ({name})" if name and grew == IDLE else ""
             text += f", {where}: {PARTS[grew]} {readable(grew_by, 'ns')} longer{most}"
         evidence = {"over_median": times, "steps": len(rows)}
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)

@@ -1,0 +1,158 @@
+"""Writes jobs of the generator as rocprofv3 does, one file a rank, on the clocks of their nodes: nothing but sqlite3
+and the contract's tables.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.blame.generator import STREAMS, Call, Job, Rank
+
+_TABLES = Path(__file__).parents[2] / "rocpd" / "schema" / "sql" / "tables"
+_OPTIONAL = {"basic_block", "disassembly_data", "gpu_pc_sample", "memory_access", "memory_message", "memory_page"}
+_OPTIONAL |= {"pc_sampling"}
+_AFTER = 50_000_000  # from the last call to the end of the process [ns]
+_HOUR = 3_600 * 10**9
+
+
+def write(job: Job, folder: Path) -> tuple[Path, ...]:
+    """Write the files of a job; return them by rank."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(_File(job, rank).write(folder / f"rank{rank.number}.db") for rank in job.ranks)
+
+
+def clock(job: Job, node: int, time: int) -> int:
+    """Return what the clock of a node shows at a true time [ns]: hours from others, 40 ppm too fast or slow at most."""
+    offset, drift = _clock(job.shape.seed, node)
+    return offset + time + int(time * drift)
+
+
+@cache
+def _clock(seed: int, node: int) -> tuple[int, float]:
+    chance = Random(f"{seed} clock {node}")
+    return int(chance.uniform(100, 170) * _HOUR), chance.uniform(-40e-6, 40e-6)
+
+
+@cache
+def _tables() -> str:
+    names = sorted(path for path in _TABLES.glob("*.sql") if path.stem.removeprefix("rocpd_") not in _OPTIONAL)
+    return "\n".join(path.read_text("utf-8") for path in names)
+
+
+class _File:
+    """The rows of one rank."""
+
+    def __init__(self, job: Job, rank: Rank) -> None:
+        self._job, self._rank, self._node = job, rank, job.shape.node(rank.number)
+        self._guid = f"{job.shape.seed:08x}-{rank.number:04x}-7a00-8b00-{1 + self._node:012x}"
+        self._suffix = "_" + self._guid.replace("-", "_")
+        self._nid, self._pid = 100 + self._node, 300 + rank.number
+        self._gpu = 1 + job.shape.on_node(self._node).index(rank.number)
+        self._strings: dict[str, int] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+
+    def write(self, path: Path) -> Path:
+        """Write the file."""
+        self._who()
+        for call in self._rank.calls:
+            if self._is_recorded(call):
+                self._call(call)
+        for operation in self._rank.operations:
+            event = self._event("KERNEL_DISPATCH", operation.stack)
+            sizes = {
+                f"{what}_size_{axis}": 256 if axis == "x" else 1 for what in ("workgroup", "grid") for axis in "xyz"
+            }
+            self._add(
+                "kernel_dispatch", **self._thread, agent_id=self._gpu, kernel_id=self._kernel(operation.name),
+                dispatch_id=len(self._rows.get("kernel_dispatch", ())) + 1, queue_id=operation.stream,
+                stream_id=operation.stream, start=self._shown(operation.start), end=self._shown(operation.end),
+                private_segment_size=0, group_segment_size=0, **sizes, region_name_id=self._string(""), event_id=event,
+            )  # fmt: skip
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript(_tables().replace("{{uuid}}", self._suffix).replace("{{guid}}", self._guid))
+        for table, rows in self._rows.items():
+            names, marks = ", ".join(f'"{name}"' for name in rows[0]), ", ".join("?" * len(rows[0]))
+            sql = f'INSERT INTO "rocpd_{table}{self._suffix}" ({names}) VALUES ({marks})'
+            connection.executemany(sql, [tuple(row.values()) for row in rows])
+        connection.commit()
+        connection.close()
+        return path
+
+    def _who(self) -> None:
+        """Say what the file is, and who wrote it."""
+        said = {"schema_version": "3.0.3", "uuid": self._suffix, "guid": self._guid}
+        for tag, value in said.items():
+            self._add("metadata", tag=tag, value=value)
+        host = {"hostname": f"node{self._node}", "machine_id": f"machine-{self._node}", "hash": 7_000 + self._node}
+        self._add("info_node", id=self._nid, **host)
+        end = self._shown(self._job.ends[-1] + _AFTER)
+        ranks, number = self._job.shape.ranks, self._rank.number
+        environment = json.dumps({"RANK": str(number), "WORLD_SIZE": str(ranks), "OMPI_COMM_WORLD_RANK": str(number)})
+        life = {"init": self._shown(0), "fini": end, "start": self._shown(0), "end": end}
+        process = {"ppid": 1, "pid": self._pid, **life, "command": "python3 train.py", "environment": environment}
+        self._add("info_process", id=self._pid, nid=self._nid, **process)
+        self._add("info_thread", id=self._pid, **self._place, ppid=1, tid=self._pid, name="main")
+        for agent, kind, name in ((0, "CPU", "EPYC"), (self._gpu, "GPU", "gfx942")):
+            indices = {"absolute_index": agent, "logical_index": agent, "type_index": max(0, agent - 1)}
+            self._add("info_agent", id=agent, **self._place, type=kind, **indices, name=name, uuid=7_000 + agent)
+        for stream in (0, *STREAMS.values()):
+            for table in ("info_queue", "info_stream"):
+                self._add(table, id=stream, **self._place, name=f"{stream}")
+        self._add("info_code_object", id=1, **self._place, agent_id=self._gpu, storage_type="FILE")
+        self._string("")
+
+    @property
+    def _place(self) -> dict[str, int]:
+        return {"nid": self._nid, "pid": self._pid}
+
+    @property
+    def _thread(self) -> dict[str, int]:
+        return self._place | {"tid": self._pid}
+
+    def _shown(self, time: int) -> int:
+        return clock(self._job, self._node, time)
+
+    def _is_recorded(self, call: Call) -> bool:
+        shape = self._job.shape
+        if call.category == "RCCL_API":
+            return shape.rccl == "sizes" or (shape.rccl == "calls" and call.name != "ncclCommInitRank")
+        return shape.events or call.name not in ("hipEventRecord", "hipStreamWaitEvent")
+
+    def _call(self, call: Call) -> None:
+        parent = call.parent if self._job.shape.rccl != "none" or call.name != "hipExtLaunchKernel" else 0
+        event = self._event(call.category, call.stack, parent, {"message": call.text} if call.text else {})
+        times = {"start": self._shown(call.start), "end": self._shown(call.end)}
+        self._add("region", **self._thread, **times, name_id=self._string(call.name), event_id=event)
+        for position, (name, value) in enumerate(call.arguments.items()):
+            self._add("arg", event_id=event, position=position, type="", name=name, value=value)
+
+    def _event(self, category: str, stack: int, parent: int = 0, extdata: Mapping[str, str] | None = None) -> int:
+        ids = {"stack_id": stack, "parent_stack_id": parent, "correlation_id": 0}
+        return self._add("event", category_id=self._string(category), **ids, extdata=json.dumps(extdata or {}))
+
+    def _kernel(self, name: str) -> int:
+        known: Iterable[dict[str, Any]] = self._rows.get("info_kernel_symbol", ())
+        for row in known:
+            if row["display_name"] == name:
+                return int(row["id"])
+        number = len(self._rows.get("info_kernel_symbol", ())) + 1
+        names = {"kernel_name": f"{name.partition('(')[0]}.kd", "display_name": name}
+        return self._add("info_kernel_symbol", id=number, **self._place, code_object_id=1, **names)
+
+    def _string(self, text: str) -> int:
+        if text not in self._strings:
+            self._strings[text] = self._add("string", string=text)
+        return self._strings[text]
+
+    def _add(self, table: str, **columns: Any) -> int:
+        """Add a row; return its id: given, or its number."""
+        rows = self._rows.setdefault(table, [])
+        rows.append(columns)
+        return int(columns.get("id", len(rows)))

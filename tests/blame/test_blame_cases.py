@@ -1,0 +1,74 @@
+"""What the first screen concludes of the cases: whoever is to blame is named, at what it costs, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from tests.blame.cases import CASES, Made, made
+from tests.soak import sized
+
+SAMPLE = ("checkpoints", "late-node", "tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory")
+COSTS = 0.02  # of a step, from which on a cause is to be named
+ERROR = 0.3  # of the cost
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What findings say: whom they name, at which cost of a step [ns]; slow steps and whose they are."""
+
+    verdict: Verdict
+    named: dict[tuple[int, ...], float]
+    steps: dict[int, int | None]
+
+
+def answer(job: Made) -> Answer:
+    """Ask for the first screen of a job."""
+    with rocpd.connect(job.files) as session:
+        findings = session.summary("overview").findings
+    first, *_ = (finding for finding in findings if finding.rule == "comm.straggler")
+    slow = (finding for finding in findings if finding.rule == "step.outlier" and finding.step)
+    steps = {int((finding.step or "").split()[1]): finding.rank for finding in slow}
+    return Answer(first.verdict, dict(_named(job, findings)), steps)
+
+
+def _named(job: Made, findings: tuple[Finding, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
+    for finding in findings:
+        if (finding.rule, finding.verdict) != ("comm.straggler", Verdict.PROBLEM):
+            continue
+        if finding.confidence is Confidence.HINT:
+            continue
+        said, cost = finding.evidence, finding.evidence["cost_ns"]
+        assert isinstance(cost, int)
+        if isinstance(link := said.get("link"), list):
+            yield tuple(link), cost
+        elif finding.rank is not None:
+            yield (finding.rank,), cost
+        else:
+            yield job.job.shape.on_node(int(str(said["hostname"]).removeprefix("node"))), cost
+
+
+@pytest.mark.soak(100)
+@pytest.mark.parametrize("name", sized(SAMPLE, tuple(CASES)))
+def test_whoever_is_to_blame_is_named(name: str, tmp_path: Path) -> None:
+    for seed in range(sized(1, 20)):
+        case = replace(CASES[name], shape=replace(CASES[name].shape, seed=seed))
+        job = made(case, tmp_path / f"{seed}")
+        said = answer(job)
+        assert said.steps == {step: rank for step, rank in case.slow_steps.items() if step}
+        if case.may_be_unknown and said.verdict is Verdict.UNKNOWN:
+            continue
+        every = range(case.shape.ranks)
+        costs = {truth.plant.ranks: truth.cost / case.shape.steps for truth in job.truths}
+        costs = {ranks: cost for ranks, cost in costs.items() if ranks != tuple(every)}
+        step = (job.job.ends[-1] - job.job.ends[0]) / (case.shape.steps - 1)
+        assert said.named.keys() <= costs.keys()
+        assert said.named.keys() >= {ranks for ranks, cost in costs.items() if cost > COSTS * step}
+        assert said.named == pytest.approx({ranks: costs[ranks] for ranks in said.named}, rel=ERROR)
+        for file in job.files:
+            file.unlink()

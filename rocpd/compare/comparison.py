@@ -184,11 +184,13 @@ class Subject:
     Args:
         measured: what is measured.
         counted: how many of what there are on both sides.
+        decision: whether it changed.
         common: what both sides have; empty: nothing.
     """
 
     measured: str
     counted: str
+    decision: Decision
     common: str = ""
 
 
@@ -252,15 +254,14 @@ def compare(
     if min(len(base), len(new)) >= _FEWEST:
         attribution = replace(attribution, kernels=_tested(attribution.kernels, base, new))
     compared = comparability(base, new, attribution, options.least_score)
-    samples = [[run.samples.get(metric.name, ()) for run in side] for side in (base, new)]
-    decision = decide(samples[0], samples[1], options)
+    subject = subject or _of_runs(metric, base, new, options)
+    decision = subject.decision
     reason = _why_not_alike(decision, attribution, metric, (base, new))
     if not compared.is_enough:
         reason = f"the two do not compare: score {compared.score:.2f}"
     if reason:
         verdict, confidence = ChangeVerdict.UNCLEAR, Confidence.HINT
         decision = replace(decision, verdict=verdict, confidence=confidence, reason=reason, needed=None)
-    subject = subject or _of_runs(metric, base, new)
     if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
         decision = replace(decision, confidence=Confidence.LIKELY)
     comparison = Comparison(
@@ -360,14 +361,19 @@ def _verdict(comparison: Comparison) -> Finding:
     evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
     if decision.ratio:
         before, after = (readable(value, metric.unit) for value in decision.medians)
-        low, estimate, high = (
-            (value - 1) * 100 for value in (decision.ratio.low, decision.ratio.estimate, decision.ratio.high)
-        )
-        ends = f"{low:+.1f}", f"{high:+.1f}"
-        interval = f" [{', '.join(ends)}]" if len(set(ends)) > 1 else ""
+        estimate = (decision.ratio.estimate - 1) * 100
+        ends = [(end - 1) * 100 for end in (decision.ratio.low, decision.ratio.high) if end is not None]
+        said = [f"{end:+.1f}" for end in ends]
+        interval = f" [{', '.join(said)}]" if len(set(said)) > 1 else ""
         parts[0] += f" {before} -> {after}, {estimate:+.1f} %{interval}"
-        evidence |= {"change_percent": estimate, "low_percent": low, "high_percent": high}
-    parts.append(f"{comparison.subject.counted}; margin {decision.margin * 100:.3g} %")
+        evidence |= {"change_percent": estimate, **dict(zip(("low_percent", "high_percent"), ends, strict=False))}
+    if decision.noise is None:
+        parts.append(comparison.subject.counted)
+    else:
+        deviate = "taken to deviate" if decision.is_assumed else "deviate"
+        noise = max(decision.noise, 1e-4) * 100
+        parts.append(f"{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
+    parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
         parts.append(decision.reason)
     if decision.needed:
@@ -377,7 +383,9 @@ def _verdict(comparison: Comparison) -> Finding:
     )
 
 
-def _of_runs(metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Subject:
+def _of_runs(
+    metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions
+) -> Subject:
     """Return what a comparison of runs is about."""
     measured = metric.name
     if measured == STEP:
@@ -386,7 +394,8 @@ def _of_runs(metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunPr
     warm_up = max(run.warm_up for run in (*base, *new))
     if warm_up:
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"
-    return Subject(measured, counted, ", ".join(on_both_sides(base, new)))
+    values = [[run.samples[metric.name] for run in side] for side in (base, new)]
+    return Subject(measured, counted, decide(values[0], values[1], options), ", ".join(on_both_sides(base, new)))
 
 
 def _compared(comparison: Comparison) -> Finding:

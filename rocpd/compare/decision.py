@@ -1,135 +1,232 @@
 """Decides whether one side is slower, and has the statistics for it. Knows nothing of traces.
 
-Runs are the replicates: what is measured again when nothing changed. Events of one run are not, so with one run a side
-most differences are unclear.
+Runs are the replicates: what is measured again when nothing changed. Events of one run are not: with one run a side,
+how runs deviate is given or assumed. Within a run its steps are what varies, and neighbours are alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from statistics import NormalDist
+from statistics import NormalDist, geometric_mean
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.base.student import student_quantile
 from rocpd.base.types import Floats
-from rocpd.compare.options import DiffOptions
+from rocpd.compare.options import RUN_NOISE, DiffOptions
+from rocpd.compare.series import Chance, of_contrast, of_level, together
 from rocpd.summary.findings import Confidence
 
-DRAWS = 2000
-"""Resamples of a bootstrap."""
-
-_SEED = 20_251_223
 _EXACT = 400  # of n * m: up to this the distribution of U is counted
 _TINY = 1e-3  # stands for 0, which has no logarithm; values are whole numbers
-_CHUNK = 1 << 22  # resampled times in memory at once
 _NORMAL = NormalDist()
+_CONFIDENCE = 0.95  # of intervals
+_WIDEST = math.log(1e3)  # of an interval, each way: one that is wider says nothing
+_RARE = 0.01  # what chance explains so rarely is likely
+_SURE = 4  # runs a side, from which on a verdict is certain
+_NO_ERROR = Chance([1.0], [0.0], [1])
+
+
+class ChangeVerdict(StrEnum):
+    """What became of the question whether the other side is slower than the base."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "same"
+    UNCLEAR = "unclear"
 
 
 @frozen
 class Interval:
-    """An estimate, and where the truth lies with a given confidence."""
+    """An estimate, and where the truth lies in 95 of 100 cases; without ends nothing says so."""
 
     estimate: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
 
-def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: float = 0.95) -> Interval:
-    """Return how many times as large the new values are as those of the base, with a bootstrap interval.
-
-    The value of a side is the median of the medians of its runs. A resample draws runs with replacement, and of each
-    run blocks of ceil(sqrt(n)) consecutive values, as neighbours depend on each other (Künsch, Annals of Statistics 17,
-    1989). Intervals are percentiles of the logarithm of the ratio, widened for few runs (`expanded`), and where both
-    sides have several at least as wide as Student's with the runs of the smaller side: few runs have few resamples. The
-    seed is fixed, and the same for both sides: equal sides have the interval [1, 1], and exchanging sides inverts it.
+@frozen
+class Decision:
+    """Whether a value changed.
 
     Args:
-        base: values of each run of the base, in order of time; their median is above 0.
-        new: those of the other side.
-        confidence: of the interval.
-
-    >>> same = [np.array([3.0, 4.0, 5.0])]
-    >>> ratio_of_medians(same, same)
-    Interval(estimate=1.0, low=1.0, high=1.0)
+        verdict: whether it did.
+        confidence: how sure that is.
+        medians: of both sides: of one run its median, of several the geometric mean of theirs.
+        ratio: how many times as large the new value is, with its interval; None without values.
+        margin: share up to which a difference does not matter.
+        runs: of both sides.
+        noise: standard deviation of runs that the interval counts with, as a share; None within a run.
+        is_assumed: whether nothing says so, neither the user nor other runs.
+        p: probability of runs as different by chance (Mann-Whitney); None with one run a side.
+        reason: why it is unclear.
+        needed: about how many runs a side would tell, where it is unclear.
     """
-    estimate = _middle(new) / _middle(base)
-    if len(base) == len(new) and all(map(np.array_equal, base, new)):
-        return Interval(1.0, 1.0, 1.0)
-    after, before = (np.log(np.maximum(_resampled_medians(side), _TINY)) for side in (new, base))
-    draws = after - before
-    fewest = min(len(base), len(new))
-    tail = expanded((1 - confidence) / 2, fewest)
-    ordered = np.sort(draws)
-    low, high = _quantile(ordered, tail), -_quantile(-ordered[::-1], tail)
-    half = _half_width(base, new, (1 + confidence) / 2) if fewest > 1 else 0.0
-    return Interval(
-        estimate, min(math.exp(low), estimate * math.exp(-half)), max(math.exp(high), estimate * math.exp(half))
+
+    verdict: ChangeVerdict
+    confidence: Confidence
+    medians: tuple[float, float]
+    ratio: Interval | None
+    margin: float
+    runs: tuple[int, int]
+    noise: float | None = None
+    is_assumed: bool = False
+    p: float | None = None
+    reason: str = ""
+    needed: int | None = None
+
+
+def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], options: DiffOptions) -> Decision:
+    """Decide whether values changed from some runs to others.
+
+    The interval is Student's, of the logarithms of the medians of runs. Where a side has one run and `options` say how
+    runs deviate, or there is no third run to say it, that deviation counts together with how well the steps of a run
+    know its level.
+
+    Args:
+        base, new: of each run its values, in order of time.
+        options: the margin, and how runs deviate.
+    """
+    sides = [[np.array(run, np.float64) for run in side if len(run)] for side in (base, new)]
+    medians = [[float(np.median(run)) for run in side] for side in sides]
+    unclear = _nothing_yet(medians, options)
+    if unclear.reason:
+        return unclear
+    before, after = unclear.medians
+    count, fewest = sum(unclear.runs), min(unclear.runs)
+    is_seen = count > 2 and (fewest > 1 or options.run_noise is None)
+    chance: Chance | None
+    if is_seen:
+        noise, chance = _of_runs([np.log(side) for side in medians])
+    else:
+        noise = (RUN_NOISE if options.run_noise is None else options.run_noise) / 100
+        doubts = [of_level(_logarithms(run), 1 / len(side)) for side in sides for run in side]
+        chance = together(doubts, sum(noise**2 / len(side) for side in sides))
+    is_identical = unclear.runs[0] == unclear.runs[1] and all(map(np.array_equal, *sides))
+    is_assumed = not is_seen and options.run_noise is None
+    p = None if fewest == 1 else mann_whitney(*medians)
+    known = replace(unclear, noise=noise, is_assumed=is_assumed, p=p)
+    # The margin keeps chance from alarms only where runs deviate by less.
+    needs_rare = not is_seen or noise > known.margin
+    decided = _decided(known, after / before, _NO_ERROR if is_identical else chance, needs_rare=needs_rare)
+    if decided.verdict is ChangeVerdict.UNCLEAR:
+        needed = runs_needed(0.0 if is_assumed else noise, max(decided.margin, 1e-6))
+        return replace(decided, needed=max(fewest + 1, needed))
+    if any(len(side) == 1 and len(side[0]) == 1 for side in sides):  # one number
+        return replace(decided, confidence=Confidence.HINT)
+    is_sure = decided.confidence is Confidence.LIKELY and (fewest >= _SURE or is_identical)
+    return replace(decided, confidence=Confidence.CERTAIN) if is_sure else decided
+
+
+def _of_runs(levels: Sequence[Floats]) -> tuple[float, Chance]:
+    """Return the deviation of runs, and how far the difference of the means of both sides is from the truth.
+
+    Runs of both sides are taken to deviate alike, unless those of the side with fewer deviate by more: then Welch's
+    interval holds, Biometrika 34, 1947.
+
+    Args:
+        levels: of the runs of each side, as logarithms: three at least.
+    """
+    freedom, of_means = sum(map(len, levels)) - 2, sum(1 / len(side) for side in levels)
+    variance = sum(float(side.var()) * len(side) for side in levels) / freedom
+    if min(map(len, levels)) > 1:
+        each = [float(side.var(ddof=1)) / len(side) for side in levels]
+        if sum(each) > variance * of_means * 1.001:
+            variance = sum(each) / of_means
+            doubt = sum(part**2 / (len(side) - 1) for part, side in zip(each, levels, strict=True))
+            freedom = int(sum(each) ** 2 / doubt)
+    return math.sqrt(variance), Chance([1.0], [math.sqrt(variance * of_means)], [freedom])
+
+
+def decide_steps(base: Mapping[int, float], new: Mapping[int, float], options: DiffOptions) -> Decision:
+    """Decide whether some steps of a run differ from others of it.
+
+    Args:
+        base, new: where steps are in the run, and their values.
+        options: the margin.
+    """
+    unclear = _nothing_yet([[float(np.median(list(side.values())))] for side in (base, new)], options)
+    if unclear.reason:
+        return unclear
+    before, after = unclear.medians
+    chance: Chance | None = _NO_ERROR
+    if base != new:  # steps on both sides don't say how far the sides are apart by chance
+        others, chosen = base.keys() - new.keys() or base.keys(), new.keys() - base.keys() or new.keys()
+        places = np.array(sorted(others | chosen))
+        every = {**base, **new}
+        values = _logarithms([every[place] for place in places.tolist()])
+        chance = together([of_contrast(np.isin(places, list(chosen)), values, places)])
+    return _decided(unclear, after / before, chance, needs_rare=True)
+
+
+def decide_ranks(base: Sequence[float], new: Sequence[float], options: DiffOptions) -> Decision:
+    """Decide whether ranks of a run differ from others of it, step by step: what slows all of them is on both sides.
+
+    Args:
+        base, new: the values of both, of the same steps.
+        options: the margin.
+    """
+    unclear = _nothing_yet([[float(np.median(side))] for side in (base, new)], options)
+    if unclear.reason:
+        return unclear
+    differences = _logarithms(new) - _logarithms(base)
+    chance = together([of_level(differences)]) if differences.any() else _NO_ERROR
+    return _decided(unclear, math.exp(float(np.median(differences))), chance, needs_rare=True)
+
+
+def _nothing_yet(medians: Sequence[Sequence[float]], options: DiffOptions) -> Decision:
+    """Return the decision before anything is known but the medians of the runs of both sides; a reason: they are 0."""
+    base, new = map(_middle, medians)
+    reason = ""
+    if not (base and new):
+        who = "the base" if new else "the other side" if base else "neither side"
+        reason = f"nothing to compare: {who} has {'none' if base or new else 'any'} of it"
+    runs = len(medians[0]), len(medians[1])
+    return Decision(
+        ChangeVerdict.UNCLEAR, Confidence.HINT, (base, new), None, options.margin / 100, runs, reason=reason
     )
 
 
-def _half_width(base: Sequence[Floats], new: Sequence[Floats], probability: float) -> float:
-    """Return half of Student's interval of the difference of the logarithms of medians of runs, several a side."""
-    medians = [np.log([float(np.median(run)) for run in side]) for side in (base, new)]
-    variance = sum(float(side.var(ddof=1)) / len(side) for side in medians)
-    freedom = min(map(len, medians)) * 2 - 2
-    return student_quantile(probability, freedom) * math.sqrt(variance)
+def _middle(medians: Sequence[float]) -> float:
+    """Return the geometric mean of medians; 0 where one is, or there is none."""
+    if len(medians) == 1:
+        return medians[0]
+    return geometric_mean(medians) if medians and all(medians) else 0.0
 
 
-def _middle(runs: Sequence[Floats]) -> float:
-    return float(np.median([float(np.median(run)) for run in runs]))
+def _logarithms(values: Sequence[float] | Floats) -> Floats:
+    logarithms: Floats = np.log(np.maximum(values, _TINY))
+    return logarithms
 
 
-def _resampled_medians(runs: Sequence[Floats]) -> Floats:
-    """Return the median of the medians of the runs in each resample."""
-    random = np.random.default_rng(_SEED)
-    chosen = random.integers(len(runs), size=(DRAWS, len(runs)))
-    of_runs = np.array([_block_medians(np.asarray(run, np.float64)) for run in runs])
-    turns = random.permuted(np.tile(np.arange(DRAWS), (len(runs), 1)), axis=1)
-    medians: Floats = np.median(of_runs[chosen, turns.T], axis=1)
-    return medians
+def _decided(known: Decision, ratio: float, chance: Chance | None, *, needs_rare: bool) -> Decision:
+    """Return a decision with its verdict.
 
-
-def _block_medians(values: Floats) -> Floats:
-    """Return the medians of resamples of one run, by blocks of consecutive values."""
-    random = np.random.default_rng(_SEED + 1)
-    n = len(values)
-    length = math.ceil(math.sqrt(n))
-    count = -(-n // length)
-    starts = random.integers(n - length + 1, size=(DRAWS, count))
-    rows = max(1, _CHUNK // n)
-    parts = []
-    for low in range(0, DRAWS, rows):
-        at = (starts[low : low + rows, :, None] + np.arange(length)).reshape(-1, count * length)[:, :n]
-        parts.append(np.median(values[at], axis=1))
-    return np.concatenate(parts)
-
-
-def _quantile(ordered: Floats, share: float) -> float:
-    """Return the value below which a share of the values lies, by straight line between neighbours."""
-    position = share * (len(ordered) - 1)
-    below = int(position)
-    above = min(below + 1, len(ordered) - 1)
-    return float(ordered[below] + (ordered[above] - ordered[below]) * (position - below))
-
-
-def expanded(tail: float, n: int) -> float:
-    """Return the share of a bootstrap distribution to cut off so that an interval of n values misses with `tail`.
-
-    Percentiles of a bootstrap are too narrow by sqrt((n - 1) / n) and by the normal's tails instead of Student's t.
-    Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 5.3. One
-    value says nothing of its spread: it is left as it is.
-
-    >>> round(expanded(0.025, 10), 4), expanded(0.025, 1)
-    (0.0086, 0.025)
+    Args:
+        known: the decision without it.
+        ratio: of the sides.
+        chance: how far its logarithm may be from the truth; None: nothing says so.
+        needs_rare: a difference that chance explains in more than one case of a hundred is unclear.
     """
-    if n < 2:
-        return tail
-    return _NORMAL.cdf(math.sqrt(n / (n - 1)) * student_quantile(tail, n - 1))
+    half = chance.half_width(_CONFIDENCE) if chance else math.inf
+    if not chance or half > _WIDEST:
+        return replace(known, ratio=Interval(ratio), reason="too few values to say what chance does")
+    decided = replace(known, ratio=Interval(ratio, ratio * math.exp(-half), ratio * math.exp(half)))
+    change, margin = abs(math.log(ratio)), math.log1p(known.margin)
+    probability = chance.beyond(change)
+    is_rare = probability <= _RARE
+    if change - half > margin:
+        if needs_rare and not is_rare:
+            return replace(decided, reason=f"chance explains it in {probability * 100:.0f} of 100 cases")
+        verdict = ChangeVerdict.SLOWER if ratio > 1 else ChangeVerdict.FASTER
+        return replace(decided, verdict=verdict, confidence=Confidence.LIKELY if is_rare else Confidence.HINT)
+    if change + half <= margin:
+        return replace(decided, verdict=ChangeVerdict.SAME, confidence=Confidence.LIKELY)
+    is_noisy = half > margin
+    return replace(decided, reason=f"too noisy to tell {known.margin * 100:.3g} %" if is_noisy else "at the margin")
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
@@ -198,107 +295,3 @@ def runs_needed(deviation: float, difference: float) -> int:
     (7, 4)
     """
     return max(4, math.ceil((2 * 1.96 * deviation / difference) ** 2))
-
-
-def largest_noise(runs: Sequence[Floats]) -> float:
-    """Return by how much runs of one side differ at most, as a share: what a change has to exceed to mean anything.
-
-    >>> round(largest_noise([np.array([1.0]), np.array([1.02]), np.array([1.01])]), 3)
-    0.02
-    """
-    middles = [float(np.median(run)) for run in runs]
-    return max(middles) / min(middles) - 1 if len(middles) > 1 else 0.0
-
-
-_SURE = 4  # runs a side, from which on a verdict is certain
-
-
-class ChangeVerdict(StrEnum):
-    """What became of the question whether the other side is slower than the base."""
-
-    SLOWER = "slower"
-    FASTER = "faster"
-    SAME = "same"
-    UNCLEAR = "unclear"
-
-
-@frozen
-class Decision:
-    """Whether a value changed.
-
-    Args:
-        verdict: whether it did.
-        confidence: how sure that is.
-        medians: of both sides: of the medians of their runs.
-        ratio: of these, with its interval; None without values.
-        margin: share up to which a difference does not matter.
-        runs: of both sides.
-        p: probability of runs as different by chance (Mann-Whitney); None with one run a side.
-        reason: why it is unclear.
-        needed: about how many runs a side would tell, where it is unclear.
-    """
-
-    verdict: ChangeVerdict
-    confidence: Confidence
-    medians: tuple[float, float]
-    ratio: Interval | None
-    margin: float
-    runs: tuple[int, int]
-    p: float | None = None
-    reason: str = ""
-    needed: int | None = None
-
-
-def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], options: DiffOptions) -> Decision:
-    """Decide whether values changed.
-
-    Args:
-        base, new: of each run its values, in order of time.
-        options: the margin.
-    """
-    sides = [[np.array(run, np.float64) for run in side if len(run)] for side in (base, new)]
-    runs = len(sides[0]), len(sides[1])
-    medians = [[float(np.median(run)) for run in side] for side in sides]
-    empty = [not side or not all(side) for side in medians]
-    before, after = (float(np.median(side)) if side else 0.0 for side in medians)
-    unclear = Decision(ChangeVerdict.UNCLEAR, Confidence.HINT, (before, after), None, options.margin / 100, runs)
-    if any(empty):
-        who = "neither side" if all(empty) else "the base" if empty[0] else "the other side"
-        return replace(unclear, reason=f"nothing to compare: {who} has {'any' if all(empty) else 'none'} of it")
-    ratio, is_single = ratio_of_medians(sides[0], sides[1]), min(runs) == 1
-    margin = max(options.margin / 100, largest_noise(sides[0]))
-    verdict = _verdict(ratio, margin, options.run_noise / 100 if is_single else 0.0)
-    p = None if is_single else mann_whitney(*medians)
-    decided = replace(unclear, verdict=verdict, ratio=ratio, margin=margin, p=p)
-    if verdict is ChangeVerdict.UNCLEAR:
-        reason, needed = _why_unclear(medians, margin, options.run_noise)
-        return replace(decided, reason=reason, needed=needed)
-    is_sure = min(runs) >= _SURE or ratio == Interval(1.0, 1.0, 1.0)
-    return replace(decided, confidence=Confidence.CERTAIN if is_sure else Confidence.LIKELY)
-
-
-def _verdict(ratio: Interval, margin: float, run_noise: float) -> ChangeVerdict:
-    """Compare an interval with the margin; `run_noise`: share that the estimate has to exceed, too."""
-    above, far = 1 + margin, 1 + max(margin, run_noise)
-    if ratio == Interval(1.0, 1.0, 1.0):
-        return ChangeVerdict.SAME
-    if ratio.low > above and ratio.estimate > far:
-        return ChangeVerdict.SLOWER
-    if ratio.high < 1 / above and ratio.estimate < 1 / far:
-        return ChangeVerdict.FASTER
-    if ratio.low >= 1 / above and ratio.high <= above and run_noise <= margin:
-        return ChangeVerdict.SAME
-    return ChangeVerdict.UNCLEAR
-
-
-def _why_unclear(medians: Sequence[Sequence[float]], margin: float, run_noise: float) -> tuple[str, int | None]:
-    """Return why a verdict is unclear, and about how many runs a side would tell."""
-    fewest = min(map(len, medians))
-    if fewest == 1:
-        reason = (
-            f"runs of one program may differ by {run_noise:g} %" if run_noise else "what is compared differs too much"
-        )
-        return reason, runs_needed(0.0, 1.0) if run_noise else None
-    several = [np.array(side) for side in medians if len(side) > 1]
-    deviation = max(float(side.std(ddof=1) / side.mean()) for side in several)
-    return "runs differ too much for so few of them", max(fewest + 1, runs_needed(deviation, max(margin, 1e-6)))

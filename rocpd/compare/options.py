@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 STEP = "step"
 
+RUN_NOISE = 5.0
+"""Standard deviation of runs where nothing says it [%]: two of one program differ by up to 20 % in 99 of 100 cases."""
+
 
 @frozen
 class DiffOptions:
     """What is compared, and from when on a difference counts.
 
     Args:
-        margin: differences up to this many percent do not matter; more where runs of the base differ by more.
-        run_noise: with one run a side, differences up to this many percent are unclear.
+        margin: differences up to this many percent do not matter.
+        run_noise: standard deviation of runs of one program [%], where a side has one; None: that of the other side's
+            runs, else `RUN_NOISE`.
         metric: what decides: `step`, `kernel:REGEX`, `category:NAME`, `marker:REGEX` or `memory.peak`.
         match: kernels whose names this expression finds, with equal groups, are one kernel.
         least_score: below it two sides do not compare; 0 compares whatever differs.
@@ -39,12 +43,16 @@ class DiffOptions:
     metric: Annotated[
         str, Option("What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC")
     ] = STEP
-    margin: Annotated[
-        float, Option("Differences up to this do not matter; or up to that of base runs.", "PERCENT", least=0, most=1e3)
-    ] = 3.0
+    margin: Annotated[float, Option("Differences up to this do not matter.", "PERCENT", least=0, most=1e3)] = 3.0
     run_noise: Annotated[
-        float, Option("One run a side: differences up to this are unclear.", "PERCENT", least=0, most=1e3)
-    ] = 20.0
+        float | None,
+        Option(
+            f"Standard deviation of runs, where a side has one; without: of the other side's, or {RUN_NOISE:g}.",
+            "PERCENT",
+            least=0,
+            most=1e3,
+        ),
+    ] = None
     least_score: Annotated[
         float, Option("Below this score two sides do not compare; 0 compares anything.", "X", least=0, most=1)
     ] = 0.5

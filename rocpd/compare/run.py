@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
-
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Progress
 from rocpd.compare.comparison import Comparison, Subject, compare
+from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import (
     PLURALS,
@@ -39,7 +38,6 @@ OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federatio
 OTHERS = "others"
 """Stands for all steps, or ranks, that are not compared with them."""
 
-_FAR = 3 * 1.4826  # median deviations: three standard ones of a normal distribution; a step within is as others are
 _ALONE = (".rpdb", ".yaml")
 
 
@@ -148,15 +146,20 @@ class Comparing:
         new = self._of_units(run, "--step", step)
         others = run.of_units([number for number in run.about.numbers if number not in new.numbers])
         base = others if against == OTHERS else self._of_units(run, "--against", against)
-        margin = max(self.options.margin, 100 * _spread(others.samples[self.metric.name]))
         base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
         new, unit = replace(new, name=listed(new.numbers)), run.about.unit
+        places = {number: place for place, number in enumerate(run.about.numbers)}
+        values = [
+            {places[number]: value for number, value in zip(side.numbers, side.samples[self.metric.name], strict=True)}
+            for side in (base, new)
+        ]
         subject = Subject(
             f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
             f"{base.units} and {new.units} {PLURALS[unit]}",
+            decide_steps(values[0], values[1], self.options),
             _common(unit, base.numbers, new.numbers),
         )
-        return compare([base], [new], replace(self.options, margin=margin, run_noise=0.0), self.metric, subject)
+        return compare([base], [new], self.options, self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
@@ -174,9 +177,10 @@ class Comparing:
         subject = Subject(
             f"rank {new.name} against {base.name}, time without waiting",
             f"{new.units} {PLURALS[run.about.unit]}",
+            decide_ranks(base.samples[STEP], new.samples[STEP], self.options),
             _common("rank", against_them, chosen),
         )
-        return compare([base], [new], replace(self.options, run_noise=0.0), DiffMetric(), subject)
+        return compare([base], [new], self.options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
         if any(map(is_baseline, inputs)):
@@ -246,10 +250,3 @@ def _common(what: str, base: Sequence[int], new: Sequence[int]) -> str:
     """Say what both sides have; empty: nothing."""
     common = listed(sorted({*base}.intersection(new)))
     return f"{what} {common}" if common else ""
-
-
-def _spread(times: Sequence[float]) -> float:
-    """Return how far nearly all units are from their median, as a share; few that are slow do not count."""
-    values = np.array(times)
-    middle = float(np.median(values))
-    return _FAR * float(np.median(np.abs(values / middle - 1))) if middle else 0.0

@@ -35,10 +35,10 @@ TABLES = by_name(
             Field("confidence", "", "certain, likely (at most, with one run a side) or hint"),
             Field("metric", "", "what decides"),
             Field("unit", "", "what a unit is"),
-            Field("base", "", "median of the base [ns or bytes]"),
-            Field("new", "", "median of the other side [ns or bytes]"),
-            Field("change_percent", "%", "of the ratio of medians"),
-            Field("low_percent", "%", "lower end of its 95 % interval"),
+            Field("base", "", "median of the base, of several runs the geometric mean of theirs [ns or bytes]"),
+            Field("new", "", "that of the other side [ns or bytes]"),
+            Field("change_percent", "%", "from one to the other"),
+            Field("low_percent", "%", "lower end of its 95 % interval; NULL: too few values"),
             Field("high_percent", "%", "upper end"),
             Field("margin_percent", "%", "differences up to this do not matter"),
             Field("p", "", "Mann-Whitney, of runs; NULL with one run a side"),
@@ -46,6 +46,7 @@ TABLES = by_name(
             Field("new_runs", "", "runs of the other side"),
             Field("score", "", "how well the two compare, 0 to 1"),
             Field("reason", "", "why it is unclear"),
+            Field("deviation_percent", "%", "deviation of runs that the interval counts with; NULL within a run"),
         ),
     ),
     TableDefinition(
@@ -145,6 +146,7 @@ def _verdict(comparison: Comparison) -> Row:
         *decision.runs,
         score,
         decision.reason or None,
+        None if decision.noise is None else decision.noise * 100,
     )
 
 
@@ -199,7 +201,8 @@ def document_of(comparison: Comparison) -> dict[str, Any]:
         "unit": comparison.unit,
         "base": {"runs": list(comparison.base), "median": decided["base"]},
         "new": {"runs": list(comparison.new), "median": decided["new"]},
-        **{key: decided[key] for key in ("change_percent", "low_percent", "high_percent", "margin_percent", "p")},
+        **{key: decided[key] for key in ("change_percent", "low_percent", "high_percent", "margin_percent")},
+        **{key: decided[key] for key in ("deviation_percent", "p")},
         "comparable": {
             "score": comparison.comparability.score,
             "is_enough": comparison.comparability.is_enough,

@@ -72,7 +72,7 @@ def test_an_accepted_change_is_the_base_from_then_on(job: Path, other: Path, tmp
     ],
 )
 def test_other_metrics(metric: str, found: str, change: float, job: Path, other: Path, cli: Cli) -> None:
-    document = verdict(cli, job, other, "--metric", metric, "--run-noise", "15")
+    document = verdict(cli, job, other, "--metric", metric, "--run-noise", "2")
     assert (document["metric"], document["verdict"]) == (metric, found)
     assert document["change_percent"] == pytest.approx(change, abs=max(3, change / 3))
 
@@ -94,7 +94,8 @@ def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:
     assert (document["verdict"], document["confidence"]) == ("slower", "likely")
     assert document["change_percent"] == pytest.approx(80, abs=12)
     usual = [str(number) for number in range(1, 8) if number != slow]
-    assert verdict(cli, job, "--step", usual[0], "--against", ",".join(usual[1:]))["verdict"] == "same"
+    words = "--step", usual[0], "--against", ",".join(usual[1:]), "--margin", "6"
+    assert verdict(cli, job, *words)["verdict"] == "same"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_formats_have_the_same_numbers(job: Path, other: Path, tmp_path: Path, c
             known = document[name.removeprefix("diff-")]
             assert [row["change_ns"] for row in rows] == [str(row["change_ns"]) for row in known]  # type: ignore[attr-defined]
     for ending in ("md", "html"):
-        assert cli("diff", job, other, "--run-noise", "5", "-o", tmp_path / f"x.{ending}").code == 1
+        assert cli("diff", job, other, "--run-noise", "1", "-o", tmp_path / f"x.{ending}").code == 1
         text = (tmp_path / f"x.{ending}").read_text()
         assert "slower: step " in text
         assert "Kernels that explain 90 %" in text
@@ -199,7 +200,7 @@ def test_a_run_counts_once_however_often_it_is_named(
     for path in ("e1", *again):
         said = cli("diff", "--base", "e1", path, "--new", e2, e2)
         assert said.code == 4
-        assert "; one run a side; " in said.out
+        assert "; one run a side, runs taken to deviate by 5 %; " in said.out
     assert verdict(cli, "--base", *again, "e1", "--new", e2)["base"]["runs"] == ["e1/"]  # type: ignore[index]
     kept = tmp_path / "main.json"
     said = cli("diff", "--save-baseline", kept, "--base", "e1", *again[3:4])
@@ -218,7 +219,7 @@ def test_a_baseline_of_an_older_version_knows_no_guids(runs: tuple[Path, Path], 
     content["runs"].append(content["runs"][0])
     kept.write_text(json.dumps(content, separators=(",", ":")))
     said = cli("diff", "--base", kept, runs[0], "--new", runs[1])
-    assert "; 3 and 1 runs; " in said.out
+    assert "; 3 and 1 runs, " in said.out
     assert said.err == ""
 
 

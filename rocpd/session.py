@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 class Session(Federation):
     """Many rocpd files as one read-only database. Made by `rocpd.connect`; use it in a `with` block or call `close`.
 
+    Several threads may share one, with its temp tables; they take turns where they share a connection. A forked child
+    may use, close or ignore that of its parent: it has no temp tables of the parent, rows that the parent began to read
+    are the parent's, and on a cluster it has to connect anew.
+
     >>> import rocpd
     >>> with rocpd.connect(["rank0.db", "rank1.db"]) as session:
     ...     frame = session.sql("select name, duration from kernels").df()

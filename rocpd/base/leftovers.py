@@ -15,19 +15,20 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from rocpd.base import process
 from rocpd.base.identity import JOURNALS
 
 PREFIX, ENDING = ".rocpd-", ".partial"
 _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
 
 _made: dict[Path, int] = {}
-"""What was made, temporary or a folder for outputs, and the number of the process that did: a fork has a copy."""
+"""What was made, temporary or a folder for outputs, and the number of the process that did: forked children know."""
 
 
 def temporary_path(folder: Path) -> Path:
     """Return a new path for a temporary file or folder of this process."""
-    path = folder / f"{PREFIX}{_machine()}-{_process(os.getpid())}-{os.urandom(6).hex()}{ENDING}"
-    _made[path] = os.getpid()
+    path = folder / f"{PREFIX}{_machine()}-{_process(process.number())}-{os.urandom(6).hex()}{ENDING}"
+    _made[path] = process.number()
     return path
 
 
@@ -39,7 +40,7 @@ def is_temporary(path: Path) -> bool:
 def missing_folders(folder: Path) -> list[Path]:
     """Return what has to be made for a folder of outputs, itself included, innermost first."""
     folders = [path for path in (folder, *folder.parents) if not path.exists()]
-    _made.update(dict.fromkeys(reversed(folders), os.getpid()))
+    _made.update(dict.fromkeys(reversed(folders), process.number()))
     return folders
 
 
@@ -61,9 +62,13 @@ def sweep(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists."""
-    _remove(path)
-    _made.pop(path, None)
+    """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists.
+
+    What a forked child finds made by its parent stays.
+    """
+    if _made.get(path, process.number()) == process.number():
+        _remove(path)
+        _made.pop(path, None)
 
 
 def replace_folder(new: Path, path: Path) -> Path:
@@ -115,12 +120,10 @@ def remove_all() -> None:
 
     A signal may raise its exception right after something was made, before a `with` or `try` knows of it.
     """
-    for path, process in reversed(list(_made.items())):
-        if process != os.getpid():
-            continue
+    for path, maker in reversed(list(_made.items())):
         if _NAME.fullmatch(path.name):
             remove(path)
-        else:
+        elif maker == process.number():
             remove_empty([path])
 
 
@@ -165,6 +168,13 @@ def _process(number: int) -> str:
     return f"{number}-0"
 
 
-def _is_alive(process: str) -> bool:
-    number = int(process.partition("-")[0])
-    return Path(f"/proc/{number}").exists() and _process(number) == process
+def _is_alive(name: str) -> bool:
+    """Whether a process runs; without /proc (macOS) any process of its number is taken for it."""
+    number = int(name.partition("-")[0])
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        pass
+    return _process(number) == name

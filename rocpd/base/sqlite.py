@@ -1,8 +1,9 @@
-"""Owns SQLite as this package uses it: apsw, set up for many files and threads. Opens no connection.
+"""Owns SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads.
 
 SQLite counts the memory that it takes, under one lock of the process. Reading the schema of a file takes thousands of
 small pieces, so two threads that open files need longer than one does: 1.7 s instead of 1.1 s for 1,000 files, and
-0.6 s where nothing is counted (measured).
+0.6 s where nothing is counted (measured). A host program may limit memory by that count: there it stays. Opens no
+connection.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import sys
 
-_IS_OURS = "apsw" not in sys.modules  # else others may be at work with it, in other threads, too
+from rocpd.base import process
+
+_IS_FIRST = "apsw" not in sys.modules  # else others may be at work with it, in other threads, too
 
 import apsw  # noqa: E402
 
@@ -30,5 +33,5 @@ def _count_no_memory() -> None:
         apsw.initialize()
 
 
-if _IS_OURS and apsw.using_amalgamation:  # else Python's sqlite3 may be using the same library
+if process.is_own() and _IS_FIRST and apsw.using_amalgamation:  # else Python's sqlite3 may be using the same library
     _count_no_memory()

@@ -35,21 +35,26 @@ def start(*words: str) -> NoReturn:
     if arguments[:1] != ["record"]:  # which hands its environment on
         # numpy's linear algebra, unused here, starts threads; where it can't, it writes to stderr and sends SIGINT.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(run(arguments))
+    sys.exit(run(arguments, is_own_process=True))
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
     """Run one command line.
 
     Handlers of SIGINT, SIGTERM and SIGHUP stay set: what the interpreter still does is interrupted quietly, too.
 
     Args:
         arguments: without the program's name.
+        is_own_process: the process does nothing else.
 
     Returns:
         the exit code, one of `rocpd.base.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
     _let_ctrl_c_end_at_once()
+    from rocpd.base import process
+
+    if is_own_process:
+        process.claim()
     from rocpd.base.errors import Exit
     from rocpd.cli import argv, completion, diagnostics
     from rocpd.cli.commands import commands

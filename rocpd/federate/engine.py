@@ -7,12 +7,14 @@ count.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
+from rocpd.base import process
 from rocpd.base.errors import QueryError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
@@ -61,6 +63,7 @@ class Engine:
         self._note = note
         self._attached: Unifier | None = None
         files.close_with(self)
+        process.renew_when_forked(self)
 
     def execute(
         self, sql: str, parameters: Parameters, strategy: Strategy = Strategy.AUTO, progress: Progress | None = None
@@ -125,16 +128,21 @@ class Engine:
 
     def attach(self) -> Unifier:
         """Return the views on the one connection that sees all ranks; it is opened when first needed."""
-        self._files.check_open()
-        if self._attached is None:
-            if self._is_copied:
-                from rocpd.federate.run.attach import CopiedDatabase
+        with self._files.turn:
+            self._files.check_open()
+            if self._attached is None:
+                self._attached = self._new_attached()
+            return self._attached
 
-                self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
-            else:
-                self._attached = attached(self._ranks, self._tables, self._files.limits.busy_ms)
-            add_calculated(self._attached.connection, self._calculated)
-        return self._attached
+    def _new_attached(self) -> Unifier:
+        if self._is_copied:
+            from rocpd.federate.run.attach import CopiedDatabase
+
+            new: Unifier = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
+        else:
+            new = attached(self._ranks, self._tables, self._files.limits.busy_ms)
+        add_calculated(new.connection, self._calculated)
+        return new
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
@@ -142,9 +150,17 @@ class Engine:
         return relations(self._tables)
 
     def close(self) -> None:
-        """Close the attached connection; idempotent."""
+        """Close the attached connection, and end the statement that another thread runs on it; idempotent."""
         if self._attached:
-            self._attached.connection.close(True)
+            with contextlib.suppress(apsw.ConnectionClosedError):
+                self._attached.connection.interrupt()
+            with self._files.turn:
+                self._attached.connection.close(True)
+
+    def renew(self) -> None:
+        """Have no connection, in a forked child: what statements put into its temp tables is the parent's."""
+        process.abandon(self._attached)
+        self._attached = None
 
     @cached_property
     def _is_small(self) -> bool:
@@ -184,15 +200,17 @@ class Engine:
             yield from self._run_attached(sql, parameters)
 
     def _run_attached(self, sql: str, parameters: Parameters) -> Rows:
-        database = self.attach()
-        with as_query_error(self._files.raise_for_damaged_file):
-            database.prepare(self._without_calculated(sql))
-        connection, on_error = database.connection, self._files.raise_for_damaged_file
-        cursor = Cursor(connection, sql, parameters, on_error, relations=(*self._calculated, *self.relations))
-        if not self._holds_a_lock(sql):
-            return cursor
-        columns = cursor.columns
-        return Rows(columns, self._while_open(spooled(cursor, len(columns))))
+        turn, on_error = self._files.turn, self._files.raise_for_damaged_file
+        with turn:
+            database = self.attach()
+            with as_query_error(on_error):
+                database.prepare(self._without_calculated(sql))
+            names = (*self._calculated, *self.relations)
+            cursor = Cursor(database.connection, sql, parameters, on_error, relations=names, turn=turn)
+            if not self._holds_a_lock(sql):
+                return cursor
+            columns = cursor.columns
+            return Rows(columns, self._while_open(spooled(cursor, len(columns))))
 
     def _without_calculated(self, sql: str) -> str:
         """Leave out what has a schema that no view has: for `summary.kernels` no table of files has to be copied."""

@@ -43,10 +43,12 @@ class Notes(list[str]):
     def __init__(self, on_note: OnNote | None = None) -> None:
         super().__init__()
         self._on_note = on_note
+        self._first: dict[str, object] = {}
 
     def add(self, message: str) -> None:
-        """Note a line unless it was noted before."""
-        if message not in self:
+        """Note a line unless it was noted before, by whatever thread."""
+        first = object()
+        if self._first.setdefault(message, first) is first:
             self.append(message)
             if self._on_note:
                 self._on_note(message)
@@ -261,8 +263,13 @@ class Federation:
         """Note what the user should know, once."""
         self.notes.add(message)
 
-    @cached_property
+    @property
     def _engine(self) -> Engine:
+        with self.job.files.turn:
+            return self._made_engine
+
+    @cached_property
+    def _made_engine(self) -> Engine:
         read = self.in_rows
         return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
 
@@ -320,7 +327,7 @@ class Federation:
 
     @property
     def connection(self) -> apsw.Connection:
-        """The attached read-only connection; `attached_tables` names each rank's tables on it."""
+        """The attached read-only connection, for one thread; `attached_tables` names each rank's tables on it."""
         return self._engine.attach().connection
 
     def open_views(self) -> apsw.Connection:
@@ -352,8 +359,8 @@ class Federation:
         """Close the files and delete recovered copies; closing what `within` or `where` returned leaves them open."""
         if self._owns_files:
             self.job.files.close()
-        elif "_engine" in vars(self):
-            self._engine.close()
+        elif "_made_engine" in vars(self):
+            self._made_engine.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO, cast
 
 from rocpd.base import entries
@@ -90,10 +91,12 @@ class Rows:
 class Cursor(Rows):
     """Rows of one or more statements on a connection; `relations` is what they can name, for hints.
 
+    Where several threads use the connection, each holds `turn` while SQLite is at work.
+
     Nothing refers back to it: a cursor that is abandoned half-read is closed at once, not by the garbage collector.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a statement, what it runs on, and how its errors read)
         self,
         connection: apsw.Connection,
         sql: str,
@@ -101,12 +104,14 @@ class Cursor(Rows):
         on_error: Callable[[BaseException], None] | None = None,
         exact: bool = False,
         relations: Iterable[str] = (),
+        turn: AbstractContextManager[object] = contextlib.nullcontext(),
     ) -> None:
         names: list[str] = []
+        self._turn = turn
         self._cursor = connection.cursor()
         self._cursor.exec_trace = functools.partial(_note_columns, names)
-        tolerant = None if exact else functools.partial(_tolerant, connection, sql, parameters, names)
-        super().__init__(names, _stream(self._cursor, tolerant, on_error))
+        tolerant = None if exact else functools.partial(_tolerant, connection, turn, sql, parameters, names)
+        super().__init__(names, _stream(self._cursor, tolerant, on_error, turn))
         self._tolerant, self._on_error = tolerant, on_error
         with as_query_error(on_error, relations):
             self._cursor.execute(sql, parameters)
@@ -117,7 +122,7 @@ class Cursor(Rows):
         if not isinstance(rows, Generator) or inspect.getgeneratorstate(rows) != inspect.GEN_CREATED:
             return super().fetchall()
         self._rows = iter(())
-        with as_query_error(self._on_error):
+        with self._turn, as_query_error(self._on_error):
             try:
                 return self._cursor.fetchall()
             except UnicodeDecodeError as error:
@@ -127,7 +132,8 @@ class Cursor(Rows):
         """End the statement; no more rows are returned."""
         if isinstance(self._rows, Generator):
             self._rows.close()
-        self._cursor.close(force=True)
+        with self._turn:
+            self._cursor.close(force=True)
 
 
 def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
@@ -135,20 +141,37 @@ def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: o
     return True
 
 
+_IN_A_TURN = 16  # rows: to take turns for each would double what it costs
+
+
 def _stream(
     cursor: apsw.Cursor,
     tolerant: Callable[[int], Iterator[Row]] | None,
     on_error: Callable[[BaseException], None] | None,
+    turn: AbstractContextManager[object],
 ) -> Iterator[Row]:
-    """Yield the rows of a cursor; if text turns out not to be UTF-8, `tolerant` returns those after the first n."""
-    count = 0
+    """Yield the rows of a cursor, the first alone, then more and more in a turn.
+
+    If text turns out not to be UTF-8, `tolerant` returns the rows after the first n.
+    """
+    count, wanted = 0, 1
     with as_query_error(on_error):
-        try:
-            for row in cursor:
-                yield row
-                count += 1
-        except UnicodeDecodeError as error:
-            yield from _again(tolerant, count, error)
+        while True:
+            rows: list[Row] = []
+            try:
+                with turn:
+                    rows.extend(itertools.islice(cursor, wanted))  # an error leaves those before it
+            except Exception as error:
+                yield from rows
+                if not isinstance(error, UnicodeDecodeError):
+                    raise
+                yield from _again(tolerant, count + len(rows), error)
+                return
+            yield from rows
+            if len(rows) < wanted:
+                return
+            count += wanted
+            wanted = min(_IN_A_TURN, 2 * wanted)
 
 
 def _again(tolerant: Callable[[int], Iterator[Row]] | None, count: int, error: UnicodeDecodeError) -> Iterator[Row]:
@@ -159,14 +182,21 @@ def _again(tolerant: Callable[[int], Iterator[Row]] | None, count: int, error: U
 
 
 def _tolerant(
-    connection: apsw.Connection, sql: str, parameters: Parameters, columns: Sequence[str], count: int
+    connection: apsw.Connection,
+    turn: AbstractContextManager[object],
+    sql: str,
+    parameters: Parameters,
+    columns: Sequence[str],
+    count: int,
 ) -> Iterator[Row]:
     """Run a statement again and yield the rows after the first `count`, text read as bytes: str must be UTF-8."""
     names = [f"c{i}" for i in range(len(columns))]
     items = ", ".join(f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names)
     inner = sql.strip().rstrip(";")
     again = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {count}"
-    for row in connection.execute(again, parameters):
+    with turn:
+        cursor = connection.execute(again, parameters)
+    for row in _stream(cursor, None, None, turn):
         yield tuple(
             decoded(value) if kind == "text" else value for kind, value in zip(row[::2], row[1::2], strict=True)
         )
@@ -216,6 +246,8 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
             return f"a column of views, such as {example}; `rocpd schema` lists them"
         known = sorted({column for name in VIEWS for column in _columns_of(name)})
         return _did_you_mean(word, known, "SELECT * FROM the view LIMIT 1 shows its columns")
+    if message == "interrupted":
+        return "the process has forked meanwhile: run the statement again"
     if message.startswith("string or blob too big"):
         return "a value has up to 100,000,000 bytes"
     if wrong := re.match(r'near "(\w+)": syntax error', message):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from weakref import WeakSet
 
 import duckdb
 
+from rocpd.base import process
 from rocpd.base.errors import InputError
 from rocpd.base.types import Row, Value
 from rocpd.federate.run.pool import Share
@@ -42,22 +45,28 @@ class StoredAnswers:
         self._lock = threading.Lock()
         # Who insists on the index asks first whether it can answer: a statement is translated once for both.
         self._last: tuple[str, Sequence[Share], Translation] | None = None
-        self._database = duckdb.connect(
-            config={
-                "threads": threads,
-                "memory_limit": _MEMORY,
-                "temp_directory": tempfile.gettempdir(),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-            }
-        )
+        self._threads = threads
+        self._database: duckdb.DuckDBPyConnection | None = None
+        self._cursors: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
+        _OPEN.add(self)
+        process.renew_when_forked(self)
+
+    def rest(self) -> None:
+        """Close the database, before a fork, unless somebody reads from it: in the child its threads are missing."""
+        with self._lock:
+            if self._database and not self._cursors:
+                self._database.close()
+                self._database = None
+
+    def renew(self) -> None:
+        """Leave a database that was not closed before the fork to the parent."""
+        process.abandon(self._database, *self._cursors)
 
     def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
         """Return the rows of an answer, as `rocpd.federate.run.request.Columnar.rows`, or why ranks must be asked."""
         try:
             translation = self._translation(question, shares)
-            with self._lock:
-                cursor = self._database.cursor()
+            cursor = self._cursor()
             _execute(cursor, translation.sql)
             if translation.is_short:
                 return iter([cursor.fetchall()])
@@ -76,7 +85,25 @@ class StoredAnswers:
     def close(self) -> None:
         """Close the database, and what explains statements; idempotent."""
         self._orders.close()
-        self._database.close()
+        with self._lock:
+            database, self._database = self._database, None
+        if database:
+            database.close()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            self._database = self._database or duckdb.connect(
+                config={
+                    "threads": self._threads,
+                    "memory_limit": _MEMORY,
+                    "temp_directory": tempfile.gettempdir(),
+                    "autoinstall_known_extensions": False,
+                    "autoload_known_extensions": False,
+                }
+            )
+            cursor = self._database.cursor()
+            self._cursors.add(cursor)
+            return cursor
 
     def _translation(self, question: RankQuestion, shares: Sequence[Share]) -> Translation:
         last, step = self._last, question.step
@@ -91,6 +118,17 @@ class StoredAnswers:
         if key:
             self._last = key, shares, translation
         return translation
+
+
+_OPEN: WeakSet[StoredAnswers] = WeakSet()
+
+
+def _before_fork() -> None:
+    for answers in list(_OPEN):
+        answers.rest()
+
+
+os.register_at_fork(before=_before_fork)
 
 
 class _StoredViews:

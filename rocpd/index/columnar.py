@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.base import process
 from rocpd.base.errors import InputError, OutputError, UsageError
 from rocpd.base.home import has_cache_folder
 from rocpd.base.types import Answer, Row
@@ -47,6 +48,12 @@ class Index:
         self._made: StoredAnswers | None = None
         self._kept: KeptAnswers | None = None
         self._lock = threading.Lock()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Open the database anew in a forked child."""
+        self._lock = threading.Lock()
+        self._made = self._kept = None
 
     @property
     def why_not(self) -> str:

@@ -102,6 +102,8 @@ def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
         path = folder / name
         if path.is_file():
             return path.resolve()
+    if not sys.platform.startswith("linux"):
+        raise NoRecorderError("not built: it is for Linux", "record there; files can be read anywhere")
     raise NoRecorderError(_why_not_built())
 
 

@@ -80,13 +80,11 @@ class Desk:
 
     def __init__(self, job: ViewedJob, seats: int = 4) -> None:
         self._job = job
-        self._lock = threading.Lock()
-        self._children: set[Child] = set()
-        self._is_closed = False
         self._statements = threading.BoundedSemaphore(max(1, seats - 1))  # a page comes whatever SQL is asked
-        self._free = SimpleQueue[Child | None]()  # None: a seat whose process starts with its first question
-        for _ in range(seats):
-            self._free.put(None)
+        self._children = [Child() for _ in range(seats)]
+        self._free = SimpleQueue[Child]()
+        for child in self._children:
+            self._free.put(child)
 
     def ask(self, question: Question, limit_s: float) -> Answer:
         """Return the answer to a question.
@@ -104,16 +102,14 @@ class Desk:
     def _ask(self, question: Question, limit_s: float) -> Answer:
         child, is_over = self._free.get(), threading.Event()
         try:
-            if child is None or not child.is_alive():
-                child = self._seat()
             deadline = threading.Timer(limit_s, _end, (child, is_over))
             deadline.daemon = True
             deadline.start()
             try:
                 answer: Answer = child.run(_answer, (self._job, question))
+            except ClosedError as error:
+                raise ClosedError("the viewer has ended") from error
             except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
-                if self._is_closed:
-                    raise ClosedError("the viewer has ended") from error
                 if not is_over.is_set():
                     raise
                 hint = "a smaller part of the time line, or fewer rows, take less"
@@ -126,20 +122,8 @@ class Desk:
 
     def close(self) -> None:
         """End all processes at once; idempotent."""
-        with self._lock:
-            self._is_closed = True
-            children, self._children = self._children, set()
-        for child in children:
-            child.kill()
-
-    def _seat(self) -> Child:
-        with self._lock:
-            if self._is_closed:
-                raise ClosedError("the viewer has ended")
-            self._children = {child for child in self._children if child.is_alive()}
-            child = Child()
-            self._children.add(child)
-        return child
+        for child in self._children:
+            child.close()
 
 
 def _end(child: Child, is_over: threading.Event) -> None:

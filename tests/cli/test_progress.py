@@ -5,6 +5,7 @@ Bars appear after a second: here at once, so that small jobs show them.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import io
@@ -315,8 +316,11 @@ def reads(pid: int, folder: Path) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in path.read_text().split()] if path.exists() else []
+    children: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread that started it is gone: another one is its parent
+            children += map(int, path.read_text().split())
+    return children
 
 
 def runs(pid: int) -> bool:

@@ -68,8 +68,14 @@ def test_they_stay_when_all_answers_were_taken_and_nobody_asked_for_more(workers
     assert set(workers.each(_pid, range(8))) & before
 
 
-def test_they_end_when_answers_are_not_wanted(workers: Workers) -> None:
-    answers = workers.each(_pid, range(4))
-    before = {next(answers)}
+def _sleep(seconds: int) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def test_those_at_work_end_when_answers_are_not_wanted_and_only_those(workers: Workers) -> None:
+    answers, others = workers.each(_sleep, [0, 10_000]), workers.each(_sleep, [0, 0])
+    next(answers)
+    before = {next(others), next(others)}
     answers.close()
-    assert not set(workers.each(_pid, range(8))) & before
+    assert len(set(workers.each(_pid, range(8))) & before) == 1

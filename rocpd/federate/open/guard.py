@@ -1,9 +1,12 @@
-"""Holds the rule that SQL writes nowhere but temp, and lets Ctrl-C stop a long statement. Opens no connection."""
+"""Holds the rule that SQL writes nowhere but temp, and lets Ctrl-C or a fork stop statements. Opens no connection."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from weakref import WeakSet
 
+from rocpd.base.process import renew_when_forked
 from rocpd.base.sqlite import apsw
 
 _ALLOWED = {
@@ -65,11 +68,30 @@ def guard(connection: apsw.Connection) -> None:
 
 
 def let_signals_in(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Let Ctrl-C, or `stopped` once it returns True, stop the statements on a connection.
+    """Let Ctrl-C, or `stopped` once it returns True, stop the statements on a connection; in forked children all stop.
 
     Python handles signals only when SQLite calls back into it.
     """
     connection.set_progress_handler(stopped, _STEPS_BETWEEN_SIGNALS)
+    _CONNECTIONS.known.add(connection)
+
+
+class _Connections:
+    """Connections whose statements stop in a forked child: they would write to temporary files of the parent's."""
+
+    def __init__(self) -> None:
+        self.known: WeakSet[apsw.Connection] = WeakSet()
+
+    def renew(self) -> None:
+        """Stop the statements."""
+        for connection in list(self.known):
+            with contextlib.suppress(apsw.ConnectionClosedError):
+                connection.interrupt()
+        self.known.clear()
+
+
+_CONNECTIONS = _Connections()
+renew_when_forked(_CONNECTIONS)
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -78,6 +79,7 @@ _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
+_FLOCK = {"linux": ("hhqqi", 0), "darwin": ("qqihh", 3)}  # struct flock, and the place of its type: fcntl(2)
 _COPY_BLOCK = 1 << 20
 _RECENT_S = 60  # a file that was written to within this time may still have a writer
 
@@ -120,12 +122,9 @@ class Opening:
         return _size(self.path)
 
     def discard(self) -> None:
-        """Delete the recovered copy, if there is one."""
+        """Delete the recovered copy, if there is one and this process made it."""
         if self.copy:
-            with contextlib.suppress(OSError):  # nothing is imported here: Python may be about to end
-                for file in self.copy.iterdir():
-                    file.unlink()
-                self.copy.rmdir()
+            leftovers.remove(self.copy)
 
 
 def uri_of(path: Path, options: str) -> str:
@@ -293,28 +292,41 @@ def _has_writer(path: Path) -> bool:
 
 def _shm_in_use(shm: Path) -> bool:
     """Whether a live process holds the -shm: a killed one has lost its locks."""
-    if first_open([shm], "self"):
+    if _has_open(shm):
         return True  # closing a second descriptor would drop this process's own locks
     try:
         descriptor = os.open(shm, os.O_RDONLY)
     except OSError:
         return False
     try:
-        request = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _SHM_IN_USE_BYTE, 1, 0)
+        form, place = _FLOCK.get(sys.platform, _FLOCK["linux"])
+        kind, range_ = (fcntl.F_WRLCK, os.SEEK_SET), (_SHM_IN_USE_BYTE, 1, 0)
+        request = struct.pack(form, *((*kind, *range_) if place == 0 else (*range_, *kind)))
         answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, request)
     finally:
         os.close(descriptor)
-    return int(struct.unpack("hhqqi", answer)[0]) != fcntl.F_UNLCK
+    return int(struct.unpack(form, answer)[place]) != fcntl.F_UNLCK
 
 
-def first_open(paths: Iterable[Path], process: str = "[0-9]*") -> Path | None:
-    """Return a file that a process of this machine, any or the one named, has open, as far as this user can see."""
+def _has_open(path: Path) -> bool:
+    """Whether this process has a file open."""
+    with contextlib.suppress(OSError):
+        wanted = path.stat()
+        for name in os.listdir("/dev/fd"):  # noqa: PTH208 (they are no paths)
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(int(name)), wanted):
+                    return True
+    return False
+
+
+def first_open(paths: Iterable[Path]) -> Path | None:
+    """Return a file that a process of this machine has open, as far as this user can see; without /proc nothing is."""
     by_inode: dict[tuple[int, int], Path] = {}
     for path in paths:
         with contextlib.suppress(OSError):
             status = path.stat()
             by_inode[status.st_dev, status.st_ino] = path
-    for link in Path("/proc").glob(f"{process}/fd/*"):
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
             status = link.stat()
             if (status.st_dev, status.st_ino) in by_inode:

@@ -19,7 +19,9 @@ def usable_cores(process: Path | None = None) -> int:
             whose quotas are read once.
     """
     quotas = tuple(_quotas(process)) if process else _own_quotas()
-    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *quotas])))
+    has_affinity = hasattr(os, "sched_getaffinity")  # macOS lacks it
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return max(1, math.ceil(min([cores, *quotas])))
 
 
 @functools.cache

@@ -5,10 +5,13 @@ Sessions that differ in their selection share one of these; it is closed once.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
+from rocpd.base import process
 from rocpd.base.errors import ClosedError
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
@@ -17,6 +20,25 @@ from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.request import Columnar
+
+
+class Turn:
+    """A lock that one thread holds at a time, as often as it likes; in a forked child nobody does."""
+
+    def __init__(self) -> None:
+        self.renew()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Let nobody hold it."""
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        with contextlib.suppress(RuntimeError):  # nobody holds it: the block has forked
+            self._lock.release()
 
 
 class Closable(Protocol):
@@ -38,6 +60,7 @@ class Files:
 
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
+        turn: held by the thread that uses a connection which several threads share.
     """
 
     def __init__(
@@ -56,6 +79,14 @@ class Files:
         self.executor: Executor = executor or Local(self.pool, jobs, limits)
         self._dependents: WeakSet[Closable] = WeakSet()
         self._closed = False
+        self.turn = Turn()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Stay open in a forked child, unless another machine reads the files: that works for the parent alone."""
+        if self.executor.is_remote:
+            process.abandon(self.executor)
+            self._closed = True
 
     def close_with(self, dependent: Closable) -> None:
         """Close `dependent`, which reads these files in its own way, together with them."""
@@ -77,7 +108,7 @@ class Files:
             InputError: naming the file.
             ClosedError: the files were closed meanwhile.
         """
-        if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
+        if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError, apsw.InterruptError)):
             self.check_open()
         raise_for_damaged_file(self.openings, error)
 

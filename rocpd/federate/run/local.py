@@ -13,6 +13,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from rocpd.base import process
 from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
@@ -77,6 +78,12 @@ class Local:
         self._processes = jobs
         self._limits = limits
         self._workers: Workers | None = None
+        self.renew()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Let no other thread hold the lock, in a forked child."""
+        self._lock = threading.Lock()
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """Yield the rows of all shares, in order; errors as for `Request.chunks`."""
@@ -110,17 +117,16 @@ class Local:
 
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order; as `Executor.each`."""
-        count = self._process_count([task.rank for task in tasks])
-        if count == 1:
+        if self._process_count([task.rank for task in tasks]) == 1:
             connections = StatementConnections(self._pool)
             for task in tasks:
                 yield connections.run(run_task, task)
             return
-        if not self._workers or self._workers.count != count:
-            from rocpd.federate.run.workers import Workers
+        with self._lock:
+            if not self._workers:
+                from rocpd.federate.run.workers import Workers
 
-            self.close()
-            self._workers = Workers(count)
+                self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES))
         yield from self._workers.each(run_task, tasks)
 
     def _process_count(self, ranks: Sequence[Rank]) -> int:
@@ -134,4 +140,3 @@ class Local:
         """End the processes."""
         if self._workers:
             self._workers.close()
-            self._workers = None

@@ -16,6 +16,7 @@ from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
+from rocpd.base import process
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Answer, Parameters
@@ -72,6 +73,7 @@ class ShareDatabase:
 
     def __init__(self, share: Share) -> None:
         self.share = share
+        self._maker = process.number()
         self.connection = share.opening.connect()
         guard(self.connection)
         self._unifier = Unifier(self.connection, share.tables, keyed=True)
@@ -106,8 +108,9 @@ class ShareDatabase:
         return Cursor(self.connection, sql, bindings, partial(raise_for_damaged_file, [self.share.opening]), exact)
 
     def close(self) -> None:
-        """Close the connection."""
-        self.connection.close(True)
+        """Close the connection, unless it is a parent's."""
+        if self._maker == process.number():
+            self.connection.close(True)
 
 
 class Pool:
@@ -119,6 +122,12 @@ class Pool:
         self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Have no connections, in a forked child."""
+        process.abandon(self._idle, self._busy)
+        self._idle, self._busy, self._lock = OrderedDict(), set(), threading.Lock()
 
     @contextlib.contextmanager
     def lend(self, share: Share) -> Iterator[ShareDatabase]:

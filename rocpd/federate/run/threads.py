@@ -16,6 +16,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from rocpd.base import process
+from rocpd.base.errors import ClosedError
 from rocpd.base.types import Answer
 
 Task = TypeVar("Task")
@@ -65,7 +67,7 @@ def on_threads(
             left -= 1
             yield answer
     except BaseException:
-        if left:  # a result that is closed after its last answer lacks nothing
+        if left and threads.are_here:  # a result that is closed after its last answer lacks nothing
             stop()
         raise
     finally:
@@ -77,6 +79,7 @@ class _Pending(Generic[Task]):
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self._maker = process.number()
         self._outcome = SimpleQueue[tuple[bool, Any]]()
 
     def settle(self, work: Callable[[Task], Any]) -> None:
@@ -87,7 +90,13 @@ class _Pending(Generic[Task]):
             self._outcome.put((False, error))
 
     def result(self) -> Any:
-        """Wait for the answer and return it once, or raise what `work` raised."""
+        """Wait for the answer and return it once, or raise what `work` raised.
+
+        Raises:
+            ClosedError: in a forked child, which has no such threads.
+        """
+        if self._maker != process.number():
+            raise ClosedError("this answer is the parent process's", "ask again in this one")
         succeeded, outcome = self._outcome.get()
         if succeeded:
             return outcome
@@ -107,10 +116,16 @@ class _Threads(Generic[Task]):
     def __init__(self, count: int, work: Callable[[Task], Any]) -> None:
         self._count = count
         self._work = work
+        self._maker = process.number()
         self._started = 0
         self._permits = [True] * count
         self._tasks = SimpleQueue[_Pending[Task] | None]()
         self._ended = SimpleQueue[bool]()
+
+    @property
+    def are_here(self) -> bool:
+        """Whether they are threads of this process: a forked child has none of them."""
+        return self._maker == process.number()
 
     def submit(self, task: Task) -> _Pending[Task]:
         """Let a thread do a task."""
@@ -122,8 +137,8 @@ class _Threads(Generic[Task]):
         return pending
 
     def end(self) -> None:
-        """Drop the tasks that wait, and return when no thread is at work; at once if Python is about to exit."""
-        if sys.is_finalizing():  # it has stopped all threads
+        """Drop the tasks that wait, and return when no thread is at work; at once where there are none any more."""
+        if sys.is_finalizing() or not self.are_here:  # Python has stopped all threads
             return
         unused = 0
         with contextlib.suppress(IndexError):

@@ -20,7 +20,8 @@ from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import process
+from rocpd.base.errors import ClosedError, RocpdError
 from rocpd.base.types import Answer
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.threads import Task, on_threads
@@ -31,6 +32,8 @@ try:
     parent, sys.path[:] = pickle.load(sys.stdin.buffer)
 except EOFError:  # the parent no longer needs this process
     sys.exit()
+from rocpd.base import process
+process.claim()
 from rocpd.federate.run.workers import serve
 serve(parent)
 """
@@ -38,11 +41,22 @@ _POLL_S = 0.2  # how often a child checks that its parent is alive
 
 
 class Workers:
-    """`count` processes, started when first needed and kept for the next tasks."""
+    """`count` processes, each started when first needed and kept for the next tasks, whichever thread has them done."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._children: list[Child] = []
+        self.renew()
+        process.renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Have no process yet; those of a parent are left to it."""
+        process.abandon(*self._children)
+        self._children = [Child() for _ in range(self.count)]
+        self._free = SimpleQueue[Child]()
+        for child in self._children:
+            self._free.put(child)
+        self._lock = threading.Lock()
 
     def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
         """Yield `work(task)` for each task, in order; at most `count + 1` are under way or not yet yielded.
@@ -50,65 +64,73 @@ class Workers:
         Raises:
             what `work` raises.
         """
-        if not all(child.is_alive() for child in self._children):
-            self.close()
-        while len(self._children) < self.count:  # each is known as soon as it runs: an interrupt ends it
-            self._children.append(Child())
-        free = SimpleQueue[Child]()
-        for child in self._children:
-            free.put(child)
+        at_work: set[Child] = set()
+        free, lock = self._free, self._lock
 
         def run(task: Task) -> Answer:
             child = free.get()
+            with lock:
+                at_work.add(child)
             try:
                 answer: Answer = child.run(work, task)
                 return answer
             finally:
+                with lock:
+                    at_work.discard(child)
                 free.put(child)
 
-        yield from on_threads(self.count, run, tasks, self.count + 1, stop=self.close)
+        def stop() -> None:
+            with lock:
+                for child in at_work:
+                    child.kill()
+
+        yield from on_threads(min(self.count, len(tasks)), run, tasks, self.count + 1, stop)
 
     def close(self) -> None:
         """End the processes at once; idempotent."""
         for child in self._children:
-            child.kill()
-        self._children = []
+            child.close()
 
 
 class Child:
-    """A process that runs `serve`."""
+    """A process that runs `serve`, started with its first task, and again where it was killed."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, *(["-X", "utf8"] if sys.flags.utf8_mode else []), "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused
-            process_group=0,  # Ctrl-C is for the parent, which then ends its children
-        )
-        with contextlib.suppress(BrokenPipeError):  # it ended at once: `run` says how
-            self._send((os.getpid(), sys.path))
-
-    def is_alive(self) -> bool:
-        """Whether it can take tasks; it may have been killed from outside."""
-        return self._process.poll() is None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._maker = process.number()
+        self._is_closed = False
+        self._lock = threading.Lock()
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
-        """Return the child's `work(task)`, or raise what it raised."""
-        assert self._process.stdout
+        """Return the child's `work(task)`, or raise what it raised.
+
+        Raises:
+            ClosedError: it was closed, perhaps meanwhile.
+        """
+        child = self._started()
+        assert child.stdout
         try:
-            self._send((work, task))
-            succeeded, answer = pickle.load(self._process.stdout)
+            _send(child, (work, task))
+            succeeded, answer = pickle.load(child.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            code = self._process.wait()
+            code = child.wait()
+            self._check_open()
             hint = "out of memory? fewer processes (--jobs) need less" if code == -signal.SIGKILL else None
             raise RocpdError(f"a worker process ended with code {code}", hint) from None
         if succeeded:
             return answer  # type: ignore[no-any-return]
         raise answer
 
+    def close(self) -> None:
+        """End the process at once and for good; idempotent."""
+        with self._lock:
+            self._is_closed = True
+            self.kill()
+
     def kill(self) -> None:
-        """End the child at once; idempotent."""
+        """End the process at once, unless it is a parent's; idempotent."""
+        if self._process is None or self._maker != process.number():
+            return
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -116,10 +138,36 @@ class Child:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def _send(self, value: object) -> None:
-        assert self._process.stdin
-        pickle.dump(value, self._process.stdin)
-        self._process.stdin.flush()
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the session is closed", "open a new one with rocpd.connect(...)")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            self._check_open()
+            if self._process is None or self._process.poll() is not None:
+                self.kill()  # its pipes are open
+                self._process = _start()
+            return self._process
+
+
+def _start() -> subprocess.Popen[bytes]:
+    started = subprocess.Popen(
+        [sys.executable, *(["-X", "utf8"] if sys.flags.utf8_mode else []), "-c", _SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused
+        process_group=0,  # Ctrl-C is for the parent, which then ends its children
+    )
+    with contextlib.suppress(BrokenPipeError):  # it ended at once: `run` says how
+        _send(started, (os.getpid(), sys.path))
+    return started
+
+
+def _send(child: subprocess.Popen[bytes], value: object) -> None:
+    assert child.stdin
+    pickle.dump(value, child.stdin)
+    child.stdin.flush()
 
 
 def serve(parent: int) -> None:

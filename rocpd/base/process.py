@@ -1,0 +1,63 @@
+"""The process that the code runs in: whether it is rocpd's own or a host program, and what a fork leaves to its parent.
+
+A forked child has copies of connections, threads and child processes that work in its parent alone: to end them there
+would disturb the parent. What has such things is known by `renew_when_forked` and makes them anew in the child.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+_pid = os.getpid()
+_is_own = False
+
+
+class Renewed(Protocol):
+    """What works in a forked child as well."""
+
+    def renew(self) -> None:
+        """Be as new, in the child: let go of what is the parent's by `abandon`, without ending it."""
+
+
+_RENEWED: WeakSet[Renewed] = WeakSet()
+
+
+def claim() -> None:
+    """Say that this process is rocpd's own, a command line or a worker; others are programs that use the library."""
+    global _is_own
+    _is_own = True
+
+
+def is_own() -> bool:
+    """Whether this process is rocpd's own."""
+    return _is_own
+
+
+def number() -> int:
+    """Return the number of this process: what was made under another one is a parent's."""
+    return _pid
+
+
+def renew_when_forked(thing: Renewed) -> None:
+    """Have `thing` renewed in forked children, as long as it lives."""
+    _RENEWED.add(thing)
+
+
+def abandon(*things: object) -> None:
+    """Let objects that belong to the parent never end in this child, not even when Python ends."""
+    import ctypes
+
+    for thing in things:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _in_child() -> None:
+    global _pid
+    _pid = os.getpid()
+    for thing in list(_RENEWED):
+        thing.renew()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -16,7 +16,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints
 from rocpd.facts.timeline import COMPUTE, COPIES
-from rocpd.replay.chance import LIKELY, Chance, chance_of
+from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
 from rocpd.replay.excess import Excess, excess
 from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph
@@ -72,7 +72,7 @@ class Cause:
     takes: Mapping[str, int]
     largest: tuple[str, int]
     waiting: float
-    chance: Chance | None = None
+    chance: SeriesChance | None = None
     stalls: tuple[int, ...] = ()
     stalled: float = 0.0
     longest: int = 0
@@ -327,7 +327,7 @@ class _Blaming:
         sums = np.bincount(names[rows], less[rows])
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
-    def _chance(self, cause: Cause) -> Chance:
+    def _chance(self, cause: Cause) -> SeriesChance:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
             alike = self._alike(int(cause.name))

@@ -26,7 +26,7 @@ _FEW = 3  # series whose means say nothing of how far apart they are
 
 
 @frozen
-class Chance:
+class SeriesChance:
     """How likely it is that one of several series that are alike lies so far above the others.
 
     Args:
@@ -40,7 +40,7 @@ class Chance:
     steps: int
 
 
-def chance_of(series: Floats, column: int) -> Chance:
+def chance_of(series: Floats, column: int) -> SeriesChance:
     """Return how likely it is by chance that a series lies so far above the others.
 
     Args:
@@ -49,7 +49,7 @@ def chance_of(series: Floats, column: int) -> Chance:
     """
     steps, count = series.shape
     if steps < _FEWEST or count < 2:
-        return Chance(1.0, 0.0, steps)
+        return SeriesChance(1.0, 0.0, steps)
     values = _tamed(series)
     means = values.mean(0)
     rest = values - means
@@ -67,8 +67,8 @@ def chance_of(series: Floats, column: int) -> Chance:
     freedom = (1 / share - 1) * (1 if count <= _FEW else count)
     freedom = min(_MOST_FREEDOM, max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom))))
     if not error:
-        return Chance(0.0 if more > 0 else 1.0, alike, steps)
-    return Chance(min(1.0, count * survival(more / error, freedom)), alike, steps)
+        return SeriesChance(0.0 if more > 0 else 1.0, alike, steps)
+    return SeriesChance(min(1.0, count * survival(more / error, freedom)), alike, steps)
 
 
 def _tamed(series: Floats) -> Floats:

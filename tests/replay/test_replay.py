@@ -147,3 +147,10 @@ def test_a_lost_end_of_a_group_costs_its_own_group_alone(tmp_path: Path) -> None
         connection.execute(f"DELETE FROM {region} WHERE id = ?", row)
     with rocpd.connect(files) as session:
         assert read_job(session).matched > 0.9
+
+
+def test_replays_of_real_files_are_the_recordings(real_files: tuple[Path, ...]) -> None:
+    for file in real_files:
+        with rocpd.connect(file) as session:
+            job = read_job(session)
+        assert (job.replay() == job.points.time).all(), file.name

@@ -145,7 +145,7 @@ class Clock:
         shift: what is added to its times.
         certain_ns: no true time is further away during the collectives; None: nobody knows.
         likely_ns: median distance of single collectives; None without them.
-        drift: against the reference, per ns, whether it is taken out or not.
+        drift: against the reference, per ns, whether it is taken out or not; 0.0 where none was measured.
         collectives: how many were compared.
     """
 
@@ -165,7 +165,7 @@ class Clock:
             "offset_ns": self.shift.offset,
             "certain_ns": self.certain_ns,
             "likely_ns": self.likely_ns,
-            "drift_ppm": round(self.drift * 1e6, 3) if self.method in ("reference", "collectives") else None,
+            "drift_ppm": round(self.drift * 1e6, 3) if self.drift or self.method == "reference" else None,
             "collectives": self.collectives,
         }
 

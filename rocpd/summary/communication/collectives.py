@@ -34,7 +34,6 @@ from rocpd.facts.communication.transfers import Partners
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
-from rocpd.facts.timeline import Union, union
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
@@ -288,16 +287,11 @@ class _Rank(NamedTuple):
 
     Args:
         kernels: shape -> how often, how long in all [ns], how many work-items in all; communication is left out.
-        busy: time in which its GPUs ran any kernel.
         clock: mean of the samples of its clock [MHz], None where there are too few.
-        start, end: of the steps [ns].
     """
 
     kernels: dict[Shape, tuple[int, int, int]]
-    busy: Union
     clock: float | None
-    start: Ints
-    end: Ints
 
 
 class Explanation(NamedTuple):
@@ -324,8 +318,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
 
 def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
     column = pieces.ranks.index(reader.rank.number)
-    starts, ends = pieces.start[:, column], pieces.end[:, column]
-    span = int(starts[0]), int(ends[-1])
+    span = int(pieces.start[0, column]), int(pieces.end[-1, column])
     texts = {number: as_text(name) for number, name in reader.rows(names_of_kernels())}
     compute = {number: text for number, text in texts.items() if not is_communication(categories.of(text))}
     kernels: dict[Shape, tuple[int, int, int]] = {}
@@ -334,10 +327,8 @@ def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
             key = (compute[number], *shape)
             before = kernels.get(key, (0, 0, 0))
             kernels[key] = before[0] + count, before[1] + time, before[2] + (items or 0)
-    times = np.array(reader.rows(statement("kernel_times"), span), np.int64).reshape(-1, 2)
     ((samples, clock),) = reader.rows(statement("clock_samples"), span)
-    busy, clock = union(times[:, 0], times[:, 1]), clock if samples >= _LEAST_SAMPLES else None
-    return _Rank(kernels, busy, clock, starts, ends)
+    return _Rank(kernels, clock if samples >= _LEAST_SAMPLES else None)
 
 
 def _computing(late: _Rank, peer: _Rank) -> Explanation | None:

@@ -332,8 +332,9 @@ class Federation:
 
     def open_views(self) -> apsw.Connection:
         """Create all tables and views and return the attached connection, for tools that take one; do not close it."""
-        attached = self._engine.attach()
-        attached.prepare(" ".join(self.tables))
+        with self.job.files.turn:
+            attached = self._engine.attach()
+            attached.prepare(" ".join(self.tables))
         return attached.connection
 
     @property

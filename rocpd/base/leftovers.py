@@ -131,8 +131,10 @@ def _remove(path: Path) -> None:
     _put_back(path)
     if path.is_dir() and not path.is_symlink():
         try:
-            path.rmdir()  # empty, where the work is complete
-        except OSError:
+            for file in path.iterdir():
+                file.unlink()
+            path.rmdir()
+        except OSError:  # it has folders; else nothing is imported, as Python may be about to end
             import shutil
 
             shutil.rmtree(path, ignore_errors=True)

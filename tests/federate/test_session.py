@@ -14,9 +14,11 @@ import rocpd
 from rocpd.base.errors import ClosedError, InputError, QueryError
 from rocpd.federate.limits import Limits
 from rocpd.schema.load import TABLES, VIEWS
+from rocpd.schema.versions import suffix_of
 from rocpd.summary.relations import RELATIONS
-from tests.build import TraceBuilder
+from tests.build import TraceBuilder, guid_of
 from tests.conftest import OpenJob
+from tests.federate.writers import LIVE_WAL, killed_writer
 
 SOURCE = Path(__file__).parents[2]
 
@@ -170,6 +172,24 @@ def test_a_forgotten_session_closes_itself(tmp_path: Path) -> None:
     del session
     gc.collect()
     assert [link for link in Path("/proc/self/fd").iterdir() if link.exists() and link.samefile(path)] == []
+
+
+@pytest.mark.parametrize("end", ["", "session.me = session"])
+def test_a_session_that_is_never_closed_removes_its_recovered_copy(end: str, tmp_path: Path) -> None:
+    path = TraceBuilder().kernel("gemm", 1, 2).write(tmp_path / "a.db")
+    killed_writer(path, LIVE_WAL, f"rocpd_string{suffix_of(guid_of(0))}")
+    (tmp_path / "temporary").mkdir()
+    program = f"""
+import rocpd
+session = rocpd.connect({str(path)!r})
+assert [opening.copy for opening in session.job.files.openings if opening.copy.exists()]
+{end}
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_many_sessions_on_one_file(tmp_path: Path) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rocpd.federate.limits import Limits
+from rocpd.federate.run.local import Executor, Local
+from rocpd.federate.run.pool import Pool
+from tests.build import TraceBuilder
 from tests.costs import ROOT
 from tests.library.jobs import WAYS, write_job
 from tests.soak import sample, sized
@@ -88,9 +92,60 @@ assert not any(copy.exists() for copy in copies)
 @pytest.mark.parametrize("way", sample(list(WAYS), 2))
 def test_a_parent_goes_on_whatever_its_child_does(way: str, tmp_path: Path) -> None:
     write_job(tmp_path / "job", way)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "job"), way, sized("5", "1")]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore::DeprecationWarning",
+        "-c",
+        PROGRAM,
+        str(tmp_path / "job"),
+        way,
+        sized("5", "1"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     held = {"attached": "2 0", "copied": "0 0", "planned": "2 2", "workers": "2 2", "indexed": "0 0"}[way]
     # What is open when a child ends stays open, of which DuckDB complains.
     said = "" if way == "indexed" and "Traceback" not in done.stderr else done.stderr
     assert (done.returncode, done.stdout, said) == (0, f"{held}\n", "")
+
+
+class _Remote(Local):
+    """Stands in for a cluster, whose client works in its own process alone."""
+
+    is_remote = True
+
+    def close(self) -> None:
+        raise AssertionError("a child ends what is its parent's")
+
+
+REMOTE = """
+import os, sys
+import rocpd
+from tests.library.test_forks import remote
+
+session = rocpd.connect(sys.argv[1], client=remote())
+pid = os.fork()
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+    assert session.sql("SELECT 1").fetchall() == [(1,)]
+    os._exit(0)
+try:
+    session.sql("SELECT 1")
+except rocpd.base.errors.ClosedError as error:
+    assert "open a new one" in error.hint
+    session.close()
+    sys.exit()
+sys.exit("a child asked the cluster of its parent")
+"""
+
+
+def remote() -> Executor:
+    """Return a cluster that is none."""
+    return _Remote(Pool(Limits()), 1, Limits())
+
+
+def test_a_child_asks_no_cluster_of_its_parent(tmp_path: Path) -> None:
+    TraceBuilder().kernel("gemm", 1, 2).write(tmp_path / "a.db")
+    command = [sys.executable, "-c", REMOTE, str(tmp_path / "a.db")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

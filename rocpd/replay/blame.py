@@ -25,6 +25,7 @@ _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _SLOW = 1.2  # times the median: a step that is asked for its cause
 _MOST_STEPS = 8
+_FEWEST = 4  # steps, of which one may be slow
 _MAIN = 0.5  # of what a step lost, that one rank explains
 _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
@@ -184,7 +185,7 @@ class _Blaming:
 
     def _longest(self) -> dict[int, int]:
         """Return number of a step -> the rank that takes clearly longest for itself in it."""
-        if len(self.ranks) < 2:
+        if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
             return {}
         own = self._by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
@@ -381,7 +382,7 @@ class _Blaming:
         lengths = self._lengths(self.job.points.time)
         typical = float(np.median(lengths)) if len(lengths) else 0.0
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
-        if not slow or len(lengths) < 3:
+        if not slow or len(lengths) < _FEWEST:
             return {}
         passing = np.where(self.counts & (self.what < 3), self.beyond.passing, 0)
         worst = self.alone.argmax(1)

@@ -124,6 +124,6 @@ def test_steps_of_separate_runs_are_not_taken_for_those_of_one_job(open_job: Ope
         early.region(f"step {step}", start, end, category="MARKER_CORE_RANGE_API")
         late.region(f"step {step}", 1000 + 100 * step, 1100 + 100 * step, category="MARKER_CORE_RANGE_API")
     both, alone = (job.summary("overview").findings for job in (open_job(early, late), open_job(early)))
-    assert "step 2 is slow: 4.00 times the median of 4 steps, slowest on rank 0" in [finding.text for finding in alone]
+    assert any(each.text.startswith("step 2 is slow: 4.00 times the median of 4 steps, rank 0: ") for each in alone)
     assert both[0].text.startswith("2 separate runs, not one job, on 1 node")
     assert not [finding for finding in both if finding.rule == "step.outlier"]

@@ -199,6 +199,10 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
     if found.matched < _MATCHED_AT_LEAST:
         yield _not_matched(found, pieces)
         return
+    if count < _FEW_STEPS:
+        text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
+        yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+        return
     causes = [cause for cause in found.causes if _matters(cause)]
     for cause in causes:
         yield from _accused(cause, found, unit, job)
@@ -206,10 +210,7 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
         return
     limits = [*_not_compared(found), *_coverage(found)]
     suspected = _suspected(found, pieces)
-    if count < _FEW_STEPS:
-        text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
-        yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
-    elif limits:
+    if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
         text = f"stragglers: not known: {'; '.join(limits)}{rest}"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})

@@ -116,6 +116,7 @@ class _Threads(Generic[Task]):
     def __init__(self, count: int, work: Callable[[Task], Any]) -> None:
         self._count = count
         self._work = work
+        self._number = process.number  # modules are emptied before the last generators when Python ends
         self._maker = process.number()
         self._started = 0
         self._permits = [True] * count
@@ -125,7 +126,7 @@ class _Threads(Generic[Task]):
     @property
     def are_here(self) -> bool:
         """Whether they are threads of this process: a forked child has none of them."""
-        return self._maker == process.number()
+        return self._maker == self._number()
 
     def submit(self, task: Task) -> _Pending[Task]:
         """Let a thread do a task."""

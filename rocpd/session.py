@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockLine
     from rocpd.redact.options import RedactOptions
+    from rocpd.replay.answer import WhatIf
     from rocpd.summary.result import Summary
 
 
@@ -242,6 +243,36 @@ class Session(Federation):
         given = {"categories": Path(categories) if categories else None, "step_marker": step_marker}
         options = Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         return advise(self, options, Path(thresholds) if thresholds else None, on_progress)
+
+    def whatif(
+        self,
+        *,
+        without: Iterable[str] = (),
+        scale: Iterable[str] = (),
+        overlap: Iterable[str] = (),
+        categories: str | Path | None = None,
+        step_marker: str | None = None,
+    ) -> WhatIf:
+        """Return how long a step would take, had something been different; nothing said: without each cause found.
+
+        Args:
+            without: such as `rank:6`, `straggler`, `host:NAME`, `link:0-3`, `step:7`, `call:hipMalloc`, `gap:1`.
+            scale: such as `launch=0.5`, `kernel:GEMM.*=0.7`, `collective:all-reduce=0.8`, `copies=0`.
+            overlap: `comm`, `comm:RANKS` or `copies`.
+            categories: JSON or TOML file of kernel categories; None: the built-in one.
+            step_marker: regular expression for the text of markers that are steps.
+
+        Raises:
+            UsageError: a word that is no change, or two that contradict each other.
+            RocpdError: a change names nothing that there is; or there is no GPU work.
+        """
+        from rocpd.replay.changes import changes
+        from rocpd.replay.whatif import what_if
+        from rocpd.schema.rules.kernel_categories import load
+        from rocpd.schema.rules.steps import STEP_MARKER
+
+        known = load(Path(categories) if categories else None)
+        return what_if(self, changes(without, scale, overlap), known, step_marker or STEP_MARKER)
 
     def info(self) -> Description:
         """Return what the job holds: `ranks`, `agents`, `tables`, `clocks` and `problems`, each a Result by name."""

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "counters": "Show which hardware counters were collected, and for what",
         "diff": "Say whether a job is slower than another, and where",
         "advise": "Say what costs time, and what to do about it",
+        "whatif": "Predict how long a step would take, had something been different",
         "report": "Write what there is to say about a job as one file",
         "view": "Show a job in the browser: report, time line, SQL",
         "convert": "Write traces and tables that other tools read",

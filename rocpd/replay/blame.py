@@ -124,10 +124,10 @@ def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> B
         steps: numbers of the steps that count, in order.
         exact: what points take beyond what is usual; None: it is calculated.
     """
-    return _Blaming(job, steps, exact or excess(job, steps)).blame()
+    return Blaming(job, steps, exact or excess(job, steps)).blame()
 
 
-class _Blaming:
+class Blaming:
     """Tries causes one by one."""
 
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
@@ -143,7 +143,7 @@ class _Blaming:
         )  # compute, host, copies, communication
         self.what = np.where((points.kind == Point.ARRIVAL) | (points.kind == Point.MEETING), 3, self.what)
         recorded = points.time
-        self.step_ns = self._spent(recorded) / max(1, len(steps))
+        self.step_ns = self.spent(recorded) / max(1, len(steps))
         self.waited = self._waiting(recorded)
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
@@ -158,10 +158,10 @@ class _Blaming:
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
             causes.append(cause)
-            self.removed = self.removed + self._lasting_of(cause)
+            self.removed = self.removed + self.lasting_of(cause)
         lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
-        lost = self.step_ns - self._spent(self._replayed(usual)) / len(self.steps)
+        lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
         every, known, more = self._computing()
         return Blame(
             tuple(self.steps.tolist()),
@@ -187,7 +187,7 @@ class _Blaming:
         """Return number of a step -> the rank that takes clearly longest for itself in it."""
         if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
             return {}
-        own = self._by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        own = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
         first, second = np.sort(own, axis=1)[:, :-3:-1].T
         clear = first - np.maximum(second, 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
@@ -195,7 +195,7 @@ class _Blaming:
         steps = zip(self.steps.tolist(), ranks, clear.tolist(), strict=True)
         return {step: rank for step, rank, is_clear in steps if is_clear}
 
-    def _by_step(self, values: Ints, some: Flags) -> Floats:
+    def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
         rows = np.flatnonzero(some & self.counts & (self.what < 3))
         at = self.at[rows] * len(self.ranks) + self.of[self.job.points.rank[rows]]
@@ -204,7 +204,7 @@ class _Blaming:
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
-        more = self._by_step(self.beyond.passing, self.beyond.passing != 0)
+        more = self.by_step(self.beyond.passing, self.beyond.passing != 0)
         if len(self.ranks) < 2:
             return more
         ordered = np.sort(more, axis=1)
@@ -230,7 +230,7 @@ class _Blaming:
         stalled[inside] = self.stalls[self.at[inside], column[inside]]
         return stalled
 
-    def _spent(self, times: Ints) -> int:
+    def spent(self, times: Ints) -> int:
         """Return how long all steps that count take together [ns]."""
         inside = times[self.counts]
         return int(inside.max() - inside.min()) if len(inside) else 0
@@ -249,7 +249,7 @@ class _Blaming:
         """Yield what may be to blame, with what each costs once those before are removed."""
         lasting = np.where(self.removed != 0, 0, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0))
         by_rank = self._sums(lasting, self.what < 3, self.job.points.rank, self.of)
-        now = self._spent(self._replayed(self.removed))
+        now = self.spent(self._replayed(self.removed))
         for rank in np.argsort(-by_rank)[:_TRIED].tolist():
             if by_rank[rank] > _LEAST / 2 * self.step_ns:
                 yield self._cause(CauseKind.RANK, (self.ranks[rank],), "", now)
@@ -284,7 +284,7 @@ class _Blaming:
             if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
                 yield host, ranks
 
-    def _lasting_of(self, cause: Cause) -> Ints:
+    def lasting_of(self, cause: Cause) -> Ints:
         """Return what points of a cause take longer than others usually do [ns]."""
         points = self.job.points
         if cause.kind is CauseKind.LINK:
@@ -296,19 +296,19 @@ class _Blaming:
 
     def _cause(self, kind: CauseKind, ranks: tuple[int, ...], name: str, now: int) -> Cause:
         """Return a cause with what it costs; `now`: what all steps take with those before it removed [ns]."""
-        less = self._lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
+        less = self.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
         less = np.where(self.removed != 0, 0, less)
         times = self._replayed(self.removed + less)
         waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
         takes = self._takes(less, len(ranks), len(self.steps))
-        cost = (now - self._spent(times)) // len(self.steps)
+        cost = (now - self.spent(times)) // len(self.steps)
         cause = Cause(kind, ranks, name, cost, takes, self._largest(less, len(self.steps)), waiting)
         cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
             return cause
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
-        own = self._by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        own = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
         longest = int(np.isin(own.argmax(1), columns).sum())
         _, known, more = (each[columns].sum() for each in self._computing())
         longer = float(more / max(known - more, 1))
@@ -369,7 +369,7 @@ class _Blaming:
         passing = self._sums(self.beyond.passing, compares, whose, self.of)
         return every, known - passing, lasting
 
-    def _lengths(self, times: Ints) -> Floats:
+    def lengths(self, times: Ints) -> Floats:
         """Return how long each step takes: the mean of the ranks [ns]."""
         spans = [
             [times[each[step][1]] - times[each[step][0]] for each in self.job.steps.values() if step in each]
@@ -379,7 +379,7 @@ class _Blaming:
 
     def _slow_steps(self) -> dict[int, Cause]:
         """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
-        lengths = self._lengths(self.job.points.time)
+        lengths = self.lengths(self.job.points.time)
         typical = float(np.median(lengths)) if len(lengths) else 0.0
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
         if not slow or len(lengths) < _FEWEST:
@@ -388,7 +388,7 @@ class _Blaming:
         worst = self.alone.argmax(1)
         of_worst = worst[np.minimum(self.at, len(self.steps) - 1)] == self.of[self.job.points.rank]
         picked = np.where(of_worst & np.isin(self.at, slow), passing, 0)
-        without = self._lengths(self._replayed(picked))
+        without = self.lengths(self._replayed(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
         for at in slow:

@@ -50,7 +50,7 @@ def chance_of(series: Floats, column: int) -> SeriesChance:
     steps, count = series.shape
     if steps < _FEWEST or count < 2:
         return SeriesChance(1.0, 0.0, steps)
-    values = _tamed(series)
+    values = tamed(series)
     means = values.mean(0)
     rest = values - means
     variance, alike = float((rest**2).sum()), 0.0
@@ -71,9 +71,9 @@ def chance_of(series: Floats, column: int) -> SeriesChance:
     return SeriesChance(min(1.0, count * survival(more / error, freedom)), alike, steps)
 
 
-def _tamed(series: Floats) -> Floats:
+def tamed(series: Floats) -> Floats:
     """Return series whose outliers are as large as the largest usual value."""
     middle = np.median(series, axis=0)
     far = _FAR * _NORMAL * np.median(np.abs(series - middle), axis=0)
-    tamed: Floats = np.where(far > 0, np.clip(series, middle - far, middle + far), series)
-    return tamed
+    near: Floats = np.where(far > 0, np.clip(series, middle - far, middle + far), series)
+    return near

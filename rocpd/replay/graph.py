@@ -43,9 +43,13 @@ _LONG = 20_000  # calls and pauses of the host that may be waits [ns]
 _SEEN = 0.02  # of the points of a kind that may contradict what is inferred of it
 _WOKEN = 50_000  # from what one thread does to another one that waited for it [ns]
 _MUCH_LONGER = 4  # times: of a pause and what another thread did before its end
+_PART = 5  # of a call that waits for its copy: so much of it at most comes after that
 _NEARLY = 0.8  # of the pauses of a thread
 _MOST_STREAMS = 12  # of a rank, the busiest, that others are looked for on
 
+
+BEFORE = "host work before "
+"""Starts the name of host work that is no call; the name of the call follows that comes after it."""
 
 _AT_STEPS = ("time between steps", "host work at the end of the step")
 
@@ -140,11 +144,18 @@ class Edges:
         """Return some of the edges."""
         return Edges(self.source[rows], self.target[rows], self.lag[rows], self.kind[rows])
 
+    def between(self, place: Ints) -> Edges:
+        """Return the same edges between points that have other numbers."""
+        return Edges(place[self.source], place[self.target], self.lag, self.kind)
+
     @classmethod
     def joined(cls, parts: Sequence[Edges]) -> Edges:
         """Return the edges of several."""
         names = ("source", "target", "lag", "kind")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+NO_EDGES = Edges(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
 class WaitPlace(NamedTuple):
@@ -171,6 +182,8 @@ class RankGraph:
         contradicted: how many waits that an order of stream or launch says were not kept.
         waits: places of communication kernels that wait for another stream, as inferred.
         possible: edges of places that may, and never show it: others may have shown it; and the place of each.
+        hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
+            though nothing shows that it waits: with other times it might.
     """
 
     points: Points
@@ -182,6 +195,7 @@ class RankGraph:
     contradicted: int
     waits: frozenset[WaitPlace] = frozenset()
     possible: tuple[Edges, tuple[WaitPlace, ...]] | None = None
+    hidden: Edges = NO_EDGES
 
     @property
     def computes(self) -> bool:
@@ -212,6 +226,7 @@ class _Asked(NamedTuple):
     Args:
         time: when the work of each starts [ns].
         own: when it could have started by what is recorded [ns].
+        soon: so long after what it waited for it starts, at most [ns].
         since: what is launched later it does not wait for [ns].
         kind: points of one place share it.
         stream: of each, on which it waits for no other operation.
@@ -219,6 +234,7 @@ class _Asked(NamedTuple):
 
     time: Ints
     own: Ints
+    soon: Ints
     since: Ints
     kind: Ints
     stream: Ints
@@ -315,7 +331,7 @@ class _Drawing:
     ) -> None:
         self.ops, self.kinds, self.regions, self.names, self.steps = ops, kinds, regions, names, steps
         calls = [text or "" for text in names.texts]
-        before = [f"host work before {text}" for text in calls]
+        before = [BEFORE + text for text in calls]
         self.texts = (*(text or "" for text in operations), *calls, *before, *_AT_STEPS)
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
@@ -331,6 +347,7 @@ class _Drawing:
         self.contradicted = 0
         self.waits: set[WaitPlace] = set()
         self.possible: list[tuple[Edges, list[WaitPlace]]] = []
+        self.hidden = [NO_EDGES]
 
     def graph(self, rank: int) -> RankGraph:
         """Return the graph."""
@@ -372,6 +389,7 @@ class _Drawing:
             self.contradicted,
             frozenset(self.waits),
             self._possible(place),
+            Edges.joined(self.hidden).between(place),
         )
 
     def _possible(self, place: Ints) -> tuple[Edges, tuple[WaitPlace, ...]] | None:
@@ -380,7 +398,7 @@ class _Drawing:
             return None
         edges = Edges.joined([each for each, _ in self.possible])
         named = tuple(each for _, places in self.possible for each in places)
-        return Edges(place[edges.source], place[edges.target], edges.lag, edges.kind), named
+        return edges.between(place), named
 
     def _host_names(self) -> Ints:
         """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
@@ -442,7 +460,7 @@ class _Drawing:
         thread, start, end, name = regions.thread[calls], regions.start[calls], regions.end[calls], regions.name[calls]
         waits = np.isin(kinds[calls], [every.index(HostCall.SYNCHRONISE), every.index(HostCall.COPY)])
         some = np.flatnonzero(waits | (end - start >= _LONG))
-        blocks = kinds[calls[some]] == every.index(HostCall.COPY)
+        blocks = (kinds[calls[some]] == every.index(HostCall.COPY)) | np.isin(calls[some], self.call)
         before = np.append(NULL, end[:-1])[: len(end)]
         late = np.flatnonzero((start - before >= _LONG) & (before != NULL))
         late = np.append(np.arange(min(1, len(calls))), late)
@@ -451,9 +469,10 @@ class _Drawing:
         paused = _Host.at(thread[late], start[late], name[late])
         ended = _Host.at(thread[some], end[some], name[some])
         woken = (start[late] - before[late] >= PAUSE).astype(np.int64)
+        tells = bool((kinds == every.index(HostCall.SYNCHRONISE)).any())  # then what is no call waits for no operation
         return [
             begun,
-            replace(paused, since=before[late], woken=woken),
+            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken),
             replace(ended, since=np.where(blocks, end[some], start[some]), is_call=ended.is_call + 1),
         ]
 
@@ -477,13 +496,21 @@ class _Drawing:
         waits = self._synchronised(may_wait, ends)
         least = self._least(gap, waits)
         work = np.where(waits, 0, gap)
-        woken = self._woken(gap)
-        work = np.where(woken >= 0, np.minimum(work, host.time - host.time[woken]), work)
+        woken = self._woken(np.where(follows, gap, self._longest(gap)))  # a thread that starts may be woken, too
+        since = host.time - host.time[woken]
+        work = np.where(woken < 0, work, np.where(follows, np.minimum(work, since), since))
         before = row[follows]
         self._edge(before - 1, before, np.where(waits, np.minimum(gap, least), 0)[before], Edge.PROGRAM)
         some = np.flatnonzero((woken >= 0) & ~waits)
         self._edge(woken[some], some, np.zeros(len(some), np.int64), Edge.BETWEEN_THREADS)
         return work
+
+    def _longest(self, gap: Ints) -> Ints:
+        """Return of each point the longest pause of its thread [ns]."""
+        _, thread = np.unique(self.host.thread, return_inverse=True)
+        longest = np.zeros(len(gap) + 1, np.int64)
+        np.maximum.at(longest, thread.reshape(-1), gap)
+        return longest[thread.reshape(-1)]
 
     def _least(self, gap: Ints, waits: Flags) -> Ints:
         """Return of points that wait what the host takes for itself, by the shortest of the same name [ns]."""
@@ -553,7 +580,8 @@ class _Drawing:
         own = np.maximum(self.before, np.where(known, returned, NULL))
         number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
         kind = _place_of((ops.name, ops.stream), number, self._before_them())
-        asked = _Asked(ops.start, own, self.launched, kind, ops.stream)
+        at_once = np.full(len(ops), AT_ONCE)
+        asked = _Asked(ops.start, own, at_once, self.launched, kind, ops.stream)
         talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
         for each in self._inferred(asked):
             seen, unseen = np.flatnonzero(each.is_seen), np.flatnonzero(~each.is_seen & talks[each.target])
@@ -562,8 +590,19 @@ class _Drawing:
             self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
             places = self._places(each, number)
             self.waits.update(places(seen[talks[each.target[seen]]]))
+            self._hide(each, begins, ends, ~talks)
             kept = np.full(len(unseen), int(Edge.BETWEEN_STREAMS))
             self.possible.append((Edges(source[unseen], target[unseen], lag[unseen], kept), places(unseen)))
+
+    def _hide(self, waits: _Waits, begins: Ints, ends: Ints, some: Flags) -> None:
+        """Keep the waits of operations for communication that nothing shows, the first of each stream."""
+        talks = self.kinds[waits.source] == COMMUNICATION
+        rows = np.flatnonzero(~waits.is_seen & talks & some[waits.target])
+        rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
+        source, target = waits.source[rows], waits.target[rows]
+        _, first = np.unique(np.stack([source, self.ops.stream[target]]), axis=1, return_index=True)
+        nothing = np.zeros(len(first), np.int64)
+        self.hidden.append(Edges(ends[source[first]], begins[target[first]], nothing, nothing + Edge.BETWEEN_STREAMS))
 
     def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[WaitPlace]]:
         """Return what names the places of some waits of operations, which have these numbers in their steps."""
@@ -604,7 +643,11 @@ class _Drawing:
         key = host.name[rows], host.thread[rows]
         kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
         own = np.append(0, host.time[:-1])[rows]
-        asked = _Asked(host.time[rows], own, host.since[rows], kind, np.full(len(rows), NULL))
+        copies = (host.is_call[rows] > 0) & (
+            host.since[rows] == host.time[rows]
+        )  # pages are copied after the engine, too
+        soon = np.where(copies, np.maximum((host.time[rows] - own) // _PART, AT_ONCE), AT_ONCE)
+        asked = _Asked(host.time[rows], own, soon, host.since[rows], kind, np.full(len(rows), NULL))
         for each in self._inferred(asked):
             some = np.flatnonzero(each.is_seen)
             target = rows[each.target[some]]
@@ -636,7 +679,7 @@ class _Drawing:
             some = source >= 0
             broken = np.bincount(kind[some & (wait < 0)], minlength=size)
             is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
-            binds = some & is_open & (wait >= 0) & (wait <= AT_ONCE) & (wait == nearest)
+            binds = some & is_open & (wait >= 0) & (wait <= asked.soon) & (wait == nearest)
             times = np.bincount(kind[binds], minlength=size)
             is_seen = is_kept & (times > 0) & (times * 5 >= unexplained)
             rows = np.flatnonzero(some & (wait >= 0) & is_kept[kind])
@@ -703,7 +746,7 @@ def in_order(points: Points, edges: Edges, tie: Ints) -> tuple[Points, Edges, In
     order = np.lexsort((np.arange(len(points)), tie, points.time))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    edges = Edges(place[edges.source], place[edges.target], edges.lag, edges.kind)
+    edges = edges.between(place)
     edges = edges.take(edges.source < edges.target)
     edges = edges.take(np.argsort(edges.target, kind="stable"))
     points = points.take(order)

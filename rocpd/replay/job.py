@@ -24,7 +24,18 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.replay.graph import INFERRED, Edge, Edges, Point, Points, RankGraph, WaitPlace, in_order, read_graph
+from rocpd.replay.graph import (
+    INFERRED,
+    NO_EDGES,
+    Edge,
+    Edges,
+    Point,
+    Points,
+    RankGraph,
+    WaitPlace,
+    in_order,
+    read_graph,
+)
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
@@ -53,24 +64,30 @@ class JobGraph:
         edges: between them, in order of what waits.
         link: of each transfer the number of its link, -1 of all other points.
         meeting: of each transfer the number of its collective, in order of links and time; -1 of all others.
+        move: of each transfer the number in `moves` of what it does, -1 where unknown and of all others.
         links: those that collectives and transfers run on.
+        moves: what calls say that transfers do, as MPI names it, such as `ALLREDUCE`.
         names: what numbers of names stand for.
         steps: rank -> number of a step -> the points at which it begins and ends.
         hosts: rank -> name of its host.
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
         contradicted: how many waits that an order of stream or launch says were not kept.
+        hidden: edges that never bind here, and might with other times.
     """
 
     points: Points
     edges: Edges
     link: Ints
     meeting: Ints
+    move: Ints
     links: tuple[Link, ...]
+    moves: tuple[str, ...]
     names: tuple[str, ...]
     steps: Mapping[int, Mapping[int, tuple[int, int]]]
     hosts: Mapping[int, str | None]
     matched: float
     contradicted: int
+    hidden: Edges = NO_EDGES
 
     def replay(self, work: Ints | None = None, kept: Flags | None = None) -> Ints:
         """Return when each point comes [ns].
@@ -82,6 +99,12 @@ class JobGraph:
         edges = self.edges if kept is None else self.edges.take(kept)
         work = self.points.work if work is None else work
         return _times(edges, work + self.points.lag)
+
+    def cautious(self) -> JobGraph:
+        """Return the same graph with the hidden waits, too; its replay is the recording."""
+        edges = Edges.joined([self.edges, self.hidden])
+        edges = edges.take(edges.source < edges.target)
+        return replace(self, edges=edges.take(np.argsort(edges.target, kind="stable")), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.
@@ -202,8 +225,9 @@ class _Joining:
         waits = frozenset[WaitPlace]().union(*(graph.waits for graph in graphs.values()))
         every = [(number, edges) for number, graph in graphs.items() for edges in _edges(graph, waits)]
         self.edges = Edges.joined([self._moved(number, edges) for number, edges in every])
-        self.link, self.meeting = np.full(len(self.time), -1), np.full(len(self.time), -1)
+        self.link, self.meeting, self.move = (np.full(len(self.time), -1) for _ in range(3))
         self.links: dict[Link, int] = {}
+        self.moves: dict[str, int] = {}
         self.met = 0
 
     def _laid(self, item: tuple[int, RankGraph]) -> tuple[Ints, ...]:
@@ -229,7 +253,8 @@ class _Joining:
         points = Points(*map(np.concatenate, zip(self.columns, *(new for new, _ in parts), strict=True)))
         edges = Edges.joined([self.edges.take(~local), *(between for _, between in parts)])
         added = len(points) - len(self.time)
-        link, meeting = (np.append(column, np.full(added, -1)) for column in (self.link, self.meeting))
+        of_moves = self.link, self.meeting, self.move
+        link, meeting, move = (np.append(column, np.full(added, -1)) for column in of_moves)
         tie = np.select([points.kind == Point.MEETING, points.kind == Point.TRANSFER], [1, 2], 0)
         ordered, edges, place = in_order(points, edges, tie)
         back = np.argsort(place)
@@ -240,12 +265,15 @@ class _Joining:
             edges,
             link[back],
             meeting[back],
+            move[back],
             tuple(self.links),
+            tuple(self.moves),
             tuple(self.codes),
             {rank: self._steps(rank, graph, place) for rank, graph in self.graphs.items()},
             self.hosts,
             float(lengths[alone].sum() / lengths[talking].sum()) if lengths[talking].sum() else 1.0,
             sum(graph.contradicted for graph in self.graphs.values()),
+            Edges.joined([self._moved(number, graph.hidden) for number, graph in self.graphs.items()]).between(place),
         )
 
     def _steps(self, rank: int, graph: RankGraph, place: Ints) -> dict[int, tuple[int, int]]:
@@ -269,12 +297,13 @@ class _Joining:
         self.met += count
         in_time = self.time[left] >= last
         link = self.links.setdefault(self._link(group, int(self.columns[6][left[0, 0]])), len(self.links))
+        move = self._moves(group[0], count)
         for row in range(members):
             some = in_time[row]
             ends = left[row, some]
             alone[ends] = True
             self.work[ends] = self.time[ends] - last[some]
-            self.link[ends], self.meeting[ends] = link, number[some]
+            self.link[ends], self.meeting[ends], self.move[ends] = link, number[some], move[some]
         meets = np.broadcast_to(number, came.shape)
         source = np.concatenate([came.reshape(-1), meets[in_time]])
         target = np.concatenate([meets.reshape(-1), left[in_time]])
@@ -283,6 +312,14 @@ class _Joining:
         step = self.columns[7][came[0]]
         new = last, zeros, zeros, zeros + Point.MEETING, unknown, unknown, self.columns[6][left[0]], step, unknown
         return new, Edges(source, target, nothing, nothing + Edge.COLLECTIVE)
+
+    def _moves(self, member: Channel, count: int) -> Ints:
+        """Return the number of what each transfer of a channel does, -1 where no call says it."""
+        if not len(member.moves):
+            return np.full(count, -1)
+        names = [move.operation if move else "" for move in member.transfers]
+        codes = [self.moves.setdefault(name, len(self.moves)) if name else -1 for name in names]
+        return np.array([*codes, -1], np.int64)[member.moves]
 
     def _link(self, group: Iterable[Channel], name: int) -> Link:
         return Link(tuple(sorted({member.rank for member in group})), name)

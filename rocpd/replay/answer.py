@@ -1,0 +1,162 @@
+"""What a changed job is predicted to take, as values, as text for people and as JSON. Replays nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rocpd.base.amount import amount
+from rocpd.base.frozen import frozen
+from rocpd.replay.changes import Change
+from rocpd.table.human import readable
+
+VERSION = 1
+"""Of the JSON, which docs/whatif.md describes; counts changes that break readers."""
+
+_MOST = 5  # causes that text names
+_RANKS = 3  # ranks of a part of what binds, too
+_LEAST = 0.01  # of a step, that a part is named for
+_MATCHED = 0.9  # of the communication: below it is said
+
+
+@frozen
+class Binding:
+    """What a step then waits for: a part of its longest chain of work.
+
+    Args:
+        part: `compute`, `copies`, `communication`, `host`, `launch`, or `unexplained`.
+        rank: where.
+        time: of a step [ns].
+    """
+
+    part: str
+    rank: int
+    time: float
+
+
+@frozen
+class Prediction:
+    """How long a step would take.
+
+    Args:
+        changes: what would be different.
+        step_ns: how long a step took, the mean of those that count [ns].
+        predicted_step_ns: how long it would take [ns].
+        low_ns, high_ns: between these [ns].
+        binds: what it then waits for, the longest first.
+    """
+
+    changes: tuple[Change, ...]
+    step_ns: float
+    predicted_step_ns: float
+    low_ns: float
+    high_ns: float
+    binds: tuple[Binding, ...]
+
+    @property
+    def gain(self) -> float:
+        """By which share of a step it gets shorter."""
+        return 1 - self.predicted_step_ns / self.step_ns if self.step_ns else 0.0
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """The least and the most that it gets shorter by."""
+        if not self.step_ns:
+            return 0.0, 0.0
+        return 1 - self.high_ns / self.step_ns, 1 - self.low_ns / self.step_ns
+
+
+@frozen
+class WhatIf:
+    """What changes would gain.
+
+    Args:
+        steps: how many steps count; 0: none are marked, and the whole job is one.
+        matched: share of the time in communication kernels whose partners are known.
+        together: with all changes.
+        each: with each cause that was found, the largest gain first; nothing where changes were asked for.
+    """
+
+    steps: int
+    matched: float
+    together: Prediction
+    each: tuple[Prediction, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
+        causes = [_fields(one) for one in self.each]
+        return {
+            "version": VERSION,
+            "steps": self.steps,
+            "matched_percent": self.matched * 100,
+            **_fields(self.together),
+            "causes": causes,
+        }
+
+    def __str__(self) -> str:
+        """Return it as the console shows it."""
+        return "\n".join(_lines(self))
+
+
+def _fields(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "changes": [str(change) for change in prediction.changes],
+        "step_ns": prediction.step_ns,
+        "predicted_step_ns": prediction.predicted_step_ns,
+        "low_ns": prediction.low_ns,
+        "high_ns": prediction.high_ns,
+        "binds": [{"part": each.part, "rank": each.rank, "ns": each.time} for each in prediction.binds],
+    }
+
+
+def _lines(answer: WhatIf) -> Iterator[str]:
+    """Yield at most ten lines."""
+    together, unit = answer.together, "step" if answer.steps else "whole job"
+    takes = readable(together.step_ns, "ns")
+    if not together.changes:
+        yield f"a {unit} takes {takes}: no rank, host, link or step was found that costs 1 % of it"
+    else:
+        would = readable(together.predicted_step_ns, "ns")
+        yield f"a {unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
+        for prediction in answer.each[:_MOST] if len(answer.each) > 1 else ():
+            words = " ".join(map(str, prediction.changes))
+            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {words}"
+        if len(answer.each) > _MOST:
+            yield f"  and {len(answer.each) - _MOST} more: --format json"
+        if len(answer.each) < 2:
+            yield f"  {' '.join(map(str, together.changes))}"
+    binds = list(_bound(together))
+    if binds:
+        yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
+    counted = f"{amount(answer.steps, 'step')} count" if answer.steps else "no steps are marked: the whole job counts"
+    known = f"; only {_percent(answer.matched)} of the time of communication is matched: waits for others are missing"
+    yield counted + (known if answer.matched < _MATCHED else "")
+
+
+def _bound(prediction: Prediction) -> Iterator[str]:
+    """Yield the parts that matter with the ranks where they are, the longest first."""
+    parts: dict[str, list[Binding]] = {}
+    for each in prediction.binds if prediction.predicted_step_ns else ():
+        parts.setdefault(each.part, []).append(each)
+    shares = {part: sum(each.time for each in some) / prediction.predicted_step_ns for part, some in parts.items()}
+    for part, share in sorted(shares.items(), key=lambda item: -item[1]):
+        if share >= _LEAST:
+            yield f"{part} {_percent(share)}{_where(parts[part]) if share == max(shares.values()) else ''}"
+
+
+def _where(some: list[Binding]) -> str:
+    ranks = ", ".join(str(each.rank) for each in some[:_RANKS])
+    return f" (rank{'s' if len(some) > 1 else ''} {ranks}{' …' if len(some) > _RANKS else ''})"
+
+
+def _less(gain: float) -> str:
+    return f"{_percent(abs(gain))} {'less' if gain >= 0 else 'more'}"
+
+
+def _between(prediction: Prediction) -> str:
+    least, most = prediction.gains
+    return f"{least * 100:.1f} to {most * 100:.1f} %"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"

@@ -1,0 +1,565 @@
+"""Changes that a job is replayed with: what is taken away, scaled, or no longer waited for. Never replays.
+
+- `without`: what something takes beyond what is usual goes, as `rocpd.replay.blame` has it; a step is as the step that
+  took as long as most; calls and gaps go as a whole.
+- `scale`: times are multiplied; factors of several changes multiply.
+- `overlap`: communication or copies no longer hold up what comes after them on their agent, nor the host. Who needs
+  the data is not recorded. Sends, receives, and collectives that are short beside the others of their stream are waited
+  for as before; so is the last long one of a stream in a step, as an optimiser waits for all gradients. Copies are done
+  when the step ends.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rocpd.base.entries import near
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import regular_expression
+from rocpd.base.types import Flags, Ints
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
+from rocpd.replay.blame import Blaming, Cause, CauseKind
+from rocpd.replay.excess import nth_of
+from rocpd.replay.graph import BEFORE, NO_EDGES, Edge, Edges, Point, explained
+from rocpd.replay.job import JobGraph
+
+
+class Verb(enum.StrEnum):
+    """What is done to something."""
+
+    WITHOUT = "without"
+    SCALE = "scale"
+    OVERLAP = "overlap"
+
+
+_NAMED = "NAME"
+KINDS: Mapping[Verb, Mapping[str, str]] = {
+    Verb.WITHOUT: {
+        "straggler": "",
+        "rank": "N",
+        "host": _NAMED,
+        "link": "RANKS",
+        "step": "N",
+        "call": "REGEX",
+        "gap": "N",
+    },
+    Verb.SCALE: {
+        "kernel": "REGEX",
+        "call": "REGEX",
+        "collective": "[NAME]",
+        "link": "RANKS",
+        "rank": "N",
+        "launch": "",
+        "compute": "",
+        "copies": "[REGEX]",
+        "host": "",
+    },
+    Verb.OVERLAP: {"comm": "[RANKS]", "copies": ""},
+}
+"""What can be changed, and by which names: none where empty, maybe one in brackets."""
+
+_AT_ONCE = 2_000  # after what it waited for, and nothing else explains it [ns]
+_CALL = "call of 20 us or more"
+_SHORT = 4  # times shorter than the longest
+_SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
+
+
+@frozen
+class Change:
+    """One change.
+
+    Args:
+        verb: what is done.
+        kind: of what it is done to, as `KINDS` has them.
+        name: which one; empty: all, or the only one.
+        factor: that times are multiplied by, of `scale`.
+    """
+
+    verb: Verb
+    kind: str
+    name: str = ""
+    factor: float = 1.0
+
+    def __str__(self) -> str:
+        """Return it as the command line has it."""
+        factor = f"={self.factor:g}" if self.verb is Verb.SCALE else ""
+        return f"--{self.verb} {self.kind}{f':{self.name}' if self.name else ''}{factor}"
+
+
+def changes(without: Iterable[str], scale: Iterable[str], overlap: Iterable[str]) -> tuple[Change, ...]:
+    """Return the changes that words ask for.
+
+    Args:
+        without: such as `rank:6`.
+        scale: such as `launch=0.5`, `kernel:GEMM.*=0.7`.
+        overlap: such as `comm`.
+
+    >>> [str(change) for change in changes(["rank:6"], ["kernel:GEMM.*=0.7"], ["comm"])]
+    ['--without rank:6', '--scale kernel:GEMM.*=0.7', '--overlap comm']
+
+    Raises:
+        UsageError: a word that is no change, or two that contradict each other.
+    """
+    asked = [_change(Verb.WITHOUT, word) for word in without]
+    asked += [_scaling(word) for word in scale]
+    asked += [_change(Verb.OVERLAP, word) for word in overlap]
+    known: dict[tuple[str, str], Change] = {}
+    for change in asked:
+        other = known.setdefault((change.kind, change.name), change)
+        if other is not change and Verb.OVERLAP not in (change.verb, other.verb):
+            twice = "given twice" if other == change else "contradict each other"
+            raise UsageError(f"{other} and {change}: {twice}", "give one of them")
+    return tuple(asked)
+
+
+def _scaling(word: str) -> Change:
+    text, equals, number = word.rpartition("=")
+    try:
+        factor = float(number) if equals else -1.0
+    except ValueError:
+        factor = -1.0
+    if not 0 <= factor < np.inf:
+        raise UsageError(f"--scale {word}: no factor", "as launch=0.5: times are multiplied by a number from 0 on")
+    return replace(_change(Verb.SCALE, text), factor=factor)
+
+
+def _change(verb: Verb, word: str) -> Change:
+    kind, _, name = word.partition(":")
+    name = name.strip("'\"")
+    known = KINDS[verb]
+    if kind not in known:
+        forms = ", ".join(f"{each}:{named}" if named and named[0] != "[" else each for each, named in known.items())
+        raise UsageError(f"--{verb} {word}: {kind or 'it'} is not known", near(kind, known, f"one of {forms}"))
+    named = known[kind]
+    if name and not named:
+        raise UsageError(f"--{verb} {word}: {kind} has no name", f"give {kind} alone")
+    if not name and named and named[0] != "[":
+        raise UsageError(f"--{verb} {word}: names none", f"as {kind}:{named}")
+    if name and "REGEX" in named:
+        regular_expression(name, f"--{verb} {kind}")
+    if named == "N" and not name.isdecimal():
+        raise UsageError(f"--{verb} {word}: {name} is no number", f"as {kind}:1")
+    return Change(verb, kind, name, 1.0)
+
+
+class Changing:
+    """Applies changes to the graph of a job, in steps that count."""
+
+    def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
+        self.job, self.blaming, self.causes = job, blaming, causes
+        self.counts = blaming.counts
+        self.less: dict[Change, Ints] = {}
+        points = job.points
+        self.is_host = np.isin(points.kind, (Point.HOST, Point.STEP))
+        called = {number for number, name in enumerate(job.names) if not name.startswith(BEFORE)}
+        self.calls = self.counts & (points.kind == Point.HOST) & np.isin(points.name, sorted(called))
+
+    def of_cause(self, cause: Cause) -> Change:
+        """Return the change that takes a cause away."""
+        names = {
+            CauseKind.RANK: str(cause.ranks[0]) if cause.ranks else "",
+            CauseKind.HOST: cause.name,
+            CauseKind.LINK: listed(cause.ranks),
+            CauseKind.STEP: cause.name.removeprefix("step "),
+        }
+        return Change(Verb.WITHOUT, cause.kind.value, names[cause.kind])
+
+    def resolved(self, asked: Sequence[Change]) -> tuple[Change, ...]:
+        """Return the changes with the rank that is the straggler, each once.
+
+        Raises:
+            RocpdError: there is no straggler.
+        """
+        return tuple(dict.fromkeys(self._straggler(each) if each.kind == "straggler" else each for each in asked))
+
+    def _straggler(self, change: Change) -> Change:
+        cause = next((cause for cause in self.causes if cause.kind is CauseKind.RANK), None)
+        if cause is None:
+            others = ", ".join(str(self.of_cause(cause)) for cause in self.causes)
+            raise RocpdError(
+                f"{change}: there is none", f"there is {others}" if others else "rocpd whatif JOB says why"
+            )
+        return self.of_cause(cause)
+
+    def excess(self, change: Change) -> Ints:
+        """Return what each point takes less by a change that takes something away [ns].
+
+        Raises:
+            RocpdError: there is nothing of that name.
+        """
+        if change not in self.less:
+            find: dict[str, Callable[[Change], Ints]] = {
+                "rank": self._rank,
+                "host": self._host,
+                "link": self._link,
+                "step": self._step,
+                "call": self._call,
+                "gap": self._gap,
+            }
+            self.less[change] = find[change.kind](change)
+        return self.less[change]
+
+    def applied(
+        self, asked: Sequence[Change], share: float = 1.0, *, is_elastic: bool = False, is_waited: bool = False
+    ) -> JobGraph:
+        """Return the graph of the changed job.
+
+        Args:
+            asked: the changes.
+            share: of what is taken away by comparing, that goes.
+            is_elastic: whether what nothing explains shrinks with the work that it belongs to.
+            is_waited: whether operations that come next wait for copies that overlap.
+
+        Raises:
+            RocpdError: a change names nothing that there is.
+        """
+        points, job = self.job.points, self.job
+        less = np.zeros(len(points), np.int64)
+        for change in asked:
+            if change.verb is Verb.WITHOUT:
+                more = self.excess(change)
+                more = more if change.kind in ("call", "gap") else (more * share).astype(np.int64)
+                less = np.where(less != 0, less, more)
+        factor = np.ones(len(points))
+        lag = job.edges.lag
+        for change in asked:
+            if change.verb is Verb.SCALE:
+                factor = np.where(self._scaled(change), factor * change.factor, factor)
+                if change.kind == "launch":
+                    launches = (job.edges.kind == Edge.LAUNCH) & self.counts[job.edges.target]
+                    lag = np.where(launches, np.rint(lag * change.factor).astype(np.int64), lag)
+        work = np.rint(np.maximum(points.work - less, 0) * factor).astype(np.int64)
+        job = replace(job, edges=replace(job.edges, lag=lag))
+        for change in asked:
+            if change.verb is Verb.OVERLAP:
+                job = replace(job, edges=self._overlapped(job, change, is_waited))
+            elif change.verb is Verb.WITHOUT and change.kind == "call":
+                waits = (job.edges.kind == Edge.SYNCHRONISED) & (self.excess(change) != 0)[job.edges.target]
+                job = replace(job, edges=job.edges.take(~waits))
+        lag = np.where(_freed(self.job.edges, job.edges, self.is_host), np.minimum(points.lag, 0), points.lag)
+        job = replace(job, points=replace(points, work=work, lag=lag))
+        return _elastic(job, points.work) if is_elastic else job
+
+    def _rank(self, change: Change) -> Ints:
+        self._number(change, self.blaming.ranks, "rank")
+        return self._of(CauseKind.RANK, (int(change.name),), "")
+
+    def _host(self, change: Change) -> Ints:
+        hosts = self.job.hosts
+        ranks = tuple(rank for rank in self.blaming.ranks if hosts.get(rank) == change.name)
+        if not ranks:
+            known = sorted({host for host in hosts.values() if host})
+            raise RocpdError(f"{change}: no such host", near(change.name, known, f"hosts: {_few(known)}"))
+        if len(ranks) == len(self.blaming.ranks):
+            raise RocpdError(f"{change}: all ranks run there", "there is no other host to compare it with")
+        return self._of(CauseKind.HOST, ranks, change.name)
+
+    def _link(self, change: Change) -> Ints:
+        less = np.zeros(len(self.job.points), np.int64)
+        for number in self._links(change):
+            less += self._of(CauseKind.LINK, self.job.links[number].ranks, str(number))
+        return less
+
+    def _step(self, change: Change) -> Ints:
+        self._number(change, self.blaming.steps.tolist(), "step that counts")
+        points, passing = self.job.points, self.blaming.beyond.passing
+        here = np.flatnonzero(self.counts & (points.step == int(change.name)))
+        there = np.flatnonzero(self.counts & (points.step == self._typical(int(change.name))))
+        both = np.concatenate([here, there])
+        keys = [column[both] for column in (points.rank, points.lane, points.kind, points.name, self.job.link)]
+        number = nth_of(keys, points.step[both])
+        _, place = np.unique(np.stack([*keys, number]), axis=1, return_inverse=True)
+        usual = np.zeros(int(place.max(initial=0)) + 1, np.int64)
+        usual[place.reshape(-1)[len(here) :]] = passing[there]
+        less = np.zeros(len(points), np.int64)
+        less[here] = passing[here] - usual[place.reshape(-1)[: len(here)]]
+        return less
+
+    def _typical(self, step: int) -> int:
+        """Return the number of the step, of the others, that took as long as most."""
+        lengths, steps = self.blaming.lengths(self.job.points.time), self.blaming.steps
+        others = np.flatnonzero(steps != step)
+        middle = others[np.argsort(lengths[others], kind="stable")[(len(others) - 1) // 2]]
+        return int(steps[middle])
+
+    def _call(self, change: Change) -> Ints:
+        """Return the time of calls; what waits for operations no longer waits."""
+        some = self.calls & self._matching(change, self.calls, _CALL)
+        work = np.where(some, self.job.points.work, 0)
+        waits = some & np.isin(np.arange(len(work)), self.job.edges.target[self.job.edges.kind == Edge.SYNCHRONISED])
+        return np.where(waits, np.maximum(work, 1), work)
+
+    def _gap(self, change: Change) -> Ints:
+        """Return the n-th longest pause of the host between calls."""
+        points = self.job.points
+        pauses = np.where(self.counts & (points.kind == Point.HOST) & ~self.calls, points.work, 0)
+        count, number = int(np.count_nonzero(pauses)), int(change.name)
+        if not 1 <= number <= count:
+            raise RocpdError(f"{change}: there is none", f"gaps are numbered from 1, the longest, to {count}")
+        at = np.argpartition(-pauses, number - 1)[:number]
+        row = at[np.argmin(pauses[at])]
+        return np.where(np.arange(len(pauses)) == row, pauses, 0)
+
+    def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str) -> Ints:
+        return self.blaming.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
+
+    def _number(self, change: Change, known: Sequence[int], noun: str) -> None:
+        if int(change.name) not in known:
+            raise RocpdError(f"{change}: no {noun} is numbered {change.name}", f"there are {_few(known)}")
+
+    def _matching(self, change: Change, some: Flags, noun: str) -> Flags:
+        """Return which points have a name that matches.
+
+        Raises:
+            RocpdError: none of `some` has.
+        """
+        pattern, points = re.compile(change.name), self.job.points
+        matching = [number for number, name in enumerate(self.job.names) if pattern.search(name)]
+        found: Flags = np.isin(points.name, matching)
+        if not (found & some).any():
+            known = sorted({self.job.names[number] for number in np.unique(points.name[some]).tolist() if number >= 0})
+            raise RocpdError(
+                f"{change}: no {noun} has such a name", near(change.name, known, f"there are {_few(known)}")
+            )
+        return found
+
+    def _links(self, change: Change) -> list[int]:
+        """Return the numbers of the links between ranks."""
+        links = self.job.links
+        some = [number for number, link in enumerate(links) if listed(link.ranks) == change.name]
+        if not some:
+            known = sorted({listed(link.ranks) for link in links})
+            raise RocpdError(f"{change}: no link is between these ranks", f"links are between {_few(known)}")
+        return some
+
+    def _scaled(self, change: Change) -> Flags:
+        """Return the points whose work is scaled."""
+        points, counts = self.job.points, self.counts
+        computes, copies, moves = (
+            counts & (points.part == COMPUTE),
+            counts & (points.part == COPIES),
+            self.job.link >= 0,
+        )
+        moves &= counts
+        named: dict[str, Callable[[], Flags]] = {
+            "kernel": lambda: computes & self._matching(change, computes, "kernel"),
+            "call": lambda: self.calls & self._matching(change, self.calls, _CALL),
+            "copies": lambda: copies & self._matching(change, copies, "copy"),
+            "collective": lambda: moves & self._collectives(change, moves),
+            "link": lambda: counts & np.isin(self.job.link, self._links(change)),
+            "rank": lambda: counts & (self.job.link < 0) & self._of_rank(change),
+        }
+        if change.name:
+            return named[change.kind]()
+        every: dict[str, Flags] = {"compute": computes, "copies": copies, "collective": moves}
+        every |= {"host": counts & self.is_host}
+        scaled = every[change.kind] if change.kind in every else self._launching()
+        if not scaled.any():
+            raise RocpdError(
+                f"{change}: nothing of that is recorded in steps that count", "rocpd info JOB says what is"
+            )
+        return scaled
+
+    def _of_rank(self, change: Change) -> Flags:
+        self._number(change, self.blaming.ranks, "rank")
+        own: Flags = self.job.points.rank == int(change.name)
+        return own
+
+    def _collectives(self, change: Change, moves: Flags) -> Flags:
+        """Return the transfers that do what a name says, by calls, else by kernels."""
+        job = self.job
+        word = _plain(change.name)
+        by_call = [number for number, name in enumerate(job.moves) if word in _plain(name)]
+        by_kernel = [number for number, name in enumerate(job.names) if word in _plain(name)]
+        some: Flags = np.isin(job.move, by_call) | ((job.move < 0) & np.isin(job.points.name, by_kernel))
+        if not (some & moves).any():
+            known = sorted({job.moves[number].lower() for number in np.unique(job.move[moves]).tolist() if number >= 0})
+            raise RocpdError(
+                f"{change}: there is none", f"there are {_few(known)}" if known else "calls are not recorded"
+            )
+        return some
+
+    def _launching(self) -> Flags:
+        """Return the host work that leads to launches: of the calls, and of pauses right before them."""
+        points, edges = self.job.points, self.job.edges
+        launches = np.zeros(len(points), bool)
+        launches[edges.source[edges.kind == Edge.LAUNCH]] = True
+        order = np.lexsort((np.arange(len(points)), points.lane, points.rank, ~self.is_host))
+        order = order[: int(self.is_host.sum())]
+        pauses = (points.kind == Point.HOST) & ~self.calls & ~launches
+        same = (points.rank[order][1:] == points.rank[order][:-1]) & (points.lane[order][1:] == points.lane[order][:-1])
+        some = launches.copy()
+        before = pauses[order][:-1] & launches[order][1:] & same
+        some[order[:-1][before]] = True
+        return some & self.counts
+
+    def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> Edges:
+        """Return the edges of a job whose communication or copies hold up nothing before the end of the step."""
+        points, edges = job.points, job.edges
+        is_copy = change.kind == "copies"
+        moved = self._overlapping(job, change)
+        if not (moved & self.counts).any():
+            raise RocpdError(
+                f"{change}: nothing of that is recorded in steps that count", "rocpd info JOB says what is"
+            )
+        rows = np.flatnonzero(moved)
+        order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], points.rank[rows]))]
+        is_last = np.append(
+            (np.diff(np.stack([c[order] for c in (points.rank, points.step, points.lane)])) != 0).any(0), True
+        )
+        last = np.zeros(len(points), bool)
+        last[order[is_last[-len(order) :]]] = True
+        talks = points.part == COMMUNICATION
+        frees = (
+            moved[edges.source] & self.counts[edges.source] & (points.rank[edges.source] == points.rank[edges.target])
+        )
+        frees &= ~(points.part == COPIES)[edges.target] if is_copy else ~talks[edges.target] & ~last[edges.source]
+        frees &= ~np.isin(points.kind[edges.target], (Point.MEETING, Point.TRANSFER))
+        added = [_same_stream(job, edges.take(frees), moved)]
+        if is_copy:
+            added.append(self._done_by_the_end(job, np.flatnonzero(last & self.counts)))
+            if is_waited:
+                added.append(_to_the_next(job, np.unique(edges.source[frees])))
+        every = Edges.joined([edges.take(~frees), *added])
+        return every.take(np.argsort(every.target, kind="stable"))
+
+    def _overlapping(self, job: JobGraph, change: Change) -> Flags:
+        """Return the points at which what is to overlap ends."""
+        points = job.points
+        if change.kind == "copies":
+            ends: Flags = points.part == COPIES
+            return ends
+        ends = (points.part == COMMUNICATION) & (points.kind == Point.TRANSFER)
+        ends &= self.counts
+        if change.name:
+            return self._long(ends & np.isin(job.link, self._links(change)))
+        sends = [number for number, name in enumerate(job.moves) if "SEND" in name or "RECV" in name]
+        return self._long(ends & ~np.isin(job.move, sends))
+
+    def _long(self, ends: Flags) -> Flags:
+        """Return those transfers that are not short beside the longest of their stream."""
+        points = self.job.points
+        rows = np.flatnonzero(ends)
+        _, stream = np.unique(np.stack([points.rank[rows], points.lane[rows]]), axis=1, return_inverse=True)
+        longest = np.zeros(len(rows) + 1, np.int64)
+        np.maximum.at(longest, stream.reshape(-1), points.work[rows])
+        ends[rows] = points.work[rows] * _SHORT >= longest[stream.reshape(-1)]
+        return ends
+
+    def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:
+        """Return edges from the last copies of steps to the ends of these."""
+        points = job.points
+        ends = {(rank, step): end for rank, steps in job.steps.items() for step, (_, end) in steps.items()}
+        keys = zip(points.rank[last].tolist(), points.step[last].tolist(), strict=True)
+        target = np.array([ends.get(key, -1) for key in keys], np.int64)
+        kept = target > last
+        nothing = np.zeros(int(kept.sum()), np.int64)
+        return Edges(last[kept], target[kept], nothing, nothing + Edge.SYNCHRONISED)
+
+
+def without_doubtful(job: JobGraph) -> JobGraph:
+    """Return a job without the inferred waits that were hardly ever seen to bind; its replay is the recording, too."""
+    points, edges = job.points, job.edges
+    inferred = np.flatnonzero(np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)))
+    if not len(inferred):
+        return job
+    source, target = edges.source[inferred], edges.target[inferred]
+    begins = points.time[target] - points.work[target]
+    binds = begins - points.time[source] - edges.lag[inferred] <= _AT_ONCE
+    keys = np.stack([edges.kind[inferred], points.name[target], points.lane[target], points.lane[source]])
+    _, kind = np.unique(keys, axis=1, return_inverse=True)
+    seen = np.bincount(kind.reshape(-1), binds)[kind.reshape(-1)]
+    kept = np.ones(len(edges), bool)
+    kept[inferred[seen < _SEEN]] = False
+    left = edges.take(kept)
+    return replace(job, points=explained(points, left), edges=left)
+
+
+def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
+    """Return edges from points to the first operation of each other stream of their rank that starts after them."""
+    points = job.points
+    begins = points.time - points.work
+    starts = np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)
+    parts = [NO_EDGES]
+    lanes = np.unique(np.stack([points.rank[starts], points.lane[starts]]), axis=1)
+    for rank, lane in lanes.T.tolist():
+        rows = np.flatnonzero(starts & (points.rank == rank) & (points.lane == lane))
+        source = ends[points.rank[ends] == rank]
+        at = np.searchsorted(begins[rows], points.time[source])
+        source, target = source[at < len(rows)], rows[at[at < len(rows)]]
+        nothing = np.zeros(len(source), np.int64)
+        parts.append(Edges(source, target, nothing, nothing + Edge.BETWEEN_STREAMS))
+    every = Edges.joined(parts)
+    return every.take(every.source < every.target)
+
+
+def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
+    """Return edges that keep what no longer waits for a transfer on its own stream behind what came before that."""
+    points = job.points
+    same = freed.kind == Edge.STREAM
+    target = freed.target[same]
+    operations = np.flatnonzero((points.kind == Point.OPERATION) & ~moved)
+    order = operations[np.lexsort((operations, points.lane[operations], points.rank[operations]))]
+    place = np.full(len(points), -1)
+    place[order] = np.arange(len(order))
+    at = place[target]
+    target, at = target[at > 0], at[at > 0]
+    source = order[at - 1]
+    kept = (points.rank[source] == points.rank[target]) & (points.lane[source] == points.lane[target])
+    source, target = source[kept], target[kept]
+    lag = np.minimum(points.time[target] - points.work[target] - points.time[source], _AT_ONCE)
+    return Edges(source, target, np.maximum(lag, 0), np.full(len(source), int(Edge.STREAM)))
+
+
+def _freed(before: Edges, after: Edges, is_host: Flags) -> Flags:
+    """Return which points of the host waited for operations, and no longer do: what was left of the wait goes, too."""
+    waited, waits = np.zeros(len(is_host), bool), np.zeros(len(is_host), bool)
+    waited[before.target[before.kind == Edge.SYNCHRONISED]] = True
+    waits[after.target[after.kind == Edge.SYNCHRONISED]] = True
+    return is_host & waited & ~waits
+
+
+def _elastic(job: JobGraph, before: Ints) -> JobGraph:
+    """Return a changed job in which pauses shrink or grow as the work does that they belong to."""
+    points, edges = job.points, job.edges
+    ratio = np.where(before > 0, points.work / np.maximum(before, 1), 1.0)
+    ratio = np.where(points.kind == Point.HOST, 1.0, ratio)
+    by = np.arange(len(points))
+    after = points.time[edges.source] + edges.lag
+    latest = np.full(len(points), np.iinfo(np.int64).min)
+    np.maximum.at(latest, edges.target, after)
+    binds = after == latest[edges.target]
+    by[edges.target[binds]] = edges.source[binds]
+    lag = np.where(points.lag > 0, np.rint(points.lag * ratio[by]).astype(np.int64), points.lag)
+    waits = np.rint(edges.lag * ratio[edges.source]).astype(np.int64)
+    return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
+
+
+def listed(ranks: Iterable[int]) -> str:
+    """Return ranks as options have them.
+
+    >>> listed((0, 1, 2, 5))
+    '0-2,5'
+    """
+    parts: list[list[int]] = []
+    for rank in sorted(ranks):
+        if parts and parts[-1][-1] == rank - 1:
+            parts[-1][1:] = [rank]
+        else:
+            parts.append([rank])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def _few(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:6]))
+    return shown + " …" if len(names) > 6 else shown or "none"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,0 +1,271 @@
+"""How long a step would take, had something been different: the replay of the changed job, with bounds.
+
+The answer is about the steps that were recorded, not about those to come. Its bounds hold what a replay cannot know:
+
+- waits that are inferred, and were hardly ever seen to bind: there and not there; and waits that never bind, but
+  might with other times; copies that overlap: waited for at once, or not;
+- pauses that nothing explains: they stay, or shrink with the work that they belong to;
+- what is usual: it is estimated from steps and ranks that differ, by resampling of blocks of steps (for neighbouring
+  steps are alike) and from how far other ranks lie apart; what no other rank does may be longer, too;
+- and replays of simulated jobs, whose truth is known, are off by some percent of what changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError
+from rocpd.base.student import student_quantile
+from rocpd.base.types import Floats, Ints
+from rocpd.facts.timeline import COMPUTE, COPIES
+from rocpd.facts.units import steps_of_ranks, warm_steps
+from rocpd.federate.federation import Federation
+from rocpd.replay.answer import Binding, Prediction, WhatIf
+from rocpd.replay.blame import Blaming
+from rocpd.replay.chance import tamed
+from rocpd.replay.changes import Change, Changing, Verb, without_doubtful
+from rocpd.replay.excess import excess
+from rocpd.replay.graph import Edge, Point
+from rocpd.replay.job import JobGraph, read_job
+from rocpd.schema.rules.kernel_categories import Categories
+from rocpd.schema.rules.steps import STEP_MARKER
+
+_LIKELY = 0.975  # of what is estimated lies below its upper bound, as much above the lower one
+_DRAWN = 400  # times that steps are drawn
+_FEWEST = 2  # steps that count
+_NORMAL = 1.4826  # deviation by median distance
+_MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
+_MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
+_COMPARED = ("straggler", "rank", "host", "link")
+"""Kinds whose excess is estimated by comparing ranks."""
+
+
+class Replays:
+    """A job that is replayed with changes; read once."""
+
+    def __init__(self, job: JobGraph, steps: Sequence[int], *, has_steps: bool = True) -> None:
+        """Take a graph, and the numbers of the steps that count; without steps the whole is numbered as one."""
+        self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
+        self.blaming = Blaming(job, steps, excess(job, steps))
+        self.found = self.blaming.blame()
+        self._exact = Changing(job, self.blaming, self.found.causes)
+        self._others: tuple[Changing, ...] = ()
+
+    def causes(self) -> list[Change]:
+        """Return the changes that take away each cause that was found, and each slow step."""
+        causes = [*self.found.causes, *self.found.slow.values()]
+        return list(dict.fromkeys(map(self._exact.of_cause, causes)))
+
+    def tried(self) -> list[Prediction]:
+        """Return what each cause costs, tried one by one, the most first; the last is all of them together."""
+        causes = self.causes()
+        each = sorted((self.predict([cause]) for cause in causes), key=lambda one: one.predicted_step_ns)
+        return [*each, self.predict(causes)]
+
+    def predict(self, asked: Sequence[Change]) -> Prediction:
+        """Return how long a step would take with some changes.
+
+        Raises:
+            RocpdError: a change names nothing that there is.
+        """
+        if not self._others:
+            graphs = (without_doubtful(self.job), self.job.cautious())
+            self._others = tuple(Changing(graph, self.blaming, self.found.causes) for graph in graphs)
+        asked = self._exact.resolved(asked)
+        less, more = self._off(asked)
+        job = self._exact.applied(asked)
+        times = job.replay()
+        predicted = self._step(times)
+        others = []
+        for changing in (self._exact, *self._others):
+            others += [
+                changing.applied(asked, 1 - less, is_waited=True),
+                changing.applied(asked, 1 + more, is_elastic=True),
+            ]
+        every = [predicted, *(self._step(other.replay()) for other in others)]
+        noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
+        binds = tuple(self._binds(job, times))
+        return Prediction(
+            tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds
+        )
+
+    def _step(self, times: Ints) -> float:
+        return self.blaming.spent(times) / max(1, len(self.steps))
+
+    def _off(self, asked: Sequence[Change]) -> tuple[float, float]:
+        """Return by which share what is taken away may be over- and underestimated, at most.
+
+        Where some of what a rank computes compares with no other rank, that may take as much longer as the rest does.
+        """
+        compared = [change for change in asked if change.verb is Verb.WITHOUT and change.kind in _COMPARED]
+        off = max((self._uncertainty(change) for change in compared), default=0.0)
+        unknown = max((self._not_compared(change) for change in compared if change.kind != "link"), default=0.0)
+        return off, off + unknown
+
+    def _not_compared(self, change: Change) -> float:
+        """Return how much longer the ranks of a change may compute what no other rank does, as a share of the rest."""
+        points, place, counts = self.job.points, self.blaming.beyond.place, self.blaming.counts
+        whose = np.isin(points.rank, np.unique(points.rank[self._exact.excess(change) != 0]))
+        own = counts & whose & (self.blaming.what == 0)
+        known = own & np.isin(place, np.unique(place[counts & ~whose & (place >= 0)]))
+        every, share = int(points.work[own].sum()), int(points.work[known].sum())
+        return min(1.0, _MORE * (every / share - 1)) if share else float(every > 0)
+
+    def _uncertainty(self, change: Change) -> float:
+        """Return the same of one change: from how its steps and other ranks differ."""
+        blaming, less = self.blaming, self._exact.excess(change)
+        some = blaming.counts & (less != 0)
+        taken = float(less[some].sum()) / max(1, len(self.steps))
+        if not taken > 0:
+            return 0.0
+        is_link = change.kind == "link"
+        values = blaming.beyond.lasting + blaming.beyond.passing
+        if is_link:
+            columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
+            series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
+        else:
+            what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
+            series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
+            ranks = np.unique(self.job.points.rank[some])
+            here = np.isin(blaming.ranks, ranks)
+        series = tamed(series)  # a slow step is no property of a rank
+        own, others = series[:, here].sum(1), series[:, ~here]
+        error = math.hypot(
+            _error_of_mean(own),
+            _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
+        )
+        freedom = max(1, min(len(self.steps), 30) - 1)
+        return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
+
+    def _of_links(self, values: Ints) -> Floats:
+        """Return the sum of values of each link (column) in each step (row)."""
+        rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
+        count = len(self.job.links)
+        at = self.blaming.at[rows] * count + self.job.link[rows]
+        sums: Floats = np.bincount(at, values[rows], len(self.steps) * count).astype(np.float64)
+        return sums.reshape(len(self.steps), count)
+
+    def _noise(self, asked: Sequence[Change]) -> float:
+        """Return how far steps that are made usual may be from that, by how much the others differ [ns of a step]."""
+        usual = [change for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
+        if not usual:
+            return 0.0
+        lengths = self.blaming.lengths(self.job.points.time)
+        deviation = _NORMAL * float(np.median(np.abs(lengths - np.median(lengths))))
+        freedom = max(1, min(len(self.steps), 30) - 1)
+        return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
+
+    def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
+        """Yield what the steps that count wait for: back from the last point, each time to what came last."""
+        points, edges = job.points, job.edges
+        after = times[edges.source] + edges.lag
+        latest = np.full(len(points), np.iinfo(np.int64).min)
+        np.maximum.at(latest, edges.target, after)
+        bound = np.flatnonzero(after == latest[edges.target])[::-1]
+        by = np.full(len(points), -1)
+        by[edges.target[bound]] = bound
+        inside = np.flatnonzero(self.blaming.counts)
+        begin = int(times[inside].min()) if len(inside) else 0
+        at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
+        parts: dict[tuple[str, int], int] = {}
+        while at >= 0 and times[at] > begin:
+            edge = int(by[at])
+            since = max(begin, int(times[edges.source[edge]])) if edge >= 0 else begin
+            passed = int(times[at]) - since
+            own = min(passed, max(0, int(points.work[at])))
+            is_launch = edge >= 0 and edges.kind[edge] == Edge.LAUNCH
+            for part, time in ((_part(job, at), own), ("launch" if is_launch else "unexplained", passed - own)):
+                key = part, int(points.rank[at])
+                parts[key] = parts.get(key, 0) + time
+            at = int(edges.source[edge]) if edge >= 0 else -1
+        count = max(1, len(self.steps))
+        for (part, rank), time in sorted(parts.items(), key=lambda item: -item[1]):
+            if time:
+                yield Binding(part, rank, time / count)
+
+
+_PARTS = {COMPUTE: "compute", COPIES: "copies"}
+
+
+def _part(job: JobGraph, at: int) -> str:
+    """Return what the work of a point is."""
+    if job.points.kind[at] in (Point.HOST, Point.STEP):
+        return "host"
+    return _PARTS.get(int(job.points.part[at]), "communication")
+
+
+def _error_of_mean(series: Floats) -> float:
+    """Return how far the mean of a series may be off, a standard deviation, by drawing blocks of neighbours again."""
+    count = len(series)
+    if count < _FEWEST:
+        return 0.0
+    size = max(1, round(math.sqrt(count) / 2))
+    random = np.random.default_rng(0)
+    starts = random.integers(0, count, (_DRAWN, math.ceil(count / size)))
+    rows = (starts[:, :, None] + np.arange(size)).reshape(_DRAWN, -1)[:, :count] % count
+    return float(series[rows].mean(1).std())
+
+
+def _error_between(series: Floats) -> float:
+    """Return how far the means of series (columns) lie apart, a standard deviation; of one, how far it may be off."""
+    if series.shape[1] == 1:
+        return _error_of_mean(series[:, 0])
+    return float(series.mean(0).std(ddof=1)) if series.shape[1] else 0.0
+
+
+def what_if(
+    session: Federation,
+    asked: Sequence[Change] = (),
+    categories: Categories | None = None,
+    step_marker: str = STEP_MARKER,
+) -> WhatIf:
+    """Return what changes would gain; without any, what each cause that is found costs.
+
+    Args:
+        session: one job; its whole steps count, whatever the window.
+        asked: the changes.
+        categories: say which kernels are communication; None: the built-in ones.
+        step_marker: markers that are steps.
+
+    Raises:
+        RocpdError: there are separate runs, or no GPU work, or a change names nothing that there is.
+    """
+    replays = read_replays(session, categories, step_marker)
+    count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
+    if asked:
+        return WhatIf(count, matched, replays.predict(asked))
+    *each, together = replays.tried()
+    return WhatIf(count, matched, together, tuple(each))
+
+
+def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:
+    """Return a job, read to be replayed; arguments and errors as `what_if`, but for changes."""
+    if session.runs > 1:
+        raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
+    job = read_job(session, categories, step_marker)
+    if not (job.points.part >= 0).any():
+        raise RocpdError("no GPU work is recorded", "rocpd info JOB says what is")
+    numbers = _steps(session, job, step_marker)
+    return Replays(job, numbers) if numbers else Replays(_whole(job), [0], has_steps=False)
+
+
+def _steps(session: Federation, job: JobGraph, step_marker: str) -> list[int]:
+    """Return the numbers of the steps that all ranks with steps have, without warm-up; none where these are too few."""
+    every = [set(steps) for steps in job.steps.values() if steps]
+    warm = warm_steps(list(steps_of_ranks(session, step_marker).values()))
+    common = sorted(set.intersection(*every) - warm) if every else []
+    return common if len(common) >= _FEWEST else []
+
+
+def _whole(job: JobGraph) -> JobGraph:
+    """Return a job whose whole trace is one step."""
+    ranks = sorted(job.steps)
+    ends = [[job.points.time[job.points.rank == rank] for rank in ranks]]
+    first, last = (
+        np.array([[int(side(times)) if len(times) else 0 for times in row] for row in ends])
+        for side in (np.min, np.max)
+    )
+    return job.in_pieces(ranks, first, last)

@@ -1,0 +1,243 @@
+"""What changes would gain: as much as the same job is faster that was simulated with them, within the bounds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.facts.timeline import COMPUTE
+from rocpd.replay.answer import Prediction
+from rocpd.replay.changes import Change, Changing, Verb, changes, listed
+from rocpd.replay.job import JobGraph
+from rocpd.replay.whatif import Replays
+from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.conditions import PlantedFact
+from rocpd.simulator.job_plan import plan
+from tests.conftest import Cli, OpenJob
+from tests.members import Member
+from tests.replay.test_replay import LAYOUTS, graph_of, steps_of
+from tests.soak import sized
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Replays:
+    """A job whose rank 1 is slower than the other three."""
+    job = graph_of(tmp_path_factory.mktemp("job"), seed=3, steps=4, plant="straggler=30", profile="gemm")
+    return Replays(job, steps_of(job))
+
+
+def asked(without: Sequence[str] = (), scale: Sequence[str] = (), overlap: Sequence[str] = ()) -> tuple[Change, ...]:
+    return changes(without, scale, overlap)
+
+
+def test_nothing_that_changes_is_the_recording(slowed: Replays) -> None:
+    for same in (), asked(scale=["compute=1", "host=1", "launch=1"]):
+        found = slowed.predict(same)
+        assert (found.low_ns, found.predicted_step_ns, found.high_ns) == (found.step_ns,) * 3
+    assert sum(each.time for each in found.binds) == pytest.approx(found.step_ns)
+
+
+def test_less_time_never_makes_a_step_longer(slowed: Replays) -> None:
+    for kind in ("compute", "host", "launch", "copies", "collective", "kernel:Cijk", "rank:1"):
+        steps = [slowed.predict(asked(scale=[f"{kind}={factor}"])).predicted_step_ns for factor in (0, 0.5, 1, 1.5)]
+        assert steps == sorted(steps), kind
+
+
+def test_the_order_of_changes_does_not_matter(slowed: Replays) -> None:
+    some = asked(["rank:1"], ["host=0.5", "kernel:.=0.9"], ["copies"])
+    assert slowed.predict(some).predicted_step_ns == slowed.predict(some[::-1]).predicted_step_ns
+
+
+def test_bounds_hold_the_prediction(slowed: Replays) -> None:
+    for some in asked(["straggler", "gap:1"], ["launch=0", "kernel:Cijk=0.5"], ["copies"]):
+        found = slowed.predict([some])
+        assert found.low_ns <= found.predicted_step_ns <= found.high_ns
+
+
+def test_the_straggler_is_the_rank_that_is_to_blame(slowed: Replays) -> None:
+    (cause,) = slowed.causes()
+    assert slowed.predict(asked(["straggler"])) == slowed.predict([cause])
+    assert str(cause).startswith("--without rank:")
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ({"scale": ["kernl:x=2"]}, "--scale kernl:x: kernl is not known", "did you mean kernel?"),
+        ({"scale": ["launch"]}, "--scale launch: no factor", "launch=0.5"),
+        ({"scale": ["launch=-1"]}, "--scale launch=-1: no factor", "from 0 on"),
+        ({"without": ["rank"]}, "--without rank: names none", "as rank:N"),
+        ({"without": ["rank:x"]}, "--without rank:x: x is no number", "as rank:1"),
+        ({"without": ["straggler:1"]}, "straggler has no name", "give straggler alone"),
+        ({"scale": ["kernel:(=0.5"]}, "not a regular expression", ""),
+        ({"overlap": ["compute"]}, "--overlap compute: compute is not known", "comm"),
+        ({"without": ["rank:1"], "scale": ["rank:1=0.5"]}, "contradict each other", "one of them"),
+        ({"scale": ["launch=0.5", "launch=0.7"]}, "contradict each other", "one of them"),
+        ({"without": ["rank:1", "rank:1"]}, "given twice", "one of them"),
+    ],
+)
+def test_words_that_are_no_change(words: dict[str, list[str]], message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        asked(**words)
+    assert message in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ({"without": ["rank:9"]}, "there are 0, 1, 2, 3"),
+        ({"without": ["step:99"]}, "there are 0, 1, 2, 3"),
+        ({"without": ["host:gpu-node-00"]}, "no other host"),
+        ({"without": ["host:gpu-node-01"]}, "did you mean gpu-node-00?"),
+        ({"without": ["link:0-1"]}, "links are between 0-3"),
+        ({"without": ["call:hipNothing"]}, "there are "),
+        ({"without": ["gap:100000"]}, "gaps are numbered from 1"),
+        ({"scale": ["kernel:nothing=0.5"]}, "there are "),
+        ({"scale": ["collective:gather=0.5"]}, "there are allreduce"),
+    ],
+)
+def test_names_that_nothing_has(words: dict[str, list[str]], hint: str, slowed: Replays) -> None:
+    with pytest.raises(RocpdError) as error:
+        slowed.predict(asked(**words))
+    assert hint in (error.value.hint or "")
+
+
+def test_a_job_without_steps_counts_as_a_whole(open_job: OpenJob) -> None:
+    ranks = [Member(number) for number in range(2)]
+    for number, member in enumerate(ranks):
+        member.kernel("gemm", 1_000, 401_000 + 200_000 * number).collective(701_000, 801_000, "world")
+    answer = open_job(*ranks).whatif(scale=["host=0.5"])
+    assert answer.steps == 0
+    assert "the whole job counts" in str(answer)
+    assert answer.together.predicted_step_ns < answer.together.step_ns
+
+
+def test_a_job_without_gpu_work(open_job: OpenJob) -> None:
+    with pytest.raises(RocpdError, match="no GPU work"):
+        open_job(Member(0).region("main", 0, 100)).whatif()
+
+
+def test_the_command_says_it_in_a_few_lines_and_as_json(cli: Cli, tmp_path: Path) -> None:
+    simulate(JobOptions(tmp_path / "job", 3, steps=8, profile="gemm", plant="straggler=30,slow-step", seed=5))
+    said = cli("whatif", tmp_path / "job")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert len(lines) <= 10
+    assert "less" in lines[0]
+    assert sum("--without" in line for line in lines) == 2
+    document = json.loads(cli("whatif", tmp_path / "job", "--format", "json").out)
+    assert {"step_ns", "predicted_step_ns", "low_ns", "high_ns", "changes", "binds", "causes"} <= set(document)
+    assert document["changes"] == [change for cause in document["causes"] for change in cause["changes"]]
+    costs = [cause["predicted_step_ns"] for cause in document["causes"]]
+    assert costs == sorted(costs)
+    assert document["low_ns"] <= document["predicted_step_ns"] <= document["high_ns"] < document["step_ns"]
+    assert cli("whatif", tmp_path / "job", "--step", "2").code == 2
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A job with a plant and the same one without: as predicted, and as it is."""
+
+    found: Prediction
+    step_ns: float
+
+    @property
+    def difference(self) -> float:
+        return self.found.step_ns - self.step_ns
+
+    @property
+    def is_within(self) -> bool:
+        return self.found.low_ns <= self.step_ns <= self.found.high_ns
+
+    @property
+    def width(self) -> float:
+        return (self.found.high_ns - self.found.low_ns) / self.difference
+
+    @property
+    def error(self) -> float:
+        return abs(self.found.predicted_step_ns - self.step_ns) / self.difference
+
+
+COUNTERFACTUALS: dict[str, tuple[str, Sequence[str], float]] = {
+    "rank": ("straggler=20", ("data", "tensor and data", "pipeline", "tensor, data and pipeline"), 0.3),
+    "late rank": ("late-launch=400", ("data", "tensor and data"), 0.3),
+    "host": ("slow-node=10", ("data, two nodes", "tensor and data"), 0.3),
+    "late host": ("late-node=400", ("data, two nodes", "tensor and data"), 0.3),
+    "link": ("slow-link=4", ("tensor and data", "tensor, data and pipeline"), 0.45),
+    "step": ("slow-step", tuple(LAYOUTS), 0.3),
+    "stall": ("host-stall=8000", ("data", "tensor and data"), 0.3),
+    "launch": ("launch-bound=80", ("data", "tensor and data"), 0.3),
+    "copies": ("pageable-copies", ("data", "data, two nodes"), 0.4),
+    "overlap": ("lost-overlap", ("data", "data, two nodes"), 0.3),
+    "stream": ("same-stream", ("data", "data, two nodes"), 0.3),
+    "kernel": ("slow-kernel=20", tuple(LAYOUTS), 0.3),
+}
+"""Kind -> the plant, the layouts, and how wide the bounds are at most at the median, as a share of the difference."""
+
+
+@pytest.mark.soak(200)
+@pytest.mark.parametrize("kind", sized(["rank", "overlap"], list(COUNTERFACTUALS)))
+def test_the_truth_lies_within_the_bounds(kind: str, tmp_path: Path) -> None:
+    """In 95 of 100 jobs; the same seed with and without the plant."""
+    plant, layouts, width = COUNTERFACTUALS[kind]
+    pairs = list(_pairs(plant, layouts, tmp_path, sized(1, 200)))
+    assert sum(pair.is_within for pair in pairs) >= 0.95 * len(pairs)
+    assert median(pair.width for pair in pairs) <= width
+    assert median(pair.error for pair in pairs) <= 0.1
+
+
+def _pairs(plant: str, layouts: Sequence[str], folder: Path, count: int) -> Iterator[Pair]:
+    for number in range(count):
+        options = {"seed": 9000 + number, "steps": 10, **LAYOUTS[layouts[number % len(layouts)]]}
+        slow = graph_of(folder / f"{number} slow", plant=plant, **options)
+        usual = graph_of(folder / f"{number} usual", **options)
+        (fact,) = plan(JobOptions(folder, plant=plant, **options)).facts
+        steps = steps_of(slow)
+        found = Replays(slow, steps).predict(_changes(fact, slow, usual))
+        without = Replays(usual, steps).blaming.step_ns
+        if found.step_ns - without >= 0.005 * without:
+            yield Pair(found, without)
+
+
+def _changes(fact: PlantedFact, slow: JobGraph, usual: JobGraph) -> Sequence[Change]:
+    """Return the changes that take a planted fact away."""
+    kinds: dict[str, Sequence[Change]] = {
+        "slow-link": [Change(Verb.WITHOUT, "link", listed(fact.group.members))] if fact.group else (),
+        "lost-overlap": asked(overlap=["comm"]),
+        "same-stream": asked(overlap=["comm"]),
+        "pageable-copies": asked(scale=["copies:HOST_TO_DEVICE=0.24"], overlap=["copies"]),
+    }
+    if fact.plant in kinds:
+        return kinds[fact.plant]
+    if fact.plant == "slow-kernel":
+        longer = {name: time / _kernels(usual)[name] for name, time in _kernels(slow).items()}
+        (name,) = [name for name, factor in longer.items() if factor > 1.1]
+        return [Change(Verb.SCALE, "kernel", f"^{re.escape(name)}$", 1 / fact.factor)]
+    if fact.plant == "launch-bound":
+        return asked(scale=[f"launch={_launching(usual) / _launching(slow)}"])
+    if fact.node is not None:
+        return asked([f"host:gpu-node-{fact.node:02d}"])
+    return asked([f"rank:{fact.rank}"] if fact.steps == () else [f"step:{step}" for step in fact.steps])
+
+
+def _kernels(job: JobGraph) -> dict[str, float]:
+    """Return how long each kernel takes [ns]."""
+    rows = np.flatnonzero((job.points.part == COMPUTE) & (job.points.step >= 0))
+    times = np.bincount(job.points.name[rows], job.points.work[rows])
+    return {job.names[number]: float(times[number]) for number in np.flatnonzero(times).tolist()}
+
+
+def _launching(job: JobGraph) -> float:
+    """Return how long the host works for launches [ns]."""
+    changing = Changing(job, Replays(job, steps_of(job)).blaming, ())
+    scaled = changing.applied(asked(scale=["launch=0"])).points.work
+    return float((job.points.work - scaled).sum())

@@ -109,7 +109,7 @@ class Desk:
                 answer: Answer = child.run(_answer, (self._job, question))
             except ClosedError as error:
                 raise ClosedError("the viewer has ended") from error
-            except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
+            except (RocpdError, OSError) as error:  # of the pipes, if the process was ended meanwhile
                 if not is_over.is_set():
                     raise
                 hint = "a smaller part of the time line, or fewer rows, take less"

@@ -100,6 +100,7 @@ class Child:
         self._maker = process.number()
         self._is_closed = False
         self._lock = threading.Lock()
+        self._at_pipes = threading.RLock()  # a pipe closed while another thread reads it breaks that thread's buffer
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
         """Return the child's `work(task)`, or raise what it raised.
@@ -107,6 +108,14 @@ class Child:
         Raises:
             ClosedError: it was closed, perhaps meanwhile.
         """
+        try:
+            with self._at_pipes:
+                return self._run(work, task)
+        finally:
+            if self._process and self._process.poll() is not None:  # killed meanwhile: its pipes were left to this call
+                self._close_pipes()
+
+    def _run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
         child = self._started()
         assert child.stdout
         try:
@@ -125,7 +134,7 @@ class Child:
         """End the process at once and for good; idempotent."""
         with self._lock:
             self._is_closed = True
-            self.kill()
+        self.kill()
 
     def kill(self) -> None:
         """End the process at once, unless it is a parent's; idempotent."""
@@ -133,10 +142,19 @@ class Child:
             return
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        """Close the pipes of an ended process, unless a call is at them, which then closes them itself."""
+        if not self._process or not self._at_pipes.acquire(blocking=False):
+            return
+        try:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+        finally:
+            self._at_pipes.release()
 
     def _check_open(self) -> None:
         if self._is_closed:

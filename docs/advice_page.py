@@ -15,12 +15,16 @@ _ABOUT = """# Advice
 tables of [analyses](analyses.md), in one pass over the ranks; each finding has
 
 - the numbers that it rests on, with rank, agent, step and the window of the time line, and the command that shows them;
-- **what it may gain at most**: a share of the step of the critical rank, the one that the others wait for, or else the
-  one that communicates least. Gains do not add up: two findings may be about the same time;
+- **what it gains**: the job is replayed without the problem ([`rocpd whatif`](whatif.md)); how much shorter a step gets
+  then is the gain, and `gain` below the finding has the bounds and the command that replays it again. It is the whole
+  of what the problem takes: launches that cost nothing, communication that takes no time. Where no replay can say it,
+  in a part of the trace, or without steps, it is `up to` a share of the step of the critical rank, the one that the
+  others wait for, or else the one that communicates least. Gains do not add up: two findings may be about the same
+  time;
 - what to do, with a page that explains it;
 - how sure it is: `certain` follows from what was recorded, `likely` is not chance, a `hint` may have other reasons.
 
-Findings come in the order of what they may gain; what the recording lacks comes first, since it limits all others. What
+Findings come in the order of what they gain; what the recording lacks comes first, since it limits all others. What
 another finding causes is reported with that one: a straggler is why the others wait. Every answer ends with the
 rules that found nothing and those that **could not look**, with the option that records what they need. That nothing
 was found does not mean that nothing is wrong. The exit code is 0 either way; gates are what [`rocpd
@@ -90,6 +94,8 @@ can't be replaced.
 | `findings` | in order; each with the keys below |
 | `rule`, `text`, `confidence` | |
 | `gain_percent` | null: it costs no time, or nobody can say how much |
+| `gain_low_percent`, `gain_high_percent` | its bounds; null: it is not replayed, and at most that |
+| `regained_by` | the command that replays the job without it |
 | `rank`, `agent`, `step`, `start_ns`, `end_ns` | where, with times from the start of the time line; null: unknown |
 | `evidence` | numbers by names that end in their unit |
 | `shown_by`, `action`, `reference` | command, what to do, page |

@@ -65,8 +65,18 @@ class Advice:
 
 
 def gain(finding: Finding) -> str:
-    """Return how much a finding may gain: `up to 26 %`; a dash where it costs no time."""
-    return "-" if finding.gain_percent is None else f"up to {finding.gain_percent:.0f} %"
+    """Return what a finding gains: `26 %` by a replay, `up to 26 %` without; a dash where it costs no time."""
+    if finding.gain_percent is None:
+        return "-"
+    return f"{'' if finding.regained_by else 'up to '}{finding.gain_percent:.0f} %"
+
+
+def _replayed(finding: Finding) -> str:
+    """Return what shows the gain, and its bounds; nothing where it is not replayed."""
+    if not finding.gain_bounds:
+        return ""
+    least, most = (f"{max(0.0, bound):.0f}" for bound in finding.gain_bounds)
+    return f"{finding.regained_by} ({least if least == most else f'{least} to {most}'} % of a step)"
 
 
 def _sureness(advice: Advice, finding: Finding) -> str:
@@ -93,7 +103,13 @@ def window_options(finding: Finding) -> str:
 def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield what is said below a finding, as far as it is known: (word, text); what it explains with its rule."""
     effects = [("hence", f"{effect.rule}: {effect.text}") for effect in advice.effects(finding)]
-    known = [("do", finding.action), ("see", finding.shown_by), ("where", where(finding)), *effects]
+    known = [
+        ("do", finding.action),
+        ("gain", _replayed(finding)),
+        ("see", finding.shown_by),
+        ("where", where(finding)),
+        *effects,
+    ]
     yield from ((word, text) for word, text in [*known, ("read", finding.reference)] if text)
 
 
@@ -243,17 +259,31 @@ def document(advice: Advice) -> dict[str, Any]:
 
 
 _IN_DOCUMENT = (
-    *("rule", "text", "confidence", "gain_percent", "rank", "agent", "step", "start_ns", "end_ns", "evidence"),
-    *("shown_by", "action", "reference"),
+    *(
+        "rule",
+        "text",
+        "confidence",
+        "gain_percent",
+        "gain_low_percent",
+        "gain_high_percent",
+        "regained_by",
+        "rank",
+        "agent",
+        "step",
+    ),
+    *("start_ns", "end_ns", "evidence", "shown_by", "action", "reference"),
 )
 
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:
     start, end = finding.window or (None, None)
+    low, high = finding.gain_bounds or (None, None)
     known = {
         "confidence": finding.confidence.value,
         "start_ns": start,
         "end_ns": end,
+        "gain_low_percent": low,
+        "gain_high_percent": high,
         "evidence": dict(finding.evidence),
     }
     return {name: known[name] if name in known else getattr(finding, name) for name in _IN_DOCUMENT}

@@ -13,6 +13,7 @@ from typing import cast
 
 from rocpd.advice.advice import Advice, Explained
 from rocpd.advice.case import CannotLookError, Case, JobFacts
+from rocpd.advice.gains import replayed
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import entries
@@ -22,6 +23,7 @@ from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
+from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -126,10 +128,21 @@ def judge(
         problems += found
         silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
-    reported, explained = report_once([_named(finding, name) for finding in problems], rules)
+    reported, explained = report_once(problems, rules)
+    replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
+    final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in problems}
     # What limits the others comes first, then the largest gain, last what costs no time.
-    reported.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
-    return Advice(case.job, tuple(reported), tuple(explained), tuple(silent), tuple(unable))
+    findings = [final[id(each)] for each in reported]
+    findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
+    effects = [Explained(final[id(each.finding)], final[id(each.cause)]) for each in explained]
+    return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
+
+
+def _gaining(finding: Finding, rule: Rule, replays: Replays | None) -> Finding:
+    """Return a finding with what a replay says that it gains, where there is one."""
+    if replays is None:
+        return finding
+    return each_for_itself(f"gain of {rule.id}", partial(replayed, finding, rule, replays), lambda _: finding)
 
 
 def _name_of(session: Federation) -> str:
@@ -148,10 +161,10 @@ def _named(finding: Finding, name: str) -> Finding:
         said["--rank N"] = f"--rank {finding.rank}"
     if number := re.search(r"\d+", finding.step or ""):
         said["--step N"] = f"--step {number[0]}"
-    shown_by, action = finding.shown_by, finding.action
+    shown_by, action, regained = finding.shown_by, finding.action, finding.regained_by
     for placeholder, word in said.items():
-        shown_by, action = (text and text.replace(placeholder, word) for text in (shown_by, action))
-    return replace(finding, shown_by=shown_by, action=action)
+        shown_by, action, regained = (text and text.replace(placeholder, word) for text in (shown_by, action, regained))
+    return replace(finding, shown_by=shown_by, action=action, regained_by=regained)
 
 
 def _answers_or_why_not(rule: Rule, case: Case, least: float) -> list[Finding] | str:

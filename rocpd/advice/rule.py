@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ from rocpd.base import entries
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.facts.recorders import ROCPROFV3, TraceProfiler
+from rocpd.replay.changes import Change
 from rocpd.summary.findings import Finding
 
 ENTRY_POINTS = "rocpd.rules"
@@ -59,6 +60,10 @@ def _never(cause: Finding, other: Finding) -> bool:
     return False
 
 
+def _unknown(finding: Finding) -> Sequence[Change]:
+    return ()
+
+
 @frozen
 class Rule:
     """A rule.
@@ -71,6 +76,8 @@ class Rule:
         needs: what it reads; without one of them it can't look.
         thresholds: numbers that decide.
         explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
+        without: changes with which the job is replayed to say what a finding of this rule gains; nothing: no replay
+            can say it.
         shown_by, action, reference: of its findings that say nothing else, as `Finding`.
     """
 
@@ -81,6 +88,7 @@ class Rule:
     needs: tuple[Need, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     explains: Callable[[Finding, Finding], bool] = _never
+    without: Callable[[Finding], Sequence[Change]] = _unknown
     shown_by: str | None = None
     action: str | None = None
     reference: str | None = None

@@ -48,8 +48,8 @@ def advise(
 ) -> None:
     """Say what costs time, and what to do about it.
 
-    Rules look at the job one after the other. What they find comes in the order of what it may gain at most, as a share
-    of a step of the rank that the others wait for; gains do not add up. A rule without its data says what to record.
+    Rules look at the job one after the other. What they find comes in the order of what it gains: by how much a step
+    gets shorter when the job is replayed without it; gains do not add up. A rule without its data says what to record.
     The exit code is 0 whether anything is found or not.
 
     Examples:

@@ -148,6 +148,22 @@ def _change(verb: Verb, word: str) -> Change:
     return Change(verb, kind, name, 1.0)
 
 
+def without(kind: str, name: object) -> Change:
+    """Return the change that takes something away, such as `rank` 6."""
+    return Change(Verb.WITHOUT, kind, str(name))
+
+
+def without_calls(names: Iterable[str]) -> Change:
+    """Return the change that takes calls away, by their names."""
+    return without("call", f"^({'|'.join(map(re.escape, sorted(names)))})$")
+
+
+OVERLAPPED = {kind: Change(Verb.OVERLAP, kind) for kind in KINDS[Verb.OVERLAP]}
+"""Kind -> the change that lets it hold up nothing."""
+FREE = {kind: Change(Verb.SCALE, kind, factor=0.0) for kind in ("launch", "host", "collective")}
+"""Kind -> the change that lets it take no time."""
+
+
 class Changing:
     """Applies changes to the graph of a job, in steps that count."""
 

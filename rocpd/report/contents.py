@@ -78,6 +78,7 @@ SECTIONS: dict[str, Entry] = {
         _ours("overview", "Ranks over time", _RANKS, recordable=Recordable.KERNELS),
         _ours("budget", "Where the time goes", *_BUDGET, recordable=Recordable.KERNELS),
         _ours("steps", "Steps", _RANKS, recordable=Recordable.STEPS),
+        _ours("whatif", "What would be gained", _RANKS, recordable=Recordable.STEPS),
         _ours("kernels", "Kernels", Inquiry("kernels"), recordable=Recordable.KERNELS),
         _ours("collectives", "Collectives, and who waits for whom", _RANKS, recordable=Recordable.COLLECTIVES),
         _ours("idle", "Why GPUs are idle", Inquiry("idle"), recordable=Recordable.CALLS),

@@ -96,7 +96,7 @@ class Conclusion:
     notes: tuple[tuple[str, str], ...] = ()
 
 
-COMMANDS = frozenset({"see", "trace"})
+COMMANDS = frozenset({"see", "try", "trace"})
 
 
 @frozen

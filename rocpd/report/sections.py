@@ -79,9 +79,14 @@ def _advice(material: Material) -> Advice:
 def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield what stands below a finding: (word, text)."""
     if finding.gain_percent is not None:
-        yield "gain", f"{gain(finding)} of the {advice.job.unit} of rank {advice.job.critical}"
+        of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
+        yield "gain", f"{gain(finding)} of {of}"
     yield from (("hence", said) for said in (*(effect.text for effect in advice.effects(finding)), *symptoms))
-    yield from ((word, text) for word, text in (("do", finding.action), ("see", finding.shown_by)) if text)
+    yield from (
+        (word, text)
+        for word, text in (("do", finding.action), ("see", finding.shown_by), ("try", finding.regained_by))
+        if text
+    )
     start, end = finding.window or (0, 0)
     if start < end and not material.session.window:
         yield "trace", f"rocpd convert -f pftrace {material.inputs} {window_options(finding)}"
@@ -223,6 +228,36 @@ def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
     says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
     yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
+
+
+_GAINS = (
+    Column("change", "", "what is taken away", False),
+    Column("step", "ns", "how long one would take", True),
+    Column("gain", "%", "by which share it would be shorter", True),
+    Column("least", "%", "at least by this share", True),
+    Column("most", "%", "at most by this share", True),
+)
+
+
+def whatif(material: Material) -> Iterator[Block]:
+    """Yield how long a step would take without each cause that was found, and without all of them."""
+    ranks = material.tables("ranks").get("ranks")
+    if ranks is None or ranks.replays is None:
+        return
+    if not ranks.replays.causes():
+        yield Text("No rank, host, link or step was found that costs 1 % of a step.")
+        return
+    *each, together = ranks.replays.tried()
+    rows = tuple(
+        (" ".join(map(str, one.changes)), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
+        for one in (*each, *([together] if len(each) > 1 else []))
+    )
+    step = readable(together.step_ns, "ns")
+    doc = (
+        f"The job is replayed without it; a step took {step}. How long it will take another time is a matter of chance."
+    )
+    command = f"rocpd whatif {material.inputs}"
+    yield Table("whatif", "Steps without what was found", doc, _GAINS, rows, len(rows), command, "session.whatif()")
 
 
 _OF_KERNELS = ("name", "calls", "total_ns", "percent", "mean_ns", "min_ns", "median_ns", "p99_ns", "max_ns")

@@ -54,8 +54,10 @@ class Finding:
         evidence: what it rests on: name, ending in its unit as columns do, -> value.
         agent: id of the agent that it concerns, in the file of the rank.
         shown_by: command that shows it.
-        gain_percent: at most so much of a step of the critical rank goes when the problem does; None: it costs no time,
-            or nobody can say how much.
+        gain_percent: so much of a step of the job goes when the problem does, where `regained_by` says how that is
+            replayed; else at most so much of a step of the critical rank. None: it costs no time, or nobody can say.
+        gain_bounds: between which it is, where it is replayed [%].
+        regained_by: command that replays the job without the problem.
         action: what to do, in a sentence or two.
         reference: page that explains the action.
     """
@@ -71,5 +73,7 @@ class Finding:
     agent: int | None = None
     shown_by: str | None = None
     gain_percent: float | None = None
+    gain_bounds: tuple[float, float] | None = None
+    regained_by: str | None = None
     action: str | None = None
     reference: str | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rocpd.chart.model import Chart
     from rocpd.chart.plot import Plot
+    from rocpd.replay.whatif import Replays
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
     from rocpd.table.palette import Colour, Screen
@@ -116,10 +117,12 @@ class Summary(Result):
     Attributes:
         counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
         pictured_by: the table whose picture says what this one is about; None: its own.
+        replays: the job whose ranks it compares, to be replayed with changes, where its steps are known.
     """
 
     counts: Sequence[Sequence[int]] = ()
     pictured_by: Summary | None = None
+    replays: Replays | None = None
 
     def __init__(
         self,

@@ -10,9 +10,10 @@ from rocpd.simulator import JobOptions, simulate
 
 
 def simulated(folder: Path, plant: str = "none", seed: int = 11, counters: str = "few") -> list[Path]:
-    """Write the files of a small job; a slow node shows only beside others that have as many ranks."""
-    ranks, steps = (4, 10) if plant == "slow-node" else (3, 8)
-    job = JobOptions(folder, ranks, 2, steps, seed, "llm", plant=plant, counters=counters)
+    """Write the files of a small job; nodes and links show only beside others that have as many ranks."""
+    ranks, steps = (4, 10) if plant in ("slow-node", "late-node", "slow-link") else (3, 8)
+    stages = 2 if plant == "slow-link" else 1
+    job = JobOptions(folder, ranks, 2, steps, seed, "llm", pp=stages, plant=plant, counters=counters)
     return list(simulate(job))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.metadata import EntryPoint
@@ -193,3 +194,21 @@ def test_causes_are_told_once() -> None:
     reported, explained = report_once(findings, rules)
     assert [finding.rule for finding in reported] == ["a", "d", "e"]
     assert [(each.finding.rule, each.cause.rule) for each in explained] == [("c", "a"), ("b", "a")]
+
+
+def test_a_gain_is_what_its_command_replays(job: Path, cli: Cli) -> None:
+    with rocpd.connect(job) as session:
+        findings = [finding for finding in session.advise().findings if finding.regained_by]
+    assert [finding.rule for finding in findings] == ["comm.straggler", "step.outlier"]
+    for finding in findings:
+        _, *words = shlex.split(finding.regained_by or "")
+        answer = json.loads(cli(*words, "--format", "json").out)
+        gains = [1 - answer[name] / answer["step_ns"] for name in ("high_ns", "predicted_step_ns", "low_ns")]
+        assert finding.gain_bounds
+        said = finding.gain_bounds[0], finding.gain_percent, finding.gain_bounds[1]
+        assert [gain * 100 for gain in gains] == pytest.approx(said)
+
+
+def test_a_part_of_the_trace_is_not_replayed(job: Path) -> None:
+    with rocpd.connect(job, window=rocpd.Window(start="10ms")) as session:
+        assert not any(finding.regained_by for finding in session.advise().findings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -45,25 +47,32 @@ def files() -> dict[str, Path]:
     return {path.stem: path for path in private("nsys/*.sqlite", len(NAMES))}
 
 
+@pytest.fixture
+def own(files: dict[str, Path], name: str) -> Iterator[sqlite3.Connection]:
+    """Open the export itself."""
+    with closing(sqlite3.connect(f"file:{files[name]}?mode=ro", uri=True)) as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_each_table_keeps_its_rows_and_time(files: dict[str, Path], name: str) -> None:
-    source = sqlite3.connect(f"file:{files[name]}?mode=ro", uri=True)
+def test_each_table_keeps_its_rows_and_time(files: dict[str, Path], name: str, own: sqlite3.Connection) -> None:
     with rocpd.connect(files[name]) as session:
         for place, sql in SOURCES.items():
-            expected = source.execute(f"SELECT pid, count(*), sum(end - start) FROM ({sql}) GROUP BY 1 ORDER BY 1")
+            expected = own.execute(f"SELECT pid, count(*), sum(end - start) FROM ({sql}) GROUP BY 1 ORDER BY 1")
             found = session.sql(f"SELECT pid, count(*), sum(duration) FROM {place} GROUP BY 1 ORDER BY 1").fetchall()
             assert found == expected.fetchall(), place
         assert [rank.pid for rank in session.ranks] == [pid for pid, _, _ in found]
         (moved,) = session.sql("SELECT sum(size) FROM memory_copies").fetchall()
         sizes = "SELECT bytes FROM CUPTI_ACTIVITY_KIND_{}"
         both = f"{sizes.format('MEMCPY')} UNION ALL {sizes.format('MEMSET')}"
-        assert moved == source.execute(f"SELECT sum(bytes) FROM ({both})").fetchone()
+        assert moved == own.execute(f"SELECT sum(bytes) FROM ({both})").fetchone()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_launches_sizes_and_times_are_those_of_the_export(files: dict[str, Path], name: str) -> None:
-    source = sqlite3.connect(f"file:{files[name]}?mode=ro", uri=True)
-    launched = source.execute(
+def test_launches_sizes_and_times_are_those_of_the_export(
+    files: dict[str, Path], name: str, own: sqlite3.Connection
+) -> None:
+    launched = own.execute(
         "SELECT K.globalPid >> 24 & 0xFFFFFF, count(*), sum(K.gridX * K.blockX), sum(K.start - R.start)"
         " FROM CUPTI_ACTIVITY_KIND_KERNEL K JOIN CUPTI_ACTIVITY_KIND_RUNTIME R"
         " ON R.correlationId = K.correlationId AND R.globalTid >> 24 = K.globalPid >> 24 GROUP BY 1 ORDER BY 1"
@@ -75,7 +84,7 @@ def test_launches_sizes_and_times_are_those_of_the_export(files: dict[str, Path]
         ).fetchall()
         (first,) = session.sql("SELECT min(start) FROM kernels").fetchall()
     assert found == launched
-    ((start, utc, clock),) = source.execute(
+    ((start, utc, clock),) = own.execute(
         "SELECT min(start), utcEpochNs, systemClockNs FROM CUPTI_ACTIVITY_KIND_KERNEL, TARGET_INFO_SESSION_START_TIME"
     ).fetchall()
     assert first == (start + utc - clock,)

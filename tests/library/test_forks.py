@@ -146,6 +146,6 @@ def remote() -> Executor:
 
 def test_a_child_asks_no_cluster_of_its_parent(tmp_path: Path) -> None:
     TraceBuilder().kernel("gemm", 1, 2).write(tmp_path / "a.db")
-    command = [sys.executable, "-c", REMOTE, str(tmp_path / "a.db")]
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", REMOTE, str(tmp_path / "a.db")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

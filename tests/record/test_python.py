@@ -168,6 +168,10 @@ def test_recorder_nests_and_stops_too_often(built: Build, tmp_path: Path) -> Non
     assert rows(file, nested) == [("outer",)]
 
 
+_FORKS = {"PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
+"""Python 3.12 and later warn of a fork in a process with threads, of which the recorder's is one."""
+
+
 def test_a_fork_while_another_thread_starts_a_recorder(built: Build, tmp_path: Path) -> None:
     done = _python(
         tmp_path,
@@ -189,6 +193,7 @@ def test_a_fork_while_another_thread_starts_a_recorder(built: Build, tmp_path: P
             os._exit(3)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         """,
+        **_FORKS,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -206,9 +211,6 @@ def test_libraries_in_a_folder_with_blanks(built: Build, tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
     assert count(databases(tmp_path / "chosen")[0], "rocpd_event") == 1
 
-
-_FORKS = {"PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
-"""Python 3.12 and later warn of a fork in a process with threads, of which the recorder's is one."""
 
 _FAMILY = """
     import multiprocessing, os, sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,8 @@ def test_busy_agents_have_a_rank_a_host_and_a_name(open_job: OpenJob) -> None:
 
 def test_a_file_alone_stores_rank_0_and_its_host(tmp_path: Path) -> None:
     path = TraceBuilder(4, host="node7").kernel("gemm", 1, 51).write(tmp_path / "a.db")
-    rows = sqlite3.connect(path).execute("SELECT agent_id, GpuTime, product, rank, hostname FROM busy").fetchall()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT agent_id, GpuTime, product, rank, hostname FROM busy").fetchall()
     assert rows == [(GPU, 50, "AMD Instinct MI300X", 0, "node7")]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,11 @@ from tests.summary.cells import cells
 
 
 @pytest.fixture(scope="module")
-def stored(real_files: tuple[Path, ...]) -> list[tuple[Path, sqlite3.Connection]]:
-    return [(path, sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) for path in real_files]
+def stored(real_files: tuple[Path, ...]) -> Iterator[list[tuple[Path, sqlite3.Connection]]]:
+    with ExitStack() as opened:
+        uris = (f"file:{path}?mode=ro&immutable=1" for path in real_files)
+        connections = [opened.enter_context(closing(sqlite3.connect(uri, uri=True))) for uri in uris]
+        yield list(zip(real_files, connections, strict=True))
 
 
 def test_kernels_against_stored_top_kernels(stored: list[tuple[Path, sqlite3.Connection]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import dropwhile
@@ -10,6 +11,7 @@ from statistics import median
 from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
+from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.time.steps import IDLE
@@ -34,11 +36,16 @@ def _rank_imbalance(case: Case) -> Iterator[Finding]:
     yield case.finding(text, compute * (1 - 1 / times), evidence, Confidence.CERTAIN, most)
 
 
+def _as_others(finding: Finding) -> Sequence[Change]:
+    return [] if finding.rank is None else [without("rank", finding.rank)]
+
+
 RANK_IMBALANCE = Rule(
     id="rank.imbalance",
     asks="do all ranks have the same work?",
     fires="the rank that computes longest takes more than {most_by_mean} times the mean. Gains the difference",
     look=_rank_imbalance,
+    without=_as_others,
     needs=(Need("ranks", KERNELS),),
     thresholds=(Threshold("most_by_mean", 1.10, "longest compute time of a rank by the mean of all"),),
     explains=lambda cause, other: other.rule == "comm.straggler" and other.rank == cause.rank and has_more_work(other),
@@ -98,12 +105,20 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 
 
+def _usual_steps(finding: Finding) -> Sequence[Change]:
+    """Return the changes that make slow steps usual; nothing where their markers have no numbers."""
+    steps = finding.evidence["steps"]
+    numbers = [re.search(r"\d+", str(step)) for step in steps] if isinstance(steps, list) else []
+    return [without("step", number[0]) for number in numbers if number]
+
+
 STEP_OUTLIER = Rule(
     id="step.outlier",
     asks="are some steps much slower than most?",
     fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
     "deviations above it. Gains what such steps take above the median",
     look=_step_outlier,
+    without=_usual_steps,
     needs=(Need("steps", STEPS),),
     thresholds=(
         Threshold("times_median", 1.2, "time of a step by the median"),
@@ -185,6 +200,7 @@ CLOCK_THROTTLE = Rule(
     "lower: Spearman's correlation under {most_rho} over {least_pairs} samples or more. Gains what the highest clock "
     "would",
     look=_clock_throttle,
+    without=lambda finding: _as_others(finding) if "others" in finding.evidence else (),
     needs=(Need("samples", CLOCKS),),
     thresholds=(
         Threshold("least_percent", 95.0, "mean clock of a GPU by the median of the others"),

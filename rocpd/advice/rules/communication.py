@@ -8,6 +8,7 @@ from dataclasses import replace
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
+from rocpd.replay.changes import FREE, OVERLAPPED, Change, listed, without
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable
@@ -70,12 +71,20 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 
+def _straggler_gone(finding: Finding) -> Sequence[Change]:
+    evidence = finding.evidence
+    if isinstance(ranks := evidence.get("link"), list):
+        return [without("link", listed(ranks))]
+    return [without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
+
+
 COMM_STRAGGLER = Rule(
     id="comm.straggler",
     asks="does one rank make the others wait in collectives?",
     fires="the job replayed without what a rank, a host or a link takes longer than others is more than 1 % faster, "
     "and chance does not explain it (`rocpd summary stragglers`). Gains what the replay regains",
     look=_comm_straggler,
+    without=_straggler_gone,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
     shown_by="rocpd summary stragglers waits JOB",
@@ -119,6 +128,7 @@ COMM_EXPOSED = Rule(
     fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
     "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_comm_exposed,
+    without=lambda _: [FREE["collective"]],
     needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need("trace", KERNELS)),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
     shown_by="rocpd summary budget overlap communication JOB --by rank",
@@ -154,6 +164,7 @@ COMM_SAME_STREAM = Rule(
     fires="on the critical rank {same_stream_percent} % of the communication or more is in streams with a tenth of the "
     "compute time or more, and less than {most_hidden_percent} % of it is hidden. Gains all exposed communication",
     look=_comm_same_stream,
+    without=lambda _: [OVERLAPPED["comm"]],
     needs=(Need("overlap", KERNELS), Need("budget", KERNELS)),
     thresholds=(
         Threshold("same_stream_percent", 90.0, "share of communication in streams that compute"),

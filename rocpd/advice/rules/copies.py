@@ -8,6 +8,7 @@ from dataclasses import replace
 from rocpd.advice.case import COPIES, HIP, CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.timeline import EXPOSED_COPIES
+from rocpd.replay.changes import OVERLAPPED
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.memory.copies import size_label
 
@@ -77,6 +78,7 @@ COPY_BLOCKING = Rule(
     "size or more, would take less does so, where half are slower than {of_best_percent} % of the fastest of the same "
     "size. Gains that time, of slow copies no more than what nothing hides",
     look=_copy_blocking,
+    without=lambda _: [OVERLAPPED["copies"]],
     needs=(Need("copy-calls", COPIES), Need("copy-sizes", COPIES)),
     thresholds=(
         Threshold("least_percent", 2.0, "share of the time of the critical rank"),
@@ -118,6 +120,7 @@ COPY_EXPOSED = Rule(
     fires="copies take {least_percent} % of the time of the critical rank or more while it neither computes nor "
     "communicates. Gains that time",
     look=_copy_exposed,
+    without=lambda _: [OVERLAPPED["copies"]],
     needs=(Need("copy-sizes", COPIES),),
     thresholds=(Threshold("least_percent", 10.0, "share of the time of the critical rank"),),
     shown_by="rocpd summary budget copy-sizes copy-pairs JOB --by rank",

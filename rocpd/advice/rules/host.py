@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import HOST
 from rocpd.facts.host_calls import HostCall
+from rocpd.replay.changes import FREE, Change, without_calls
 from rocpd.summary.findings import Confidence, Finding
 
 _LAUNCH_OR_WORK = (HostCall.LAUNCH.value, HOST)
@@ -50,12 +51,17 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     yield replace(found, action=action, reference=reference)
 
 
+def _host_gone(finding: Finding) -> Sequence[Change]:
+    return [FREE["launch" if finding.reference == _GRAPHS else "host"]]
+
+
 GPU_STARVED = Rule(
     id="gpu.starved",
     asks="does the GPU wait for its host?",
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
     "or works for itself. Gains that time",
     look=_gpu_starved,
+    without=_host_gone,
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
     # There would be work to hide communication behind, were it launched.
@@ -96,6 +102,7 @@ LAUNCH_SMALL = Rule(
     "{small_us} us, and its GPU idles {least_idle_percent} % of the time or more while its host launches. Gains "
     "that time",
     look=_launch_small,
+    without=lambda _: [FREE["launch"]],
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(
         Threshold("small_us", 10.0, "a kernel with a shorter median is small"),
@@ -146,6 +153,7 @@ SYNC_CALLS = Rule(
     fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
     "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
     look=_sync_calls,
+    without=lambda finding: [without_calls(finding.evidence)],
     needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
     # After each wait the host has to launch anew while the GPU idles.
@@ -183,6 +191,7 @@ MODULE_LOAD = Rule(
     fires="the GPU of the critical rank idles for calls that load or compile code (hipModuleLoad*, hiprtc*, hipLink*, "
     "__hipRegister*) in steps after warm-up. Gains that time",
     look=_module_load,
+    without=lambda finding: [without_calls(finding.evidence)],
     needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     shown_by="rocpd summary idle-calls JOB --by rank",
     action="Load and compile before the first step: run each shape once as warm-up, keep shapes the same (PyTorch: "

@@ -44,7 +44,7 @@ def write_xlsx(report: Report, path: Path) -> None:
             if isinstance(block, Figure | Table):
                 _table(book, block.table if isinstance(block, Figure) else block)
     book.close()
-    path.write_bytes(content.getbuffer())
+    path.write_bytes(content.getvalue())  # no view of it, which would outlive a disk that is full
 
 
 def _sheet(book: Any, title: str) -> Any:

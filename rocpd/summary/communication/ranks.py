@@ -341,7 +341,9 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: 
         share = load.compute / mean if mean else None
         rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
     fields = table.fields[1:] if by in GROUPS else table.fields
-    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
+    ranks = Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
+    ranks.replays = communicating.judgement.replays
+    return ranks
 
 
 def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:

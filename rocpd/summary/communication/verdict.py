@@ -18,9 +18,10 @@ from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.regions import RankSteps
-from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind, blame
+from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.job import JobGraph
+from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
@@ -131,6 +132,7 @@ class Judgement:
         slow: text and number of the marker of a slow step -> why it is slow.
         longest: the same of any step -> the rank that takes clearly longest for itself, where one does.
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
+        replays: the job, to be replayed with changes; None where nothing shows its steps.
     """
 
     findings: tuple[Finding, ...]
@@ -140,6 +142,7 @@ class Judgement:
     slow: Mapping[tuple[str, int], Cause] = field(default_factory=dict)
     longest: Mapping[tuple[str, int], int] = field(default_factory=dict)
     usual: int | None = None
+    replays: Replays | None = None
 
 
 def unknown(text: str) -> Judgement:
@@ -167,11 +170,12 @@ def judge(
             for side in (pieces.start, pieces.end)
         )
         job = job.in_pieces(pieces.ranks, *on_line)
-    found = blame(job, pieces.numbers or range(len(pieces)))
+    replays = Replays(job, pieces.numbers or range(len(pieces)), has_steps=bool(pieces.numbers))
+    found = replays.found
     places = dict(zip(found.steps, pieces.markers, strict=False))
     slow = {places[number]: cause for number, cause in found.slow.items() if number in places}
     longest = {places[number]: rank for number, rank in found.longest.items() if number in places}
-    judgement = Judgement((), (), {}, found.computes, slow, longest)
+    judgement = Judgement((), (), {}, found.computes, slow, longest, replays=replays)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
     findings = tuple(_findings(found, pieces, job))

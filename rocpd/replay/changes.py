@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -175,6 +176,12 @@ class Changing:
         self.is_host = np.isin(points.kind, (Point.HOST, Point.STEP))
         called = {number for number, name in enumerate(job.names) if not name.startswith(BEFORE)}
         self.calls = self.counts & (points.kind == Point.HOST) & np.isin(points.name, sorted(called))
+
+    def on(self, job: JobGraph) -> Changing:
+        """Return the same for a graph of the same points with other waits; what is taken away is known once."""
+        other = copy(self)
+        other.job = job
+        return other
 
     def of_cause(self, cause: Cause) -> Change:
         """Return the change that takes a cause away."""

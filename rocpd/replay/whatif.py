@@ -73,19 +73,16 @@ class Replays:
         """
         if not self._others:
             graphs = (without_doubtful(self.job), self.job.cautious())
-            self._others = tuple(Changing(graph, self.blaming, self.found.causes) for graph in graphs)
+            self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
         less, more = self._off(asked)
         job = self._exact.applied(asked)
         times = job.replay()
         predicted = self._step(times)
-        others = []
+        every = [predicted]
         for changing in (self._exact, *self._others):
-            others += [
-                changing.applied(asked, 1 - less, is_waited=True),
-                changing.applied(asked, 1 + more, is_elastic=True),
-            ]
-        every = [predicted, *(self._step(other.replay()) for other in others)]
+            every.append(self._step(changing.applied(asked, 1 - less, is_waited=True).replay()))
+            every.append(self._step(changing.applied(asked, 1 + more, is_elastic=True).replay()))
         noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
         binds = tuple(self._binds(job, times))
         return Prediction(

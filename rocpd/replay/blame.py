@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Blame:
         compared: rank -> share of its time of computing that compares with that of others.
         computes: rank -> its time of computing by what others usually take for the same.
         matched: share of the time in communication kernels whose partners are known.
-        suspect: the rank that takes longest for itself, and lastingly so, whatever that costs; None: none does.
+        suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
     """
 
     steps: tuple[int, ...]
@@ -125,6 +126,15 @@ def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> B
         exact: what points take beyond what is usual; None: it is calculated.
     """
     return Blaming(job, steps, exact or excess(job, steps)).blame()
+
+
+class _Candidate(NamedTuple):
+    """What may be to blame: as `Cause` has it, and what it can cost at most in a step [ns]."""
+
+    kind: CauseKind
+    ranks: tuple[int, ...]
+    name: str
+    most: float = 0.0
 
 
 class Blaming:
@@ -154,7 +164,7 @@ class Blaming:
         """Return what was found."""
         causes = []
         for _ in range(_TRIED):
-            cause = max(self._candidates(), key=lambda each: each.cost, default=None)
+            cause = self._worst()
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
             causes.append(cause)
@@ -179,7 +189,7 @@ class Blaming:
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
         self.removed = np.zeros(len(self.job.points), np.int64)
-        ranks = [cause for cause in self._candidates() if cause.kind is CauseKind.RANK]
+        ranks = [self._cause(each) for each in self._candidates() if each.kind is CauseKind.RANK]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
 
@@ -245,20 +255,42 @@ class Blaming:
     def _replayed(self, less: Ints) -> Ints:
         return self.job.replay(np.maximum(self.job.points.work - less, 0))
 
-    def _candidates(self) -> Iterator[Cause]:
-        """Yield what may be to blame, with what each costs once those before are removed."""
+    def _worst(self) -> Cause | None:
+        """Return what costs most once those before are removed; of equals the first candidate.
+
+        No path through the graph gets shorter by more than what is taken away: a candidate that takes less than the
+        worst one costs needs no replay.
+        """
+        now, worst, cost = self.spent(self._replayed(self.removed)), None, -1
+        waiting = 0.0
+        candidates = list(self._candidates())
+        for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
+            if candidates[number].most * len(self.steps) < cost:
+                break
+            times = self._replayed(self.removed + self._less(candidates[number]))
+            costs = now - self.spent(times)
+            if worst is None or (costs, -number) > (cost, -worst):
+                worst, cost = number, costs
+                waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
+        if worst is None:
+            return None
+        return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
+
+    def _candidates(self) -> Iterator[_Candidate]:
+        """Yield what may be to blame besides what is removed."""
         lasting = np.where(self.removed != 0, 0, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0))
         by_rank = self._sums(lasting, self.what < 3, self.job.points.rank, self.of)
-        now = self.spent(self._replayed(self.removed))
-        for rank in np.argsort(-by_rank)[:_TRIED].tolist():
-            if by_rank[rank] > _LEAST / 2 * self.step_ns:
-                yield self._cause(CauseKind.RANK, (self.ranks[rank],), "", now)
-        for host, ranks in self._hosts():
-            yield self._cause(CauseKind.HOST, ranks, host, now)
+        ranks = [(CauseKind.RANK, (self.ranks[rank],), "") for rank in self._those(by_rank)]
+        hosts = [(CauseKind.HOST, ranks, host) for host, ranks in self._hosts()]
         by_link = self._sums(lasting, self.job.link >= 0, self.job.link, np.arange(len(self.job.links) + 1))
-        for link in np.argsort(-by_link)[:_TRIED].tolist():
-            if by_link[link] > _LEAST / 2 * self.step_ns:
-                yield self._cause(CauseKind.LINK, self.job.links[link].ranks, str(link), now)
+        links = [(CauseKind.LINK, self.job.links[link].ranks, str(link)) for link in self._those(by_link)]
+        for which in (*ranks, *hosts, *links):
+            candidate = _Candidate(*which)
+            yield candidate._replace(most=float(np.maximum(self._less(candidate), 0).sum()) / len(self.steps))
+
+    def _those(self, sums: Floats) -> list[int]:
+        """Return the columns that take most, as far as that may be worth a replay."""
+        return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > _LEAST / 2 * self.step_ns]
 
     def _sums(self, values: Ints, some: Flags, whose: Ints, place: Ints) -> Floats:
         """Return the sum of values by whose they are, the mean of the steps."""
@@ -284,7 +316,10 @@ class Blaming:
             if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
                 yield host, ranks
 
-    def lasting_of(self, cause: Cause) -> Ints:
+    def _less(self, candidate: _Candidate) -> Ints:
+        return np.where(self.removed != 0, 0, self.lasting_of(candidate))
+
+    def lasting_of(self, cause: Cause | _Candidate) -> Ints:
         """Return what points of a cause take longer than others usually do [ns]."""
         points = self.job.points
         if cause.kind is CauseKind.LINK:
@@ -294,15 +329,12 @@ class Blaming:
             return np.where(here, self.beyond.beyond_others(self.job, cause.ranks), 0)
         return np.where(here, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0), 0)
 
-    def _cause(self, kind: CauseKind, ranks: tuple[int, ...], name: str, now: int) -> Cause:
-        """Return a cause with what it costs; `now`: what all steps take with those before it removed [ns]."""
-        less = self.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
-        less = np.where(self.removed != 0, 0, less)
-        times = self._replayed(self.removed + less)
-        waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
+    def _cause(self, candidate: _Candidate) -> Cause:
+        """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
+        kind, ranks, name, _ = candidate
+        less = self._less(candidate)
         takes = self._takes(less, len(ranks), len(self.steps))
-        cost = (now - self.spent(times)) // len(self.steps)
-        cause = Cause(kind, ranks, name, cost, takes, self._largest(less, len(self.steps)), waiting)
+        cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
             return cause

@@ -44,6 +44,7 @@ class Prediction:
         predicted_step_ns: how long it would take [ns].
         low_ns, high_ns: between these [ns].
         binds: what it then waits for, the longest first.
+        about: of each change what its name does not say, such as how long a gap is, and where; mostly empty.
     """
 
     changes: tuple[Change, ...]
@@ -52,6 +53,12 @@ class Prediction:
     low_ns: float
     high_ns: float
     binds: tuple[Binding, ...]
+    about: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return its changes as the command line has them, with what they are about."""
+        about = "; ".join(filter(None, self.about))
+        return " ".join(map(str, self.changes)) + (f" ({about})" if about else "")
 
     @property
     def gain(self) -> float:
@@ -101,6 +108,7 @@ class WhatIf:
 def _fields(prediction: Prediction) -> dict[str, Any]:
     return {
         "changes": [str(change) for change in prediction.changes],
+        "about": list(prediction.about),
         "step_ns": prediction.step_ns,
         "predicted_step_ns": prediction.predicted_step_ns,
         "low_ns": prediction.low_ns,
@@ -114,17 +122,16 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     together, unit = answer.together, "step" if answer.steps else "whole job"
     takes = readable(together.step_ns, "ns")
     if not together.changes:
-        yield f"a {unit} takes {takes}: no rank, host, link or step was found that costs 1 % of it"
+        yield f"a {unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
     else:
         would = readable(together.predicted_step_ns, "ns")
         yield f"a {unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
         for prediction in answer.each[:_MOST] if len(answer.each) > 1 else ():
-            words = " ".join(map(str, prediction.changes))
-            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {words}"
+            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}"
         if len(answer.each) > _MOST:
             yield f"  and {len(answer.each) - _MOST} more: --format json"
         if len(answer.each) < 2:
-            yield f"  {' '.join(map(str, together.changes))}"
+            yield f"  {together}"
     binds = list(_bound(together))
     if binds:
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"

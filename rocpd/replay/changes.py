@@ -24,11 +24,13 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
 from rocpd.base.types import Flags, Ints
+from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
 from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE, NO_EDGES, Edge, Edges, Point, explained
 from rocpd.replay.job import JobGraph
+from rocpd.table.human import readable
 
 
 class Verb(enum.StrEnum):
@@ -66,8 +68,11 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
 """What can be changed, and by which names: none where empty, maybe one in brackets."""
 
 _AT_ONCE = 2_000  # after what it waited for, and nothing else explains it [ns]
+_HIP = "HIP_RUNTIME_API"  # whose rules know the functions of HSA, too
 _CALL = "call of 20 us or more"
 _SHORT = 4  # times shorter than the longest
+_LONG = 60  # characters of a name in a hint
+_MOST_GAPS = 3  # that are tried
 _SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
 
 
@@ -156,7 +161,8 @@ def without(kind: str, name: object) -> Change:
 
 def without_calls(names: Iterable[str]) -> Change:
     """Return the change that takes calls away, by their names."""
-    return without("call", f"^({'|'.join(map(re.escape, sorted(names)))})$")
+    words = list(map(re.escape, sorted(names)))
+    return without("call", f"^({'|'.join(words)})$" if len(words) > 1 else f"^{words[0]}$")
 
 
 OVERLAPPED = {kind: Change(Verb.OVERLAP, kind) for kind in KINDS[Verb.OVERLAP]}
@@ -320,17 +326,44 @@ class Changing:
 
     def _gap(self, change: Change) -> Ints:
         """Return the n-th longest pause of the host between calls."""
-        points = self.job.points
-        pauses = np.where(self.counts & (points.kind == Point.HOST) & ~self.calls, points.work, 0)
+        pauses = self._pauses()
+        return np.where(np.arange(len(pauses)) == self._gap_at(change, pauses), pauses, 0)
+
+    def _gap_at(self, change: Change, pauses: Ints) -> int:
+        """Return at which point the n-th longest pause ends."""
         count, number = int(np.count_nonzero(pauses)), int(change.name)
         if not 1 <= number <= count:
             raise RocpdError(f"{change}: there is none", f"gaps are numbered from 1, the longest, to {count}")
         at = np.argpartition(-pauses, number - 1)[:number]
-        row = at[np.argmin(pauses[at])]
-        return np.where(np.arange(len(pauses)) == row, pauses, 0)
+        return int(at[np.argmin(pauses[at])])
+
+    def about(self, change: Change) -> str:
+        """Return what a change is about where its name alone does not say it: how long a gap is, and where."""
+        if change.kind != "gap":
+            return ""
+        points, pauses = self.job.points, self._pauses()
+        at = self._gap_at(change, pauses)
+        name = f", {self.job.names[points.name[at]]}" if points.name[at] >= 0 else ""
+        return f"{readable(int(pauses[at]), 'ns')} of rank {points.rank[at]}{name}"
 
     def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str) -> Ints:
         return self.blaming.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
+
+    def long_on_host(self, least: int) -> list[Change]:
+        """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
+        points = self.job.points
+        rows = np.flatnonzero(self.calls & (points.name >= 0))
+        pairs, which = np.unique(np.stack([points.name[rows], points.rank[rows]]), axis=1, return_inverse=True)
+        sums = np.bincount(which.reshape(-1), points.work[rows], pairs.shape[1])
+        names = {self.job.names[name] for name in pairs[0][sums >= least].tolist()}
+        calls = [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
+        gaps = int(np.count_nonzero(self._pauses() >= max(1, least)))
+        return [*calls, *(without("gap", number + 1) for number in range(min(gaps, _MOST_GAPS)))]
+
+    def _pauses(self) -> Ints:
+        """Return how long each pause of the host between calls is [ns]; 0 elsewhere."""
+        points = self.job.points
+        return np.where(self.counts & (points.kind == Point.HOST) & ~self.calls, points.work, 0)
 
     def _number(self, change: Change, known: Sequence[int], noun: str) -> None:
         if int(change.name) not in known:
@@ -580,7 +613,7 @@ def listed(ranks: Iterable[int]) -> str:
 
 
 def _few(names: Sequence[object]) -> str:
-    shown = ", ".join(map(str, names[:6]))
+    shown = ", ".join(text if len(text) <= _LONG else f"{text[:_LONG]}…" for text in map(str, names[:6]))
     return shown + " …" if len(names) > 6 else shown or "none"
 
 

@@ -38,6 +38,7 @@ _DRAWN = 400  # times that steps are drawn
 _FEWEST = 2  # steps that count
 _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
+_COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
@@ -55,9 +56,14 @@ class Replays:
         self._others: tuple[Changing, ...] = ()
 
     def causes(self) -> list[Change]:
-        """Return the changes that take away each cause that was found, and each slow step."""
-        causes = [*self.found.causes, *self.found.slow.values()]
-        return list(dict.fromkeys(map(self._exact.of_cause, causes)))
+        """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
+        blamed = [*self.found.causes, *self.found.slow.values()]
+        causes = list(dict.fromkeys(map(self._exact.of_cause, blamed)))
+        least = _COSTS * self.blaming.step_ns
+        usual = self._step(self._exact.applied(causes).replay()) - least
+        every = self._exact.long_on_host(round(least * len(self.steps)))
+        costs = [change for change in every if self._step(self._exact.applied([*causes, change]).replay()) <= usual]
+        return [*causes, *costs]
 
     def tried(self) -> list[Prediction]:
         """Return what each cause costs, tried one by one, the most first; the last is all of them together."""
@@ -86,7 +92,8 @@ class Replays:
         noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
         binds = tuple(self._binds(job, times))
         return Prediction(
-            tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds
+            *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
+            about=tuple(map(self._exact.about, asked)),
         )
 
     def _step(self, times: Ints) -> float:

@@ -249,7 +249,7 @@ def whatif(material: Material) -> Iterator[Block]:
         return
     *each, together = ranks.replays.tried()
     rows = tuple(
-        (" ".join(map(str, one.changes)), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
+        (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
         for one in (*each, *([together] if len(each) > 1 else []))
     )
     step = readable(together.step_ns, "ns")

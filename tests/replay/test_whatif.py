@@ -21,6 +21,7 @@ from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.conditions import PlantedFact
 from rocpd.simulator.job_plan import plan
+from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.members import Member
 from tests.replay.test_replay import LAYOUTS, graph_of, steps_of
@@ -241,3 +242,18 @@ def _launching(job: JobGraph) -> float:
     changing = Changing(job, Replays(job, steps_of(job)).blaming, ())
     scaled = changing.applied(asked(scale=["launch=0"])).points.work
     return float((job.points.work - scaled).sum())
+
+
+def test_calls_and_gaps_that_cost_are_causes(open_job: OpenJob) -> None:
+    """One call and one pause before the last kernel; neither rank computes longer."""
+    rank = TraceBuilder().kernel("gemm", 1_000, 1_001_000, stack=1)
+    rank.region("hipMalloc", 1_100_000, 3_100_000)
+    rank.region("hipLaunchKernel", 7_100_000, 7_110_000, stack=2)
+    rank.kernel("gemm", 7_120_000, 8_120_000, stack=2)
+    answer = open_job(rank).whatif()
+    assert [str(one) for one in answer.each] == [
+        "--without gap:1 (4.00 ms of rank 0, host work before hipLaunchKernel)",
+        "--without call:^hipMalloc$",
+    ]
+    assert answer.each[0].gain == pytest.approx(4 / 7.119, rel=0.01)  # from the end of the first operation on
+    assert answer.together.gain > 0.7

@@ -16,6 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
+    from rocpd.agents.answers import answers
     from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.base.version import __version__
     from rocpd.federate.result import Result
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "advise",
     "analyses",
+    "answers",
     "connect",
     "import_traces",
     "simulate",
@@ -48,6 +50,7 @@ _MODULES = {
     "__version__": "rocpd.base.version",
     "advise": "rocpd.session",
     "analyses": "rocpd.summary.run",
+    "answers": "rocpd.agents.answers",
     "connect": "rocpd.session",
     "import_traces": "rocpd.importers.run",
     "simulate": "rocpd.simulator.interface",

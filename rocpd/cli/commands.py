@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "whatif": "Predict how long a step would take, had something been different",
         "report": "Write what there is to say about a job as one file",
         "view": "Show a job in the browser: report, time line, SQL",
+        "mcp": "Answer questions of programs about a job, by the Model Context Protocol",
+        "questions": "Show which command answers which question",
         "convert": "Write traces and tables that other tools read",
         "merge": "Write all ranks into one SQLite file",
         "trim": "Write the part of a job that lies in a window",
@@ -55,6 +57,7 @@ _HOMES = {
     "schema": "info",
     "shell": "query",
     "doctor": "record",
+    "questions": "mcp",
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""
 

@@ -70,7 +70,7 @@ def _value(value: Any) -> Any:
 
 
 def conclusion(finding: Finding) -> Document:
-    """Return what an analysis concludes: the sentence, how sure it is, what it rests on and the command that shows it."""
+    """Return what an analysis concludes, how sure it is, what it rests on, and the command that shows it."""
     fields = {
         "text": visible(finding.text),
         "rule": finding.rule,
@@ -107,22 +107,20 @@ def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
     ...                         "rows": [[number] for number in range(900)]}]}
     >>> answer = fitted(document, 2_000)
     >>> size_of(answer) <= 2_000, answer["cut"]
-    (True, ['t: the first 202 of 900 rows'])
+    (True, ['t: the first 293 of 900 rows'])
     """
-    answer = {**document, "cut": None}
+    answer: Document = {**document, "cut": None}
     if size_of(answer) <= most:
         return answer
     cut: list[str] = []
     longest = max(_LONGEST_TEXT, most // (MOST_BYTES // _LONGEST_TEXT))
     answer = _shortened(answer, longest, cut)
     tables = [dict(table) for table in answer.get("tables", ())]
-    frames = [{**table, "rows": []} for table in tables]
+    frames = [{**table, "columns": _unexplained(table["columns"]), "rows": []} for table in tables]
+    if any("about" in column for table in tables for column in table["columns"]):
+        cut.append("explanations of columns")
     answer |= {"tables": frames, "cut": cut}
     room = most - _room_for_cut(tables)
-    if size_of(answer) > room:
-        for frame in frames:
-            frame["columns"] = [{key: text for key, text in each.items() if key != "about"} for each in frame["columns"]]
-        cut.append("explanations of columns")
     for name in _LISTS:
         _drop_last(answer, name, room, cut)
     for frame, count in zip(frames, _fitting(tables, room - size_of(answer)), strict=True):
@@ -143,6 +141,11 @@ def size_of(document: Mapping[str, Any]) -> int:
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as text."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _unexplained(columns: Sequence[Document]) -> list[Document]:
+    """Return columns with their names and units alone."""
+    return [{key: column[key] for key in ("name", "unit") if column.get(key)} for column in columns]
 
 
 def _shortened(value: Any, longest: int, cut: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Pages that come with the package: the glossary, and which question which command answers. Imports nothing heavy."""
+"""Pages that come with the package: the glossary, and which command answers which question. Imports nothing heavy."""
 
 from __future__ import annotations
 

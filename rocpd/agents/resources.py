@@ -1,4 +1,4 @@
-"""What programs can read beside asking: the verdict, the report, the glossary, and which question which call answers."""
+"""What programs can read beside asking: the verdict, the report, the glossary, and which command answers what."""
 
 from __future__ import annotations
 
@@ -68,6 +68,9 @@ RESOURCES: dict[str, tuple[str, Callable[[Session], str]]] = {
     "verdict": ("What is slow, on which rank, in which step and why: the first screen of `rocpd summary`.", _verdict),
     "report": ("The report of the job as Markdown, what explains most first; cut to fit.", _report),
     "glossary": ("What the words of answers mean.", lambda _: page("glossary")),
-    "questions": ("Which question which command answers, and where to look in the answer.", lambda _: page("questions")),
+    "questions": (
+        "Which command answers which question, and where to look.",
+        lambda _: page("questions"),
+    ),
 }
 """Name -> what it is, and what returns its text."""

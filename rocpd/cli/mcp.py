@@ -22,7 +22,7 @@ class McpOptions:
     http: Annotated[bool, Option("Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.")] = (
         False
     )
-    port: Annotated[int, Option("With --http: port of this machine; 0: any that is free.", "N", least=0, most=65535)] = 0
+    port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535)] = 0
     seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1)] = 300
 
 
@@ -71,9 +71,9 @@ def _announce(address: str) -> None:
 class QuestionsChoice:
     """Which questions."""
 
-    word: Annotated[
-        str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True)
-    ] = None
+    word: Annotated[str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True)] = (
+        None
+    )
     format: Annotated[str, tables.FORMAT] = ""
 
 

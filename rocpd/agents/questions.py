@@ -228,7 +228,7 @@ class Advise(Asking):
 
 
 @frozen
-class WhatIf(Asking):
+class Replayed(Asking):
     """Predict how long a step would take, had something been different; without changes: without each cause found."""
 
     NAME = "whatif"
@@ -245,7 +245,7 @@ class WhatIf(Asking):
 
     def own_words(self) -> Iterator[str]:
         """Yield the changes."""
-        for option in options_of(WhatIf):
+        for option in options_of(Replayed):
             if option.name in ("without", "scale", "overlap"):
                 yield from spelt(option, getattr(self, option.name))
 
@@ -303,7 +303,7 @@ def _made_visible(value: Any) -> Any:
 
 
 QUESTIONS: dict[str, type[Asking]] = {
-    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, WhatIf, Diff)
+    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff)
 }
 """Name -> question, in the order in which programs see them."""
 

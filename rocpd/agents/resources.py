@@ -20,7 +20,7 @@ _SCHEME = "rocpd://"
 
 
 @frozen
-class Reading:
+class ResourceText:
     """A resource as a question: its text, at most `MOST_BYTES` as UTF-8."""
 
     uri: str

@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from rocpd.agents.document import Document, text_of
 from rocpd.agents.inputs import Admitted
 from rocpd.agents.questions import QUESTIONS, asked, schema_of
-from rocpd.agents.resources import RESOURCES, Reading
+from rocpd.agents.resources import RESOURCES, ResourceText
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.version import __version__
@@ -87,7 +87,7 @@ class Answering:
         Raises:
             RocpdError: there is no such resource, or the job cannot be read.
         """
-        text: str = self._desk.ask(Reading(uri), self._limits.seconds).value
+        text: str = self._desk.ask(ResourceText(uri), self._limits.seconds).value
         return text
 
     def close(self) -> None:

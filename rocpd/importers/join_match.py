@@ -63,7 +63,8 @@ def matched(one: ProcessDispatches, other: ProcessDispatches) -> Matches:
 
     >>> def of(starts, offset):
     ...     start = np.array(starts) + offset
-    ...     return ProcessDispatches(start, start + np.arange(len(starts)) % 7 * 9_000 + 5_000, np.arange(len(starts)) % 3)
+    ...     count = np.arange(len(starts))
+    ...     return ProcessDispatches(start, start + count % 7 * 9_000 + 5_000, count % 3)
     >>> starts = np.cumsum(np.arange(40) * 999 % 50 * 1000)
     >>> same = matched(of(starts, 0), of(starts, 10**12))
     >>> same.one.tolist() == same.other.tolist() == list(range(40))

@@ -27,7 +27,7 @@ class McpOptions:
 
 
 def mcp(inputs: Inputs, asked: McpOptions) -> None:
-    """Answer questions of programs about a job, by the Model Context Protocol.
+    """Answer agents' questions by the Model Context Protocol.
 
     Tools ask SQL, summaries, advice, comparisons and predictions; resources are the verdict, the report, the glossary
     and a table of questions. Only the inputs and what lies below them is read, nothing is written. Answers have units,
@@ -78,7 +78,9 @@ class QuestionsChoice:
 
 
 def questions(asked: QuestionsChoice, output: TableOptions) -> None:
-    """Show which command answers which question, and where to look in the answer.
+    """Show which command answers which question.
+
+    Beside each stands where to look in the answer.
 
     Examples:
         rocpd questions

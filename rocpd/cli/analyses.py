@@ -142,6 +142,12 @@ class Delivery:
     limit: int = 0
     is_split: bool = False
 
+    @classmethod
+    def of(cls, form: TableFormat | None, output: TableOptions, limit: int = 0, *, is_split: bool = False) -> Delivery:
+        """Return how tables get to where `output` says; else some formats go to files all the same."""
+        to_files = output.is_asked or (form is not None and (form.is_columnar or is_split))
+        return cls(form, output.destination([tables.ending_of(form)]) if to_files else None, output, limit, is_split)
+
     def write(self, summaries: Iterable[Summary], names: Sequence[str]) -> None:
         """Write tables as they come.
 

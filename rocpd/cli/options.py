@@ -334,6 +334,10 @@ class OutputOptions:
             )
         return output.destination(self.name, self.folder, endings, default)
 
+    def path(self, ending: str) -> Path | None:
+        """Return the file that was asked for, with this ending unless its name has one; None: stdout."""
+        return self.destination([ending]).path(ending) if self.is_asked else None
+
 
 @frozen
 class TableOptions(OutputOptions):

@@ -1,4 +1,4 @@
-"""Owns `rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
+"""`rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
 
 With `--follow` kernels are printed as files grow, until Ctrl-C: that never ends by itself. Files are opened anew when
 they change: a profiler may go on to another file, replace one, or be in the middle of a transaction, whose rows come
@@ -40,10 +40,9 @@ from rocpd.summary.registry import (
     tables_of,
     texts_of,
 )
-from rocpd.table import find_format, format_names
+from rocpd.table import find_format
 
 if TYPE_CHECKING:
-    from rocpd.facts.rank import Options
     from rocpd.session import Session
     from rocpd.summary.summarize import SummaryOptions
 
@@ -57,7 +56,7 @@ def _names() -> list[str]:
 
 
 def _formats() -> list[str]:
-    return [*format_names(of_analyses=True), *texts_of(known_analyses())]
+    return [*tables.of_analyses(), *texts_of(known_analyses())]
 
 
 def _format_listing() -> str:
@@ -66,7 +65,7 @@ def _format_listing() -> str:
         for name, analysis in known_analyses().items()
         if analysis.texts
     ]
-    return "; ".join([", ".join(format_names(of_analyses=True)), *texts])
+    return "; ".join([", ".join(tables.of_analyses()), *texts])
 
 
 @frozen
@@ -178,7 +177,8 @@ def summary(
     """
     analyses = known_analyses()
     if chosen.list:
-        _write(("name", "more tables", "what"), _listing(analyses), output)
+        rows = ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
+        _write(("name", "more tables", "what"), rows, output)
         return
     names, paths = _names_and_paths(chosen, inputs, output, analyses)
     if not chosen.list_categories:
@@ -277,20 +277,12 @@ def _delivery(
         text = forms[names[0]]
         target = output.destination([text.ending]) if output.is_asked else None
         return TextDelivery(names[0], text, target, output)
-    form = find_format(name, of_analyses=True, further=texts)
-    to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
-    target = output.destination([tables.ending_of(form)]) if to_files else None
-    return Delivery(form, target, output, chosen.limit, is_split=not names)
+    return Delivery.of(find_format(name, of_analyses=True, further=texts), output, chosen.limit, is_split=not names)
 
 
 def _write(columns: Sequence[str], rows: Iterator[Row], output: TableOptions) -> None:
     with tables.open_output(None, output) as out:
         tables.write_rows(columns, rows, out)
-
-
-def _listing(analyses: Mapping[str, Analysis]) -> Iterator[Row]:
-    """Yield (name, tables beside the one of that name, what it says) of every analysis."""
-    return ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
 
 
 def _list_categories(session: Session, output: TableOptions) -> None:
@@ -324,10 +316,7 @@ def counters(
         rocpd counters job/ --format csv -d counters
     """
     name = chosen.format.lower() or tables.format_by_ending(output.name, tables.endings())
-    form = find_format(name, of_analyses=True)
-    to_files = output.is_asked or (form is not None and form.is_columnar)
-    target = output.destination([tables.ending_of(form)]) if to_files else None
-    delivery = Delivery(form, target, output, chosen.limit)
+    delivery = Delivery.of(find_format(name, of_analyses=True), output, chosen.limit)
     with selection.connect(inputs, execution, has_analyses=True) as session:
         summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
         known = {summary.name: summary for summary in summaries}
@@ -473,7 +462,6 @@ def edge(session: Session, text: str | None) -> str | None:
 
 
 def _show_tables(session: Session, asked: RaptorOptions) -> None:
-    from rocpd.facts.rank import Options
     from rocpd.summary.kernels.op_trace import raptor as trace_of
     from rocpd.summary.kernels.raptor import raptor as tables_of
     from rocpd.summary.reading import Reading

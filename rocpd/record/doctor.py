@@ -1,4 +1,4 @@
-"""Owns what this machine can record, and why not. Starts no recording, and changes nothing.
+"""Says what this machine can record, and why not. Starts no recording, and changes nothing.
 
 What it returns can be shown to anybody: no host, user or machine id, no value of a variable that is not ours.
 """
@@ -61,18 +61,8 @@ _FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
     """Return what this machine can record into `folder`, in ten checks."""
-    return (
-        _rocpd(),
-        _recorder(environ),
-        _sdk(environ),
-        _roctx(environ),
-        _gpus(),
-        _smi(environ),
-        _kernel(),
-        _clock(),
-        _output(folder),
-        _other_tools(environ),
-    )
+    gpu_work = _sdk(environ), _roctx(environ), _gpus(), _smi(environ)
+    return _rocpd(), _recorder(environ), *gpu_work, _kernel(), _clock(), _output(folder), _other_tools(environ)
 
 
 def _rocpd() -> Check:

@@ -150,6 +150,7 @@ def diff(
         rocpd diff --save-baseline main.json --base run1 run2 run3
         rocpd diff --base main.json --new run4 --format md -o comment.md
     """
+    from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
     from rocpd.compare.run import Comparing
 
@@ -167,7 +168,7 @@ def diff(
     base, new = inputs.sides()
     _check_acceptance(gate, base)
     runs = comparing.runs(new)
-    comparison = comparing.compare(comparing.runs(base), runs)
+    comparison = compare(comparing.runs(base), runs, asked, metric)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
     return _show(comparison, gate, output)

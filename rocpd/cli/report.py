@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rocpd.session import Session
 
 
+def _section_listing() -> str:
+    return ", ".join(known_sections())
+
+
 @frozen
 class ReportChoice:
     """What is in the report, and where it goes."""
@@ -39,12 +43,12 @@ class ReportChoice:
             "File to write; its ending says which format:",
             "FILE",
             ("-o", "--output-file"),
-            listing=lambda: ", ".join(REPORT_FORMATS),
+            listing=partial(", ".join, REPORT_FORMATS),
         ),
     ] = Path("report.html")
     sections: Annotated[
         tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=known_sections, listing=lambda: ", ".join(known_sections())),
+        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing),
     ] = ()
     base: Annotated[
         tuple[str, ...],

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
@@ -461,19 +462,16 @@ def edge(session: Session, text: str | None) -> str | None:
     return f"+{start}ns"
 
 
+_RAPTORS = ("raptor-categories", "raptor-top", "raptor-variability")
+
+
 def _show_tables(session: Session, asked: RaptorOptions) -> None:
     from rocpd.summary.kernels.op_trace import raptor as trace_of
     from rocpd.summary.kernels.raptor import raptor as tables_of
     from rocpd.summary.reading import Reading
 
-    asked_for = {
-        "raptor-categories": asked.categorize,
-        "raptor-top": asked.top,
-        "raptor-variability": asked.variability,
-    }
-    names = [name for name, is_asked in asked_for.items() if is_asked]
-    if not names and not asked.op_trace:
-        names = ["raptor-categories", "raptor-top"]
+    is_asked = asked.categorize, asked.top, asked.variability
+    names = list(compress(_RAPTORS, is_asked)) or ([] if asked.op_trace else list(_RAPTORS[:2]))
     reading = Reading(session, Options(categories=asked.categories, sequence=asked.prekernel_seq))
     if names:
         shown = (table for table in tables_of(reading) if table.name in names)

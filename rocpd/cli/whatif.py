@@ -64,7 +64,7 @@ class Changed:
             complete=partial(_kinds, "overlap"),
         ),
     ] = ()
-    format: Annotated[str, tables.format_option("Format:", lambda: _FORMS)] = ""
+    format: Annotated[str, tables.format_option("Format:", _FORMS.keys)] = ""
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))

@@ -63,10 +63,6 @@ class Comparing:
     selection: str = ""
     on_note: OnNote | None = None
 
-    def compare(self, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Comparison:
-        """Compare two sides."""
-        return compare(base, new, self.options, self.metric)
-
     def runs(self, inputs: Sequence[str]) -> list[RunProfile]:
         """Return the runs of a side, each once: those of a baseline, or of jobs.
 

@@ -523,20 +523,9 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
     times = about.scale // measure.agents
     columns = (measure.calls, measure.time, measure.exposed, *_waiting(measure, waits))
     calls, time, exposed, waiting, unmatched = (column[rows] * times for column in columns)
-    return _Member(
-        place if each.rank.run else each.rank.number,
-        each.rank.hostname,
-        measure.launches,
-        calls,
-        time,
-        exposed,
-        measure.medians[rows],
-        waiting,
-        unmatched,
-        idle[rows] * times,
-        length[rows] * times,
-        metric.values(measure)[rows],
-    )
+    who = place if each.rank.run else each.rank.number, each.rank.hostname, measure.launches
+    units = idle[rows] * times, length[rows] * times, metric.values(measure)[rows]
+    return _Member(*who, calls, time, exposed, measure.medians[rows], waiting, unmatched, *units)
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
@@ -569,14 +558,10 @@ def measured_runs(
     return runs_of(asked_of(Reading(session, asked, progress), options, metric), name, options, metric)
 
 
-def asked_of(reading: Reading, options: DiffOptions, metric: DiffMetric) -> RankAnswers[_Measured]:
-    """Return what a comparison asks of each rank."""
-    return _asked(reading, options, metric, None)
-
-
-def _asked(
-    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None
+def asked_of(
+    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None = None
 ) -> RankAnswers[_Measured]:
+    """Return what a comparison asks of each rank; `given` as in `Measuring`."""
     step = is_step(options.step_marker)
     how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
     return reading.each(partial(_of_rank, how=how))
@@ -606,7 +591,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         waits, groups = _match(reading.session, ranks)
         unit, given = _units(ranks, groups)
         if given:
-            again = _measured(_asked(reading, options, metric, given))
+            again = _measured(asked_of(reading, options, metric, given))
             ranks = [again[each.rank.number] for each in ranks]
             waits, _ = _match(reading.session, ranks)
         warm = frozenset[int]()

@@ -136,18 +136,9 @@ def _verdict(comparison: Comparison) -> Row:
     decision, ratio = comparison.decision, comparison.decision.ratio
     ends = (percent(ratio.estimate), percent(ratio.low), percent(ratio.high)) if ratio else (None, None, None)
     said = decision.verdict.value, decision.confidence.value, comparison.metric.name, comparison.unit
-    score = comparison.comparability.score
-    return (
-        *said,
-        *decision.medians,
-        *ends,
-        decision.margin * 100,
-        decision.p,
-        *decision.runs,
-        score,
-        decision.reason or None,
-        None if decision.noise is None else decision.noise * 100,
-    )
+    tested = decision.margin * 100, decision.p, *decision.runs, comparison.comparability.score
+    noise = None if decision.noise is None else decision.noise * 100
+    return (*said, *decision.medians, *ends, *tested, decision.reason or None, noise)
 
 
 def _rows(times: Mapping[str, Difference] | Mapping[str | None, Difference], base: int) -> list[Row]:
@@ -160,17 +151,10 @@ def _times(row: Difference, base: int) -> Row:
 
 def _kernel(kernel: KernelDifference, base: int) -> Row:
     names = [_JOINED.join(one.name for one in side) or None for side in (kernel.pair.base, kernel.pair.new)]
-    return (
-        names[1] or names[0],
-        kernel.pair.level.value,
-        *_times(kernel, base),
-        *(kernel.calls, kernel.work, kernel.speed, kernel.overlap, kernel.waiting),
-        percent(kernel.ratio),
-        *kernel.calls_per_unit,
-        kernel.p,
-        kernel.launched or None,
-        names[0] if all(names) and names[0] != names[1] else None,
-    )
+    effects = kernel.calls, kernel.work, kernel.speed, kernel.overlap, kernel.waiting
+    calls = percent(kernel.ratio), *kernel.calls_per_unit, kernel.p, kernel.launched or None
+    base_name = names[0] if all(names) and names[0] != names[1] else None
+    return (names[1] or names[0], kernel.pair.level.value, *_times(kernel, base), *effects, *calls, base_name)
 
 
 def _rank(row: RankDifference) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -195,11 +195,10 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         session: what was read.
         tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
     """
-    shares: dict[int, dict[str, float]] = {}
-    times: Counter[int] = Counter()
+    shares, times = defaultdict[int, dict[str, float]](dict), Counter[int]()
     steps: dict[int, float] = {}
     for rank, part, time, per_step, percent in tables.get("budget", ()):
-        shares.setdefault(rank, {})[part] = percent or 0.0
+        shares[rank][part] = percent or 0.0
         times[rank] += time
         if per_step is not None:
             steps[rank] = steps.get(rank, 0.0) + per_step

@@ -1,4 +1,4 @@
-"""Owns the options that commands share: groups of them, each declared once, as dataclasses."""
+"""The options that commands share: groups of them, each declared once, as dataclasses."""
 
 from __future__ import annotations
 
@@ -158,11 +158,9 @@ class SelectionOptions(WindowOptions, FilterOptions):
         sides = (self.start, self.end, self.start_marker, self.end_marker)
         kernels, steps = (self.window_kernel, self.auto_roi, self.clip), (self.step, self.launched, self.step_marker)
         asked = Window(*sides, _truth(self.inclusive), *kernels, *steps)
-        for flag, is_given in (("--clip", self.clip), ("--launched", self.launched)):
-            if is_given and not asked:
-                raise UsageError(
-                    f"{flag} needs a window", "--step, --start, --end, a marker, --window-kernel, --auto-roi"
-                )
+        flag = "--clip" if self.clip else "--launched" if self.launched else ""
+        if flag and not asked:
+            raise UsageError(f"{flag} needs a window", "--step, --start, --end, a marker, --window-kernel, --auto-roi")
         return asked or None
 
     def filters(self) -> Filters | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -156,11 +157,9 @@ def _shapes(
     at, _ = find_rows(row, ops.row[dispatched])
     chosen = [column[at] for column in rest]
     groups = group_rows(chosen)
-    count: dict[int, int] = {}
+    count = Counter(key[0] for key, _ in groups)
     shapes: list[Sequence[int]] = []
     kernel[dispatched] = chosen[0]
-    for key, _ in groups:
-        count[key[0]] = count.get(key[0], 0) + 1
     for (number, *of_shape), rows in groups:
         if count[number] <= _MOST_SHAPES:
             shape[dispatched[rows]] = len(shapes)

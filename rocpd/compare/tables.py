@@ -6,7 +6,7 @@ What people see is the same on the console and on pages; what changes little is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.base.types import Row
@@ -170,12 +170,11 @@ _IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks
 
 def document_of(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as a JSON document."""
-    rows = {
-        table.name.removeprefix("diff-"): [dict(zip(table.columns, row, strict=True)) for row in table]
-        for table in tables_of(comparison)
-    }
+    tables = ((table.name.removeprefix("diff-"), table) for table in tables_of(comparison))
+    rows = {name: [dict(zip(table.columns, row, strict=True)) for row in table] for name, table in tables}
     (decided,) = rows["diff"]
-    unit = comparison.attribution.unit
+    unit, compared = comparison.attribution.unit, comparison.comparability
+    differences = list(compared.sentences)
     return {
         "rocpd_diff": VERSION,
         **{key: decided[key] for key in ("verdict", "confidence", "reason")},
@@ -187,17 +186,10 @@ def document_of(comparison: Comparison) -> dict[str, Any]:
         "new": {"runs": list(comparison.new), "median": decided["new"]},
         **{key: decided[key] for key in ("change_percent", "low_percent", "high_percent", "margin_percent")},
         **{key: decided[key] for key in ("deviation_percent", "p")},
-        "comparable": {
-            "score": comparison.comparability.score,
-            "is_enough": comparison.comparability.is_enough,
-            "differences": list(comparison.comparability.sentences),
-        },
+        "comparable": {"score": compared.score, "is_enough": compared.is_enough, "differences": differences},
         "unit_ns": {"base": unit.base, "new": unit.new, "change": unit.change},
         **{key: rows.get(key, []) for key in _IN_DOCUMENT},
-        "findings": [
-            {"rule": finding.rule, "verdict": finding.verdict.value, "text": finding.text}
-            for finding in comparison.findings
-        ],
+        "findings": [{"rule": f.rule, "verdict": f.verdict.value, "text": f.text} for f in comparison.findings],
     }
 
 
@@ -239,10 +231,8 @@ def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
     """Yield the same as tables of a page; the first one has the sentences above it."""
     lines = [finding.text for finding in comparison.findings]
     for section in _sections(comparison):
-        rows = (
-            tuple(readable(cell, head.unit) for cell, head in zip(row, section.heads, strict=True))
-            for row in section.rows
-        )
+        units = [head.unit for head in section.heads]
+        rows = (tuple(map(readable, row, units)) for row in section.rows)
         yield Sheet(section.title, section.doc, [heading(head) for head in section.heads], rows, lines)
         lines = []
     if lines:
@@ -301,9 +291,7 @@ def _signed(change: int) -> str:
 
 def _bars(parts: Sequence[Difference], width: int) -> list[str]:
     """Return a bar for each change, from where those before it lead."""
-    ends = [0]
-    for part in parts:
-        ends.append(ends[-1] + part.change)
+    ends = list(accumulate((part.change for part in parts), initial=0))
     low, span = min(ends), max(ends) - min(ends)
     bars = []
     for start, end in pairwise(ends):
@@ -321,10 +309,8 @@ def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[s
     chosen = [every[row] for row in rows]
     left = [row for number, row in enumerate(every) if number not in rows]
     if left and columns:
-        sums = [
-            sum(column) if field.unit == "ns" else None
-            for field, column in zip(fields, zip(*left, strict=True), strict=True)
-        ]
+        by_field = zip(fields, zip(*left, strict=True), strict=True)
+        sums = [sum(column) if field.unit == "ns" else None for field, column in by_field]
         chosen.append((f"{len(left)} others", *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]

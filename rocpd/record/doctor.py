@@ -142,9 +142,8 @@ def _kernel() -> Check:
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     words = f"perf_event_paranoid {paranoid or 'unknown'}, ptrace_scope {scope or 'off'}"
     if paranoid and int(paranoid) > 2:
-        return Check(
-            "perf", State.LIMITED, words, "for perf beside rocpd, which needs none: sysctl kernel.perf_event_paranoid=2"
-        )
+        fix = "for perf beside rocpd, which needs none: sysctl kernel.perf_event_paranoid=2"
+        return Check("perf", State.LIMITED, words, fix)
     return Check("perf", State.OK, f"{words}; rocpd needs neither")
 
 
@@ -184,9 +183,8 @@ def _output(folder: Path) -> Check:
 
 
 def _other_tools(environ: Mapping[str, str]) -> Check:
-    tools = sorted(
-        name for name, value in environ.items() if value and (name in _OTHERS or name.startswith(_OTHER_PREFIXES))
-    )
+    set_up = (name for name, value in environ.items() if value)
+    tools = sorted(name for name in set_up if name in _OTHERS or name.startswith(_OTHER_PREFIXES))
     ours = sorted(name for name in environ if name.startswith("ROCPD_"))
     settings = f"; settings: {', '.join(ours)}" if ours else ""
     if not tools:

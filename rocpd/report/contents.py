@@ -27,6 +27,9 @@ class Inquiry:
     analysis: str
     by: By | None = None
 
+    def __str__(self) -> str:
+        return f"{self.analysis} by {self.by}" if self.by else self.analysis
+
 
 @frozen
 class Entry:

@@ -148,14 +148,12 @@ def _comm_same_stream(case: Case) -> Iterator[Finding]:
         same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])
         if same < case.limits["same_stream_percent"] or hidden >= case.limits["most_hidden_percent"]:
             continue
-        found = case.finding(
+        text = (
             f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
-            f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
-            exposed,
-            {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
-            case.sure(Confidence.CERTAIN),
+            f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}"
         )
-        yield replace(found, agent=row.get("agent"))
+        evidence = {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed}
+        yield replace(case.finding(text, exposed, evidence, case.sure(Confidence.CERTAIN)), agent=row.get("agent"))
 
 
 COMM_SAME_STREAM = Rule(

@@ -118,14 +118,8 @@ def window_options(finding: Finding) -> str:
 def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield what is said below a finding, as far as it is known: (word, text); what it explains with its rule."""
     effects = [("hence", f"{effect.rule}: {effect.text}") for effect in advice.effects(finding)]
-    known = [
-        ("do", finding.action),
-        ("gain", _replayed(finding)),
-        ("see", finding.shown_by),
-        ("where", where(finding)),
-        *effects,
-    ]
-    yield from ((word, text) for word, text in [*known, ("read", finding.reference)] if text)
+    known = [("do", finding.action), ("gain", _replayed(finding)), ("see", finding.shown_by), ("where", where(finding))]
+    yield from ((word, text) for word, text in [*known, *effects, ("read", finding.reference)] if text)
 
 
 def unable(advice: Advice) -> list[tuple[str, str]]:

@@ -114,9 +114,8 @@ def unit_of(column: str) -> str:
     >>> unit_of("total_ns"), unit_of("bytes"), unit_of("calls")
     ('ns', 'bytes', '')
     """
-    return next(
-        (unit for unit in ("ns", "bytes") if column == unit or column.endswith(f"_{unit}")), _USUAL.get(column, "")
-    )
+    ends = (unit for unit in ("ns", "bytes") if f"_{column}".endswith(f"_{unit}"))
+    return next(ends, _USUAL.get(column, ""))
 
 
 _USUAL = {"duration": "ns", "start": "ns", "end": "ns", "percent": "%"}

@@ -107,11 +107,9 @@ class DiffSelection(SpanOptions, PlaceOptions):
     @property
     def text(self) -> str:
         """What was asked for, as a command has it; empty: nothing."""
-        return " ".join(
-            f"--{field.name.replace('_', '-')} {getattr(self, field.name)}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        )
+        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
+        return " ".join(f"--{name} {value}" for name, value in given)
 
 
 @frozen

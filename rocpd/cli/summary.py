@@ -7,17 +7,16 @@ with its end.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from rocpd.base import entries
-from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.base.errors import OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.types import AmdVersion, Row
@@ -29,7 +28,6 @@ from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
-from rocpd.federate.open.source import find_sources
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (
     OVERVIEW,
@@ -328,10 +326,6 @@ def counters(
 _LOOK_EVERY_S = 0.5  # seconds between two looks
 _REST = 4  # times as long as the last look took: looking takes a fifth of the time at most
 _FRESH = 2.0  # seconds after a change in which another one may have left the same time
-_BESIDE = ("", "-wal", "-journal")  # files that SQLite writes for one
-
-FileState: TypeAlias = tuple[str, int, int, int]
-"""Path, inode, size and time of change [ns] of a file."""
 
 
 def follow(
@@ -358,14 +352,15 @@ def follow(
     """
     from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
+    from rocpd.view.desk import FileStamp, stamps_of
 
     log, shown = KernelLog(), as_data(out)
-    before: list[FileState] | None = None
+    before: list[FileStamp] | None = None
     with until_ctrl_c():
         while True:
             start = time.monotonic()
-            now = list(_states(paths))
-            if now != before or _is_fresh(now):
+            now = list(stamps_of(paths))
+            if now != before or any(time.time() - changed / 1e9 < _FRESH for *_, changed in now):
                 try:
                     with connect() as session:
                         for text in log.new_lines(Reading(session, options)):
@@ -377,20 +372,6 @@ def follow(
                     report(f"{error.message}; waiting")
                 out.flush()
             wait(max(_LOOK_EVERY_S, _REST * (time.monotonic() - start)))
-
-
-def _states(paths: Sequence[str]) -> Iterator[FileState]:
-    """Yield the state of each file that inputs stand for, and of those that SQLite writes beside it."""
-    with contextlib.suppress(InputError):
-        for path in find_sources(paths).paths:
-            for file in (Path(f"{path}{ending}") for ending in _BESIDE):
-                with contextlib.suppress(OSError):
-                    status = file.stat()
-                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _is_fresh(states: Sequence[FileState]) -> bool:
-    return any(time.time() - changed / 1e9 < _FRESH for *_, changed in states)
 
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "sec": 10**9, "": 10**6}

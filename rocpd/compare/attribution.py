@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from dataclasses import field
 from enum import StrEnum
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -508,14 +509,8 @@ def attribute(base: Side, new: Side, pairs: Sequence[KernelPair]) -> Attribution
     known = {part: times for part, times in by_part.items() if times.base or times.new}
     kernels = [kernel_difference(pair, base, new) for pair in pairs]
     ordered = sorted(kernels, key=lambda kernel: (-abs(kernel.change), -kernel.base, kernel.pair))
-    return Attribution(
-        Difference(base.total, new.total),
-        known,
-        ordered,
-        _by(base, new, lambda launch: launch.category),
-        _by(base, new, lambda launch: launch.path),
-        _by(base, new, lambda launch: launch.operator),
-    )
+    divided = [_by(base, new, attrgetter(name)) for name in ("category", "path", "operator")]
+    return Attribution(Difference(base.total, new.total), known, ordered, *divided)
 
 
 def _by(base: Side, new: Side, key: Callable[[KernelLaunch], str]) -> dict[str, Difference]:

@@ -337,15 +337,9 @@ def _taken_part(values: dict[str, str]) -> TakenPart:
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
     job, limits = request.server.job, request.server.limits
-    request.send_json(
-        {
-            "inputs": list(job.inputs),
-            "perfetto": request.server.ui.address,
-            "sql_s": limits.sql_s,
-            "sql_rows": limits.sql_rows,
-            "colours": {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")},
-        }
-    )
+    shown = {"inputs": list(job.inputs), "perfetto": request.server.ui.address}
+    colours = {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")}
+    request.send_json({**shown, "sql_s": limits.sql_s, "sql_rows": limits.sql_rows, "colours": colours})
 
 
 _GETS: dict[str, _Route] = {

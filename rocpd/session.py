@@ -191,7 +191,7 @@ class Session(Federation):
             options: `rocpd.compare.options.DiffOptions`; None: its defaults.
 
         Raises:
-            UsageError: an unknown metric, or an expression that is none.
+            UsageError: an unknown metric, or a text that is no regular expression.
             RocpdError: a side has no operations.
         """
         from rocpd.compare.options import DiffOptions

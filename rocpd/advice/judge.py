@@ -242,10 +242,11 @@ def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple
         findings: problems.
         rules: by id; they say what explains what.
     """
-    causes = [
-        next((at for at, other in enumerate(findings) if _explains(other, finding, rules)), None)
-        for finding in findings
-    ]
+
+    def explains(cause: Finding, other: Finding) -> bool:
+        return cause.rule != other.rule and rules[cause.rule].explains(cause, other)
+
+    causes = [next((at for at, cause in enumerate(findings) if explains(cause, each)), None) for each in findings]
     reported, explained = [], []
     for number, finding in enumerate(findings):
         chain = [number]
@@ -256,7 +257,3 @@ def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple
         else:
             explained.append(Explained(finding, findings[chain[-1]]))
     return reported, explained
-
-
-def _explains(cause: Finding, other: Finding, rules: Mapping[str, Rule]) -> bool:
-    return cause.rule != other.rule and rules[cause.rule].explains(cause, other)

@@ -77,7 +77,7 @@ def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Seq
 
 
 def _finite(value: float | None) -> float:
-    """Return a number that can be drawn; what is none, or infinite, counts as 0."""
+    """Return a number that can be drawn; None, NaN and infinite values count as 0."""
     return float(value) if value is not None and math.isfinite(value) else 0.0
 
 

@@ -70,10 +70,8 @@ class DiffInputs:
         new, left = (self.new, left) if self.new else (left[:1], left[1:])
         if not base or not new or left:
             count = amount(len(self.words) + len(self.base) + len(self.new), "input")
-            raise UsageError(
-                f"{count}: not a base and another side",
-                "rocpd diff BASE NEW; several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N",
-            )
+            several = "several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N"
+            raise UsageError(f"{count}: not a base and another side", f"rocpd diff BASE NEW; {several}")
         return base, new
 
 

@@ -180,9 +180,8 @@ class SelectionOptions(WindowOptions, FilterOptions):
         for word in self.clock_offset:
             match = re.fullmatch(r"(.+)=([+-]?\d{1,18})(?:(?:±|\+-|\+/-)(\d{1,18}))?", word, re.ASCII)
             if not match:
-                raise UsageError(
-                    f"--clock-offset {word}: not of the form HOST=NS or HOST=NS±NS", "such as node2=-1500000+-2000"
-                )
+                form = "not of the form HOST=NS or HOST=NS±NS"
+                raise UsageError(f"--clock-offset {word}: {form}", "such as node2=-1500000+-2000")
             host, ns, within = match.groups()
             offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
@@ -327,9 +326,8 @@ class OutputOptions:
             UsageError: stdout was asked for.
         """
         if self.name in _STDOUT:
-            raise UsageError(
-                f"-o {self.name}: this output goes to files, not to stdout", "name a file, or a folder (-d)"
-            )
+            where = "this output goes to files, not to stdout"
+            raise UsageError(f"-o {self.name}: {where}", "name a file, or a folder (-d)")
         return output.destination(self.name, self.folder, endings, default)
 
     def path(self, ending: str) -> Path | None:

@@ -59,12 +59,8 @@ def _formats() -> list[str]:
 
 
 def _format_listing() -> str:
-    texts = [
-        f"of {name}: {', '.join(text.name for text in analysis.texts)}"
-        for name, analysis in known_analyses().items()
-        if analysis.texts
-    ]
-    return "; ".join([", ".join(tables.of_analyses()), *texts])
+    texts = [(name, [text.name for text in analysis.texts]) for name, analysis in known_analyses().items()]
+    return "; ".join([", ".join(tables.of_analyses()), *(f"of {name}: {', '.join(of)}" for name, of in texts if of)])
 
 
 @frozen
@@ -270,9 +266,8 @@ def _delivery(
         forms = texts[name]
         if len(names) != 1 or names[0] not in forms:
             which = " and ".join(forms)
-            raise UsageError(
-                f"--format {name} is a format of {which}", f"rocpd summary {next(iter(forms))} --format {name}"
-            )
+            hint = f"rocpd summary {next(iter(forms))} --format {name}"
+            raise UsageError(f"--format {name} is a format of {which}", hint)
         text = forms[names[0]]
         target = output.destination([text.ending]) if output.is_asked else None
         return TextDelivery(names[0], text, target, output)

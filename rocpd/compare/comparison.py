@@ -313,10 +313,10 @@ def _times(run: RunProfile) -> defaultdict[KernelIdentity, float]:
 
 
 def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDifference]:
-    ranks: dict[int, tuple[list[RankUse], list[RankUse]]] = {}
+    ranks = defaultdict[int, tuple[list[RankUse], list[RankUse]]](lambda: ([], []))
     for number, side in enumerate((base, new)):
         for use in (use for run in side for use in run.ranks):
-            ranks.setdefault(use.rank, ([], []))[number].append(use)
+            ranks[use.rank][number].append(use)
     rows = []
     for rank, sides in ranks.items():
         times = [fmean(use.own for use in uses) if uses else None for uses in sides]

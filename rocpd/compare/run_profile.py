@@ -268,9 +268,8 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
-    facts: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()
-    }
+    facts: dict[str, Any] = known["facts"]
+    facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)
     return RunProfile(**known)
 
@@ -385,7 +384,7 @@ class _Member:
         calls, time, exposed, medians, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
         idle: `[unit, cause]`.
         length: time of each unit.
-        values: of what decides, in each unit; the time of launches where that is none of units.
+        values: of what decides, in each unit; the time of launches where units have no value of it.
     """
 
     number: int
@@ -627,8 +626,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, S
     waits: dict[int, Ints] = {}
     every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
     for group in every:
-        of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
-        waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
+        waits |= zip(map(id, group), arrivals(group, clocks, np.arange(len(group[0]))).waits, strict=True)
     return waits, every
 
 

@@ -71,7 +71,7 @@ _VIRIDIS = (Colour(68, 1, 84), Colour(59, 82, 139), Colour(33, 145, 140), Colour
 
 
 def colour_of(name: str | None) -> Colour:
-    """Return the colour of a category, a part of time or a domain; a name that is none of ours always has the same one.
+    """Return the colour of a category, a part of time or a domain; other names always have the same.
 
     >>> colour_of("GEMM").hex, colour_of("GEMM") == colour_of("compute"), colour_of(None) == GREY
     ('#0072b2', True, True)

@@ -188,7 +188,7 @@ class ViewServer(ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Report a bug of ours; that a browser closed the connection is none."""
+        """Report a bug of ours; a browser may close the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -282,7 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the JSON object of a request.
 
         Raises:
-            UsageError: it is none, or too long.
+            UsageError: it holds no JSON object, or is too long.
         """
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LONGEST_BODY or "Transfer-Encoding" in self.headers:

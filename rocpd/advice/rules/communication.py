@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -180,14 +181,13 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
     rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
     large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
-    alike: dict[tuple[object, ...], list[Row]] = {}
+    alike = defaultdict[tuple[object, ...], list[Row]](list)
     for row in large:
-        alike.setdefault((row["name"], row["group"], row["bytes"]), []).append(row)
+        alike[row["name"], row["group"], row["bytes"]].append(row)
     compared = [each for each in alike.values() if len(each) >= limits["least_collectives"]]
     if not compared:
-        raise CannotLookError(
-            f"no collective of {limits['least_mib']:g} MiB or more is repeated {limits['least_collectives']:g} times"
-        )
+        often = f"{limits['least_collectives']:g} times"
+        raise CannotLookError(f"no collective of {limits['least_mib']:g} MiB or more is repeated {often}")
     for group in sorted({str(each[0]["group"]) for each in compared}):
         of_group = [each for each in compared if each[0]["group"] == group]
         slow = [_slow(each, limits["of_best_percent"] / 100) for each in of_group]

@@ -71,7 +71,7 @@ TRACE_INCOMPLETE = Rule(
     "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; comes first",
     look=_trace_incomplete,
     needs=(Need("trace", "the inputs hold no events"),),
-    # The time of a step in which a clock jumps is none.
+    # A clock that jumps in a step makes its time wrong.
     explains=lambda cause, other: other.rule == "step.outlier" and cause.evidence["check"] == "clocks",
     shown_by="rocpd summary trace JOB",
 )

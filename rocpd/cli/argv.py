@@ -10,7 +10,6 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
@@ -31,24 +30,22 @@ NO_EFFECT = {
 """Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
 ring buffer and no template; how many values each takes."""
 
-ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {
-        "leak": "rocpd summary allocation-sites memory-steps",
-        "memory": "rocpd summary memory",
-        "flame": "rocpd summary calls -o flame.speedscope.json",
-        "idle": "rocpd summary idle",
-        "straggler": "rocpd summary stragglers waits",
-        "steps": "rocpd summary steps",
-        "overlap": "rocpd summary overlap",
-        "roofline": "rocpd summary roofline",
-        "compare": "rocpd diff BASE NEW",
-        "stats": "rocpd summary",
-        "analyze": "rocpd summary --list",
-        "top": "rocpd summary kernels",
-        "export": "rocpd convert --format csv",
-        "trace": "rocpd convert --format pftrace",
-    }
-)
+ELSEWHERE: Mapping[str, str] = {
+    "leak": "rocpd summary allocation-sites memory-steps",
+    "memory": "rocpd summary memory",
+    "flame": "rocpd summary calls -o flame.speedscope.json",
+    "idle": "rocpd summary idle",
+    "straggler": "rocpd summary stragglers waits",
+    "steps": "rocpd summary steps",
+    "overlap": "rocpd summary overlap",
+    "roofline": "rocpd summary roofline",
+    "compare": "rocpd diff BASE NEW",
+    "stats": "rocpd summary",
+    "analyze": "rocpd summary --list",
+    "top": "rocpd summary kernels",
+    "export": "rocpd convert --format csv",
+    "trace": "rocpd convert --format pftrace",
+}
 """What users and other tools call it -> the command line here."""
 
 

@@ -1,4 +1,4 @@
-"""Owns which commands there are. The module of a command is imported when the command runs."""
+"""Which commands there are. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import keyword
 import os
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -21,47 +20,45 @@ from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
-GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "Ask": {
-            "summary": "Show where the time went, exact over all ranks",
-            "advise": "Say what costs time, and what to do about it",
-            "whatif": "Predict how long a step would take, had something been different",
-            "diff": "Say whether a job is slower than another, and where",
-            "query": "Ask SQL of all ranks at once",
-            "shell": "Open SQLite's shell on all ranks, read-only",
-            "schema": "List tables and views, or the columns of one",
-            "counters": "Show which hardware counters were collected, and for what",
-            "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
-            "questions": "Show which command answers which question",
-            "mcp": "Answer agents' questions by the Model Context Protocol",
-            "raptor": "Show RAPTOR's tables, for its command lines",
-        },
-        "See": {
-            "view": "Show a job in the browser: report, time line, SQL",
-            "report": "Write what there is to say about a job as one file",
-        },
-        "Hand on": {
-            "convert": "Write traces and tables that other tools read",
-            "merge": "Write all ranks into one SQLite file",
-            "trim": "Write the part of a job that lies in a window",
-            "package": "Put the files of a job under one name",
-            "redact": "Write files of a job that can be given away",
-            "import": "Write traces of other profilers as rocpd files",
-            "index": "Build an index, from which queries and summaries are answered",
-            "cache": "List or remove what was imported, indexed or kept of answers",
-        },
-        "Record": {
-            "record": "Record a command: one database per process",
-            "control": "Start, stop or flush a recorder, or ask how it is",
-            "doctor": "Say what this machine can record, and what to do where it cannot",
-            "simulate": "Write the files of a simulated training job",
-        },
-    }
-)
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Ask": {
+        "summary": "Show where the time went, exact over all ranks",
+        "advise": "Say what costs time, and what to do about it",
+        "whatif": "Predict how long a step would take, had something been different",
+        "diff": "Say whether a job is slower than another, and where",
+        "query": "Ask SQL of all ranks at once",
+        "shell": "Open SQLite's shell on all ranks, read-only",
+        "schema": "List tables and views, or the columns of one",
+        "counters": "Show which hardware counters were collected, and for what",
+        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
+        "questions": "Show which command answers which question",
+        "mcp": "Answer agents' questions by the Model Context Protocol",
+        "raptor": "Show RAPTOR's tables, for its command lines",
+    },
+    "See": {
+        "view": "Show a job in the browser: report, time line, SQL",
+        "report": "Write what there is to say about a job as one file",
+    },
+    "Hand on": {
+        "convert": "Write traces and tables that other tools read",
+        "merge": "Write all ranks into one SQLite file",
+        "trim": "Write the part of a job that lies in a window",
+        "package": "Put the files of a job under one name",
+        "redact": "Write files of a job that can be given away",
+        "import": "Write traces of other profilers as rocpd files",
+        "index": "Build an index, from which queries and summaries are answered",
+        "cache": "List or remove what was imported, indexed or kept of answers",
+    },
+    "Record": {
+        "record": "Record a command: one database per process",
+        "control": "Start, stop or flush a recorder, or ask how it is",
+        "doctor": "Say what this machine can record, and what to do where it cannot",
+        "simulate": "Write the files of a simulated training job",
+    },
+}
 """Heading of `rocpd --help` -> name -> the first line of the command's docstring; help imports no command for it."""
 
-COMMANDS: Mapping[str, str] = MappingProxyType({name: line for each in GROUPS.values() for name, line in each.items()})
+COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, line in each.items()}
 """Name -> line, in the order of `rocpd --help`."""
 
 _HOMES = {

@@ -29,8 +29,7 @@ from rocpd.simulator import hardware, samples
 from rocpd.simulator.conditions import NodeClock
 from rocpd.simulator.job_plan import JobPlan, RankPlan
 from rocpd.simulator.kernels import Kernel
-from rocpd.simulator.profiles import profile_of
-from rocpd.simulator.workload import streams_of
+from rocpd.simulator.workload import profile_of, streams_of
 
 _QUEUES = (16, 17, 18, 19, 20, 21, 22)
 _QUEUE_OF_STREAM = {0: 0, 1: 0, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # copies run beside all queues

@@ -39,6 +39,34 @@ class ExchangeKind(StrEnum):
 
 
 @frozen
+class ExchangeRequest:
+    """What a rank asks for.
+
+    Args:
+        kind: what is done.
+        group: the kind of group that does it.
+        size: bytes.
+        blocks: whether the computation waits for it.
+        peer: stages to the partner of a send or receive, -1 or 1.
+        connects: whether the group sets up its connections first.
+        members: ranks that an all-to-all sends to.
+    """
+
+    kind: ExchangeKind
+    group: GroupKind
+    size: int
+    blocks: bool = False
+    peer: int = 0
+    connects: bool = False
+    members: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Whether it can start before anything is computed."""
+        return self.kind is ExchangeKind.RECEIVE
+
+
+@frozen
 class RankGroup:
     """Ranks that share a communicator, in their order in it."""
 

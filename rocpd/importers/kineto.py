@@ -303,8 +303,7 @@ class KinetoSurvey:
         end = start + (event.get("dur") or 0)
         first, last = self.span or (start, end)
         self.span = min(first, start), max(last, end)
-        name = event.get("name")
-        arguments = event.get("args")
+        name, arguments = event.get("name"), event.get("args")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             return
         if name == OPERATOR or (name.startswith(ANNOTATION) and category == ANNOTATIONS):
@@ -382,12 +381,11 @@ class KinetoRows:
         self._streams = Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._regions: list[_Region] = []
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {
-            KernelDispatches: [],
-            MemoryCopies: [],
-            MemoryAllocations: [],
-        }
-        self._memory_is_on = _same_device(*survey.devices)
+        kinds: tuple[type[Any], ...] = (KernelDispatches, MemoryCopies, MemoryAllocations)
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
+        is_one = [len(devices) for devices in survey.devices] == [1, 1]
+        self._memory_is_on = dict(zip(*reversed(survey.devices), strict=True)) if is_one else {}
         trace.register(HOST)
         described = _devices(survey.facts)
         for device in described:
@@ -512,26 +510,18 @@ class KinetoRows:
         })  # fmt: skip
 
     def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        name, from_host, to_host = copy_direction(event["name"])
-        agent = self._agent(event, arguments)
-        ends = [None if is_host is None else 0 if is_host else agent for is_host in (from_host, to_host)]
-        for at, key in enumerate(("fromDevice", "toDevice")):
+        """Add a copy, or what fills memory: that has no source."""
+        is_set, agent = category_of(event) == SETS, self._agent(event, arguments)
+        name, *hosts = (MEMORY_SET, None, False) if is_set else copy_direction(event["name"])
+        ends = [None if is_host is None else HOST.id if is_host else agent for is_host in hosts]
+        for at, key in enumerate(() if is_set else ("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
                 ends[at] = self._agent({}, {"device": arguments[key]})
-        self._put_copy(event, times, arguments, "MEMORY_COPY", name, ends)
-
-    def _add_set(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        self._put_copy(event, times, arguments, MEMORY_SET, MEMORY_SET, [None, self._agent(event, arguments)])
-
-    def _put_copy(
-        self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
-        category: str, name: str, ends: Sequence[int | None],
-    ) -> None:  # fmt: skip
         size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
         self._rows[MemoryCopies].append({
             "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
             "size": size, "stream_id": self._stream(event, arguments),
-            "event": {"category": category, **_gpu_event(arguments)},
+            "event": {"category": MEMORY_SET if is_set else "MEMORY_COPY", **_gpu_event(arguments)},
         })  # fmt: skip
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
@@ -583,7 +573,7 @@ _ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str,
     PYTHON: KinetoRows._add_python,
     KERNELS: KinetoRows._add_kernel,
     COPIES: KinetoRows._add_copy,
-    SETS: KinetoRows._add_set,
+    SETS: KinetoRows._add_copy,
     GPU_ANNOTATIONS: KinetoRows._add_on_gpu,
     **dict.fromkeys(CALLS, KinetoRows._add_call),
 }
@@ -593,13 +583,6 @@ def _devices(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     devices = facts.get("deviceProperties")
     listed = devices if isinstance(devices, list) else []
     return [device for device in listed if isinstance(device, dict) and isinstance(device.get("id"), int)]
-
-
-def _same_device(of_operations: set[int], of_memory: set[int]) -> Mapping[int, int]:
-    """Return GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too."""
-    if len(of_operations) == len(of_memory) == 1:
-        return dict(zip(of_memory, of_operations, strict=True))
-    return {}
 
 
 def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
@@ -617,9 +600,9 @@ def _external(arguments: Mapping[str, Any]) -> int:
 
 
 def _gpu_event(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of the event of work of a GPU."""
-    stack = arguments.get("correlation", 0)
-    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _left(arguments)}
+    """Return the columns of the event of work of a GPU; arguments without a column are its JSON."""
+    stack, left = arguments.get("correlation", 0), {n: v for n, v in arguments.items() if n not in _IN_COLUMNS}
+    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _json(left)}
 
 
 def _sizes(sizes: Any) -> Sequence[int]:
@@ -628,17 +611,8 @@ def _sizes(sizes: Any) -> Sequence[int]:
 
 def _recorded(arguments: Mapping[str, Any]) -> list[Argument]:
     """Return the arguments of an operator: type, name and text of each."""
-    return [
-        ("int" if isinstance(value, int) else "", name, _text(value))
-        for name, value in arguments.items()
-        if name not in _IN_COLUMNS
-    ]
-
-
-def _left(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments of GPU work that have no column, as JSON."""
-    left = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS}
-    return _json(left) if left else "{}"
+    shown = ((name, value) for name, value in arguments.items() if name not in _IN_COLUMNS)
+    return [("int" if isinstance(value, int) else "", name, _text(value)) for name, value in shown]
 
 
 def _text(value: Any) -> str:
@@ -673,19 +647,13 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 trace.note(f"kineto::{name}", str(value))
 
 
-def _process(survey: KinetoSurvey) -> Any:
-
+def _process(survey: KinetoSurvey) -> ProcessInfo:
     info = survey.facts.get("distributedInfo")
     job = info if isinstance(info, dict) else {}
     extdata = {"distributedInfo": job} if job else {}
     for name, key in (("mpi_rank", "rank"), ("mpi_size", "world_size")):
         if isinstance(job.get(key), int):
             extdata[name] = job[key]
-    first, last = (survey.base + round(time * 1000) for time in survey.span or (0, 0))
-    return ProcessInfo(
-        survey.pid,
-        start=first if survey.span else None,
-        end=last if survey.span else None,
-        command=survey.processes.get(survey.pid),
-        extdata=json.dumps(extdata),
-    )
+    start, end = (survey.base + round(time * 1000) for time in survey.span) if survey.span else (None, None)
+    command = survey.processes.get(survey.pid)
+    return ProcessInfo(survey.pid, start=start, end=end, command=command, extdata=json.dumps(extdata))

@@ -75,11 +75,6 @@ class NsightTables(SourceTables):
         return dict(self.rows("StringIds", ("id", "value")))
 
     @functools.cached_property
-    def has_utc(self) -> bool:
-        """Whether it says when the session began."""
-        return self.shift != 0
-
-    @functools.cached_property
     def shift(self) -> int:
         """What is added to times [ns]: then they count from 1970; 0 where nobody knows when the session began.
 
@@ -360,20 +355,17 @@ class NsightRows:
         if not regions:
             return
         start, end, tid, name, category, extdata = zip(*regions, strict=True)
-        events = Events(category, extdata=extdata)
-        rows = self._trace.write(
-            Regions(start=self._times(start), end=self._times(end), tid=tid, name=name, event=events)
-        )
+        times, events = {"start": self._times(start), "end": self._times(end)}, Events(category, extdata=extdata)
+        rows = self._trace.write(Regions(**times, tid=tid, name=name, event=events))
         write_arguments(self._trace, rows.events, arguments)
 
     def _write_memory(self, table: str) -> None:
         columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId", "memKind")
         for start, device, size, address, kind, stream, memory in self._batches(table, columns):
             times = self._times(start)
-            on_gpus = self._agents_of(
-                [None if of in _HOST_MEMORY else on for on, of in zip(device, memory, strict=True)]
-            )
-            agents = [HOST.id if of in _HOST_MEMORY else on for on, of in zip(on_gpus, memory, strict=True)]
+            is_host = [kind_of in _HOST_MEMORY for kind_of in memory]
+            on_gpus = self._agents_of([None if host else on for on, host in zip(device, is_host, strict=True)])
+            agents = [HOST.id if host else on for on, host in zip(on_gpus, is_host, strict=True)]
             self._trace.write(MemoryAllocations(
                 start=times, end=times, agent_id=agents, address=address, size=_or_0(size),
                 type=["FREE" if operation else "ALLOC" for operation in kind], stream_id=stream,
@@ -438,11 +430,7 @@ def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str
     operator = operator_in(text)
     if operator:
         return operator[0], TORCH_OPERATOR, "{}", operator[1]
-    facts_of_range: dict[str, object] = {"message": text}
-    if domain:
-        facts_of_range["domain"] = domain
-    if payload:
-        facts_of_range["payload"] = payload
+    facts_of_range = {"message": text} | {k: v for k, v in (("domain", domain), ("payload", payload)) if v}
     return text, MARKER_RANGE, json.dumps(facts_of_range, ensure_ascii=False), ()
 
 
@@ -457,13 +445,8 @@ def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
 
 
 _WITH_PROCESS = (
-    (
-        ("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_MEMCPY", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_MEMSET", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"),
-    ),
-    (("NVTX_EVENTS", "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
+    ((_KERNELS, "globalPid"), (_COPIES, "globalPid"), (_SETS, "globalPid"), (_CALLS, "globalTid")),
+    ((_RANGES, "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
 )
 """What tells processes: those with calls of CUDA or work of GPUs, and only where there are none, any others."""
 
@@ -489,7 +472,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             for name, value in tables.rows("META_DATA_EXPORT", ("name", "value")):
                 if name.startswith(("EXPORT_PRODUCT_", "EXPORT_SCHEMA_VERSION")):
                     trace.note(f"nsys::{name}", str(value))
-            if tables.has_utc:
+            if tables.shift:  # the export says when the session began
                 trace.note("clock", "CLOCK_REALTIME")
     for name, count in tables.left_out(NsightRows.TABLES, processes).items():
         target.lose(f"rows of the table {name}", count)
@@ -506,8 +489,7 @@ def _processes(tables: NsightTables) -> list[int]:
     return []
 
 
-def _process(tables: NsightTables, pid: int) -> Any:
-
+def _process(tables: NsightTables, pid: int) -> ProcessInfo:
     names = {number: name for number, name in tables.rows("PROCESSES", ("pid", "name")) if name}
     ranks = {pid_of(number): rank for number, rank in tables.rows("MPI_RANKS", ("globalPid", "rank"))}
     extdata = {"mpi_rank": ranks[pid], "mpi_size": len(ranks)} if pid in ranks else {}

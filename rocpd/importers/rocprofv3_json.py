@@ -5,7 +5,6 @@ The keys are those of rocprofiler-sdk's own records. Rows get the ids that rocpr
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,13 +90,14 @@ class RocprofRows:
         if write is None:
             self.lost[f"records of {kind}"] += len(records)
         elif records:
+            self._has_dispatches |= kind == "kernel_dispatch"
             write(self, records)
 
     def add_counters(self, records: Sequence[Record]) -> None:
         """Write counters, after all dispatches; each has a record of its dispatch, which may be the only one."""
         data = [{**record.get("dispatch_data", {}), "thread_id": record.get("thread_id")} for record in records]
         if not self._has_dispatches:
-            self._write_some_dispatches(data)
+            self._write_dispatches(data)
         dispatches = [each["dispatch_info"]["dispatch_id"] for each in data]
         values = [
             (self._events_of.get(dispatch), handle(value, "counter_id"), float(value["value"]))
@@ -177,10 +177,6 @@ class RocprofRows:
         write_arguments(self._trace, written.events, [_arguments(record.get("args") or ()) for record in records])
 
     def _write_dispatches(self, records: Sequence[Record]) -> None:
-        self._has_dispatches = True
-        self._write_some_dispatches(records)
-
-    def _write_some_dispatches(self, records: Sequence[Record]) -> None:
         infos: list[Record] = column(records, "dispatch_info")
         sizes = sizes_of(lambda what, axis: [info[f"{what}_size"][axis] for info in infos])
         queues, streams = [handle(info, "queue_id") for info in infos], [handle(each, "stream_id") for each in records]
@@ -349,8 +345,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: it is no JSON.
     """
-
-    with contextlib.ExitStack() as ranks:
+    with ExitStack() as ranks:
         processes: list[_Process] = []
         with source.stream() as stream:
             walk = JsonWalk(stream, source.path, _HINT)
@@ -427,29 +422,15 @@ class _Process:
                         self.rows.add_counters(batch)
 
     def _start(self, facts: Record) -> None:
-
         metadata = facts["metadata"]
-        pid = metadata["pid"]
+        pid, node, command = metadata["pid"], metadata["node"], metadata.get("command")
         self.key = pid if pid not in self._keys else f"{pid}-{len(self._keys)}"
-        trace = self._ranks.enter_context(self._target.rank(self.key, _node(metadata), _process(metadata)))
+        names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
+        machine = NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
+        process = ProcessInfo(
+            pid, ppid=metadata.get("ppid"), init=metadata.get("init_time"), fini=metadata.get("fini_time"),
+            command=" ".join(command) if isinstance(command, list) else command,
+            extdata=json.dumps(metadata.get("config") or {}),
+        )  # fmt: skip
+        trace = self._ranks.enter_context(self._target.rank(self.key, machine, process))
         self.rows = RocprofRows(trace, facts)
-
-
-def _node(metadata: Record) -> Any:
-
-    node = metadata["node"]
-    names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
-    return NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
-
-
-def _process(metadata: Record) -> Any:
-
-    command = metadata.get("command")
-    return ProcessInfo(
-        metadata["pid"],
-        ppid=metadata.get("ppid"),
-        init=metadata.get("init_time"),
-        fini=metadata.get("fini_time"),
-        command=" ".join(command) if isinstance(command, list) else command,
-        extdata=json.dumps(metadata.get("config") or {}),
-    )

@@ -117,10 +117,8 @@ class Layout:
 
     def has(self, kind: GroupKind) -> bool:
         """Whether there are groups of a kind; gradients of all ranks need none of their own."""
-        return kind is GroupKind.WORLD or (self.size(kind) > 1 and not self._is_of_all(kind))
-
-    def _is_of_all(self, kind: GroupKind) -> bool:
-        return kind is GroupKind.DATA and self.gradients is GroupKind.WORLD
+        is_of_all = kind is GroupKind.DATA and self.gradients is GroupKind.WORLD
+        return kind is GroupKind.WORLD or (self.size(kind) > 1 and not is_of_all)
 
     def members(self, kind: GroupKind) -> Ints:
         """Return the ranks of all groups of a kind: a row for each group, in rank order."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
-from rocpd.simulator.kernels import KERNELS, Kernel, hottest, kernels_of
+from rocpd.simulator.kernels import HOTTEST, KERNELS, Kernel, kernels_of
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
@@ -377,7 +377,7 @@ def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
 
 def _runs(role: Role, name: str) -> Iterator[str]:
     """Yield the kernels that run for one piece of work."""
-    planting, is_hot = role.planting, name == hottest(role.profile)
+    planting, is_hot = role.planting, name == HOTTEST[role.profile]
     times = _CUT_INTO if Plant.SMALL_KERNELS in planting else 1
     times *= int(planting.size(Plant.MORE_CALLS, 1)) if is_hot else 1
     yield from [name] * times

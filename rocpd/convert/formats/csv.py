@@ -249,7 +249,8 @@ def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions)
         yield from (_cells(file, views[0].take(chunk), options) for chunk in chunks)
         return
     columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
-    yield from ([_taken(column, chunk) for column in columns] for chunk in chunks)
+    for rows in chunks:
+        yield [Coded(c.codes[rows], c.texts) if isinstance(c, Coded) else take(c, rows) for c in columns]
 
 
 def _concatenated(parts: Sequence[Values]) -> Values:
@@ -259,10 +260,6 @@ def _concatenated(parts: Sequence[Values]) -> Values:
         return joined(arrays)
     texts = (cells_of(part) if isinstance(part, np.ndarray) else listed(part) for part in parts)
     return Coded.of(itertools.chain.from_iterable(texts))
-
-
-def _taken(column: Values, rows: Ints) -> Values:
-    return Coded(column.codes[rows], column.texts) if isinstance(column, Coded) else take(column, rows)
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
@@ -378,7 +375,7 @@ def agent_lines(reader: RankReader, options: ConvertOptions) -> list[str]:
     listed = ", ".join(map(quote_name, columns))
     for extdata, *values in reader.rows(f"SELECT {_EXTDATA}, {listed} FROM rocpd_info_agent ORDER BY id"):
         row = dict(zip(columns, values, strict=True))
-        described = _described(extdata)
+        described = (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
         if options.amd_version is AmdVersion.V2026:
             described["agent_type"] = row["type"]
         lines.append(_line((reader.rank.guid, *(_agent_value(described, row, name) for name in names), *rank)))
@@ -390,10 +387,6 @@ def _agent_columns(version: AmdVersion) -> tuple[str, ...]:
         return _AGENT_COLUMNS
     at = _AGENT_COLUMNS.index(_CAPABILITY)
     return (*_AGENT_COLUMNS[:at], *_CAPABILITIES, *_AGENT_COLUMNS[at + 1 :])
-
-
-def _described(extdata: object) -> dict[str, Any]:
-    return (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
 
 
 def _agent_value(described: dict[str, Any], row: dict[str, Any], column: str) -> object:

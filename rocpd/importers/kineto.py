@@ -26,22 +26,9 @@ import orjson
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.words import (
-    HOST,
-    MEMORY_SET,
-    SIZES,
-    Argument,
-    CounterTracks,
-    Registered,
-    ThreadIds,
-    api_category,
-    copy_direction,
-    gpu,
-    write_arguments,
-    write_rows,
-)
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -209,10 +196,10 @@ def _ranks_of(text: Any) -> str | None:
     """Return how the ranks of a group are listed; PyTorch cuts long lists."""
     if not isinstance(text, str) or not re.search(r"\d", text):
         return None
-    words = re.findall(r"\d+|\.\.\.", text)
-    if "..." not in words and set(np.diff([int(word) for word in words]).tolist()) == {1}:
-        return f"{words[0]}-{words[-1]}"
-    return ",".join(words)
+    parts = re.findall(r"\d+|\.\.\.", text)
+    if "..." not in parts and set(np.diff([int(word) for word in parts]).tolist()) == {1}:
+        return f"{parts[0]}-{parts[-1]}"
+    return ",".join(parts)
 
 
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
@@ -356,7 +343,7 @@ class _Region(NamedTuple):
     stack: int = 0
     extdata: str = "{}"
     call_stack: str = "{}"
-    recorded: Sequence[Argument] = ()
+    recorded: Sequence[words.Argument] = ()
 
 
 class KinetoRows:
@@ -372,13 +359,13 @@ class KinetoRows:
         self._trace, self._survey, self._lose = trace, survey, lose
         self._base = survey.base
         self._collectives = survey.collectives()
-        self._threads = ThreadIds(
+        self._threads = words.ThreadIds(
             trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
         )
-        self._counters = CounterTracks(trace)
-        self._kernels = Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
-        self._agents = Registered(trace, gpu)
-        self._streams = Registered(trace, StreamInfo)
+        self._counters = words.CounterTracks(trace)
+        self._kernels = words.Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
+        self._agents = words.Registered(trace, words.gpu)
+        self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._regions: list[_Region] = []
         kinds: tuple[type[Any], ...] = (KernelDispatches, MemoryCopies, MemoryAllocations)
@@ -386,7 +373,7 @@ class KinetoRows:
         # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
         is_one = [len(devices) for devices in survey.devices] == [1, 1]
         self._memory_is_on = dict(zip(*reversed(survey.devices), strict=True)) if is_one else {}
-        trace.register(HOST)
+        trace.register(words.HOST)
         described = _devices(survey.facts)
         for device in described:
             self._agents[device["id"]] = trace.register(_agent(device["id"], device))
@@ -465,7 +452,7 @@ class KinetoRows:
         region = self._region(event, times, MARKER_RANGE, arguments)
         self._regions.append(region._replace(recorded=recorded, extdata=_json({"message": event["name"]})))
 
-    def _of_collective(self, event: Event) -> list[Argument]:
+    def _of_collective(self, event: Event) -> list[words.Argument]:
         if not self._collectives:
             return []
         facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
@@ -473,7 +460,7 @@ class KinetoRows:
 
     def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
-        region = self._region(event, times, api_category(event["name"]), arguments)
+        region = self._region(event, times, words.api_category(event["name"]), arguments)
         self._regions.append(region._replace(recorded=recorded, stack=arguments.get("correlation", 0)))
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
@@ -506,14 +493,14 @@ class KinetoRows:
             "start": times[0], "end": times[1], "agent_id": self._agent(event, arguments), "kernel_id": kernel,
             "stream_id": self._stream(event, arguments), "group_segment_size": arguments.get("shared memory"),
             "graph_exec_id": arguments.get("graph id"), "graph_node_id": arguments.get("graph node id"),
-            **dict(zip(SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
+            **dict(zip(words.SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
         })  # fmt: skip
 
     def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         """Add a copy, or what fills memory: that has no source."""
         is_set, agent = category_of(event) == SETS, self._agent(event, arguments)
-        name, *hosts = (MEMORY_SET, None, False) if is_set else copy_direction(event["name"])
-        ends = [None if is_host is None else HOST.id if is_host else agent for is_host in hosts]
+        name, *hosts = (words.MEMORY_SET, None, False) if is_set else words.copy_direction(event["name"])
+        ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
         for at, key in enumerate(() if is_set else ("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
                 ends[at] = self._agent({}, {"device": arguments[key]})
@@ -521,7 +508,7 @@ class KinetoRows:
         self._rows[MemoryCopies].append({
             "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
             "size": size, "stream_id": self._stream(event, arguments),
-            "event": {"category": MEMORY_SET if is_set else "MEMORY_COPY", **_gpu_event(arguments)},
+            "event": {"category": words.MEMORY_SET if is_set else "MEMORY_COPY", **_gpu_event(arguments)},
         })  # fmt: skip
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
@@ -529,7 +516,7 @@ class KinetoRows:
         time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
         is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
         device = self._memory_is_on.get(device, device)
-        agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
+        agent = self._agent({}, {"device": device}) if is_gpu else words.HOST.id
         thread = self._threads.thread(event.get("tid"))
         kind = "FREE" if size < 0 else "ALLOC"
         self._rows[MemoryAllocations].append({
@@ -556,11 +543,11 @@ class KinetoRows:
             )
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            write_arguments(self._trace, rows.events, recorded)
+            words.write_arguments(self._trace, rows.events, recorded)
             self._regions.clear()
         for kind, collected in self._rows.items():
             if collected:
-                write_rows(self._trace, kind, collected)
+                words.write_rows(self._trace, kind, collected)
                 collected.clear()
         self._counters.write()
 
@@ -590,7 +577,7 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
     known = {"id", "name", "numSms", "totalGlobalMem", "warpSize"}
     more = {key: value for key, value in device.items() if key not in known}
     facts = {"cu_count": device.get("numSms"), "wave_front_size": device.get("warpSize"), **more}
-    return gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
+    return words.gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
 
 
 def _external(arguments: Mapping[str, Any]) -> int:
@@ -609,7 +596,7 @@ def _sizes(sizes: Any) -> Sequence[int]:
     return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
 
 
-def _recorded(arguments: Mapping[str, Any]) -> list[Argument]:
+def _recorded(arguments: Mapping[str, Any]) -> list[words.Argument]:
     """Return the arguments of an operator: type, name and text of each."""
     shown = ((name, value) for name, value in arguments.items() if name not in _IN_COLUMNS)
     return [("int" if isinstance(value, int) else "", name, _text(value)) for name, value in shown]

@@ -327,7 +327,8 @@ def _rank(
     guids = (value for tag, value in rows if tag == "guid")
     process = _first_row(connection, tables, "rocpd_info_process", suffix, (*_PROCESS, *_LIFE))
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
-    boot, pid_namespace = _boot_and_namespace(process["extdata"])
+    said = json_object(decoded(process["extdata"]) or "{}") or {}  # by `rocpd record`; others say nothing
+    boot, pid_namespace = said.get("boot_id"), said.get("pid_namespace")
     mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
     return Rank(
         number=0,
@@ -354,12 +355,6 @@ def _rank(
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _boot_and_namespace(extdata: object) -> tuple[object, object]:
-    """Return what `rocpd record` says of the machine's start and the namespace of the pid; None of others."""
-    said = json_object(decoded(extdata) or "{}") or {}
-    return said.get("boot_id"), said.get("pid_namespace")
 
 
 def _first_row(

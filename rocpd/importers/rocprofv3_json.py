@@ -301,24 +301,16 @@ def _sample_columns(entry: Any) -> dict[str, Any] | None:
     record = entry.get("record") if isinstance(entry, Mapping) else None
     if not isinstance(record, Mapping) or _whole(record, "timestamp") is None:
         return None
-    address, snapshot, correlation = (_member(record, name) for name in ("pc", "snapshot", "corr_id"))
+    inner = (record.get(name) for name in ("pc", "snapshot", "corr_id"))
+    address, snapshot, correlation = (each if isinstance(each, Mapping) else {} for each in inner)
     return {
-        "timestamp": _whole(record, "timestamp"),
-        "dispatch_id": _whole(record, "dispatch_id"),
+        **{name: _whole(record, name) for name in ("timestamp", "dispatch_id", "exec_mask", "wave_issued")},
+        **{name: _whole(address, name) for name in ("code_object_id", "code_object_offset")},
         "correlation_id": _whole(correlation, "internal"),
-        "exec_mask": _whole(record, "exec_mask"),
-        "code_object_id": _whole(address, "code_object_id"),
-        "code_object_offset": _whole(address, "code_object_offset"),
-        "wave_issued": _whole(record, "wave_issued"),
         "inst_type": instruction_type(record.get("inst_type")),
         "stall_reason": stall_reason(snapshot.get("stall_reason")),
         "wave_count": _whole(record, "wave_cnt"),
     }
-
-
-def _member(record: Record, name: str) -> Record:
-    member = record.get(name)
-    return member if isinstance(member, Mapping) else {}
 
 
 def _whole(record: Record, name: str) -> int | None:

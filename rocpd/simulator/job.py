@@ -104,14 +104,11 @@ def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
         return
     stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))
     if rank.idle:
-        _wait(stamp, TemplateColumns(workload.idle(), trace, identity_of(rank), {}), job, rank)
+        anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
+        life = TemplateColumns(workload.idle(), trace, identity_of(rank), {})
+        stamp.write(life, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
     else:
         _compute(stamp, trace, job, rank)
-
-
-def _wait(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan) -> None:
-    anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
-    stamp.write(columns, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
 
 
 def _compute(stamp: Stamp, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> None:

@@ -219,9 +219,7 @@ def allocation_sites(reading: Reading) -> Tables:
         RocpdError: no allocations.
     """
     yield (answers := reading.each(partial(_sites_of_rank, step=is_step(reading.options.step_marker))))
-    sites, by_step, leaks, steps = all_added(answers, 4)
-    if not sites:
-        raise nothing("memory allocations")
+    sites, by_step, leaks, steps = all_added(answers, 4, "memory allocations")
     findings = _findings(sites, leaks, steps["most"], steps["all"])
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
     if by_step:

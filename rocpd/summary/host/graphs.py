@@ -33,46 +33,41 @@ from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent
 from rocpd.summary.reading import RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
-_GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
-_WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
-_BUSY = Field("busy_ns", "ns", "of this with an operation at work")
-_IDLE = Field("idle_ns", "ns", "of this without")
+_OF_GRAPH = (RANK, Field("graph", "", "handle of the executable graph, NULL where not recorded"))
+_SPAN = (
+    Field("wall_ns", "ns", "from the start of the first operation to the end of the last"),
+    Field("busy_ns", "ns", "of this with an operation at work"),
+    Field("idle_ns", "ns", "of this without"),
+)
 
 TABLES = by_name(
     table_of(
         "graphs",
         "Graphs by the time that their launches take on the GPU.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("launches", "", "calls that launched it"),
         Field("operations", "", "operations of a launch, the mean", True),
         Field("api_ns", "ns", "time of the calls"),
         Field("gpu_ns", "ns", "time of all operations"),
-        _WALL,
-        _BUSY,
-        _IDLE,
+        *_SPAN,
         Field("mean_wall_ns", "ns", "wall_ns by launches", True),
         Field("busy_percent", "%", "busy_ns by wall_ns"),
     ),
     table_of(
         "graph-launches",
         "Each launch of a graph, in order of time.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("at_ns", "ns", "start of the call, from the start of the time line"),
         Field("api_ns", "ns", "time of the call"),
         Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
         Field("operations", "", "kernels and copies", True),
         Field("gpu_ns", "ns", "their time"),
-        _WALL,
-        _BUSY,
-        _IDLE,
+        *_SPAN,
     ),
     table_of(
         "graph-kernels",
         "What the operations of each graph are; those with most time first.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
         Field("calls", "", "times that it ran"),
         Field("per_launch", "", "calls by launches of the graph", True),

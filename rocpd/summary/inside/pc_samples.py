@@ -40,9 +40,11 @@ _KERNEL = Field("kernel", "", "kernel, NULL where the dispatch is not known", is
 _SOURCE = Field("source", "", "source line, NULL where the kernel was compiled without -g")
 _INSTRUCTION = Field("instruction", "", "assembly, NULL where it is not known")
 _SAMPLES = Field("samples", "", "samples there: waves that were at it")
-_PERCENT = Field("percent", "%", "share of the samples of the kernel", is_share=True)
-_MARGIN = Field("margin_percent", "%", "the share lies within this of percent, 95 times of 100; NULL under 30 samples")
-_TIME = Field("time_ns", "ns", "an estimate: that share of the time of the kernel")
+_SHARE = (
+    Field("percent", "%", "share of the samples of the kernel", is_share=True),
+    Field("margin_percent", "%", "the share lies within this of percent, 95 times of 100; NULL under 30 samples"),
+    Field("time_ns", "ns", "an estimate: that share of the time of the kernel"),
+)
 
 _WHY = (
     Field("issued_percent", "%", "of samples that say so: the wave issues its instruction; else it waits", True),
@@ -70,9 +72,7 @@ TABLES = by_name(
         _KERNEL,
         _SOURCE,
         _SAMPLES,
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
         *_WHY,
     ),
     table_of(
@@ -83,9 +83,7 @@ TABLES = by_name(
         Field("offset", "", "place of the instruction in its code object; NULL where only its text is known", True),
         _INSTRUCTION,
         _SAMPLES,
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
         *_WHY,
     ),
     table_of(
@@ -95,9 +93,7 @@ TABLES = by_name(
         Field("stall_reason", "", "what the wave waits for, as rocprofiler-sdk calls it"),
         Field("instruction_type", "", "kind of instruction that was issued instead, NO_INST for none"),
         Field("samples", "", "samples in which waves wait for it"),
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
     ),
 )
 

@@ -65,11 +65,7 @@ TABLES = by_name(
         Field("ratio", "", "backward by forward"),
     ),
     table_of(
-        "operators",
-        "Operators by name; those with most GPU time of their own first.",
-        _OPERATOR,
-        *_TIMES,
-        _PERCENT,
+        "operators", "Operators by name; those with most GPU time of their own first.", _OPERATOR, *_TIMES, _PERCENT
     ),
     table_of(
         "operator-shapes",

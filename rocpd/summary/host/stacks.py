@@ -51,12 +51,7 @@ _WHERE = (
 )
 
 TABLES = by_name(
-    table_of(
-        "stacks",
-        "Functions of call stacks; those with most time of their own first.",
-        *_WHERE,
-        *_TIMES,
-    ),
+    table_of("stacks", "Functions of call stacks; those with most time of their own first.", *_WHERE, *_TIMES),
     table_of(
         "stack-lines",
         "Lines of functions in call stacks; those with most time of their own first.",

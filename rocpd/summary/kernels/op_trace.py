@@ -42,7 +42,7 @@ TABLES = by_name(
         Field("name", "", "kernel, or direction of the copy", is_kernel=True),
         Field("z_score", "", "distance from the mean of its name on the rank, in deviations", True),
         Field("median_score", "", "from the median, by 1.4826 times the median of such distances", True),
-    ),
+    )
 )
 
 _KINDS = ("kernel", "copy")  # by their numbers

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, read_before, statement
@@ -88,9 +89,7 @@ TABLES = by_name(
     ),
     _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
     _table(
-        "domains",
-        "Events by domain; CPU and GPU time side by side.",
-        Field("domain", "", "domain", has_colour=True),
+        "domains", "Events by domain; CPU and GPU time side by side.", Field("domain", "", "domain", has_colour=True)
     ),
     table_of(
         "categories",
@@ -330,9 +329,6 @@ def _by(
     yield table
 
 
-kernels = partial(_by, name="kernels", kinds=("kernels",))
-"""Time by kernel."""
-
 copies = partial(_by, name="copies", kinds=("memory_copies",))
 """Time, bytes and bandwidth by direction."""
 
@@ -448,25 +444,44 @@ def categories(reading: Reading) -> Tables:
     yield reading.summary(TABLES["unmatched"], missing)
 
 
+def kernels(reading: Reading) -> Tables:
+    """Return time by kernel; of each agent for itself where that is asked and steps or markers divide.
+
+    Raises:
+        RocpdError: there are no kernels.
+        UsageError: each agent is asked for where neither divides.
+    """
+    if not reading.options.further.get("each_agent"):
+        yield from _by(reading, "kernels", ("kernels",))
+    elif reading.by not in LAUNCHES:
+        raise UsageError("--each-agent: only with --by step or --by marker", "--by agent divides by agent alone")
+    else:
+        fields = (*DIVISIONS[reading.by], RANK, AGENT, *TABLES["kernels"].fields)
+        yield from _of_each_agent(reading, TABLES["kernels"], fields)
+
+
 def marker_kernels(reading: Reading) -> Tables:
     """Return kernels by marker and agent.
 
     Raises:
         RocpdError: there are no kernels.
     """
-    yield (answers := reading.each(_marker_kernels_of_rank))
+    table = TABLES["marker-kernels"]
+    return _of_each_agent(reading.asking(replace(reading.options, by=By.MARKER)), table, table.fields)
+
+
+def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
+    yield (answers := reading.each(_agents_of_rank))
     places = added(answers, "kernels")
-    yield Summary.whole(
-        TABLES["marker-kernels"], rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time)))
-    )
+    yield Summary(table, fields, rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time))))
 
 
-def _marker_kernels_of_rank(reading: RankReading) -> _Sums:
-    """Return the durations of the kernels of a rank by marker, rank and agent, then by name."""
+def _agents_of_rank(reading: RankReading) -> _Sums:
+    """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
-    origins = read_origins(reading, By.MARKER)
+    origins = read_origins(reading, reading.options.by or By.MARKER)
     places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):
         key = (*origins.key(code), reading.rank.number, None if agent == NULL else agent)

@@ -26,6 +26,7 @@ from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
+from rocpd.redact.encodings import decoded
 from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.strict import InJob, Strict, allowed
 from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, survey
@@ -162,8 +163,7 @@ class RankCopy:
         )
 
     def _decoded(self, raw: bytes) -> str:
-        wide = raw.count(0) > len(raw) // 3  # texts of other programs, as UTF-16
-        return self._identity.in_text(raw.decode("utf-16" if wide else "utf-8", "backslashreplace"))
+        return self._identity.in_text(decoded(raw))
 
     def _redacted(self, *cells: Any) -> str:
         key, raw = cells

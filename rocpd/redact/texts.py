@@ -16,8 +16,9 @@ from typing import Any
 
 from rocpd.base.documents import json_object
 from rocpd.federate.open.identify import MPI_VARIABLES
+from rocpd.redact.encodings import may_be_encoded, readings
 from rocpd.redact.options import Clue
-from rocpd.redact.secrets import names_secret, secrets_in
+from rocpd.redact.secrets import has_secret_part, names_secret, secrets_in
 
 _LETTERS = 3
 _DIGITS = re.compile(r"\d+")
@@ -189,7 +190,20 @@ class Redactor:
         return text if text in self.pseudonyms.given else self._name(kind, text)
 
     def text(self, text: str) -> str:
-        """Return a text without what identifies."""
+        """Return a text without what identifies; what it holds in another writing is read, if that does."""
+        if may_be_encoded(text):
+            text = re.sub(r"\S+", lambda word: self._read(word[0]), text)
+        return self._replaced(text)
+
+    def _read(self, word: str) -> str:
+        """Return a word as it reads without what identifies, or itself where that is the same."""
+        for read in readings(word):
+            replaced = self._replaced(read)
+            if replaced != read:
+                return replaced
+        return word
+
+    def _replaced(self, text: str) -> str:
         for step in self._steps:
             text = step(text)
         return text
@@ -245,6 +259,8 @@ class Redactor:
     def _item(self, key: str, value: Any) -> Any:
         if _OF_DEVICES.fullmatch(key) and Clue.MACHINE not in self.keep:
             return self._of_device(value)
+        if isinstance(value, str) and value and key.lower() != "key" and has_secret_part(key):
+            return value if Clue.SECRET in self.keep else self._new_name(Clue.SECRET, value)
         return self._value(value)
 
     def _of_device(self, value: Any) -> Any:

@@ -47,12 +47,13 @@ class Allowed:
 @functools.cache
 def allowed() -> Allowed:
     """Return the list."""
-    table: Mapping[str, list[str]] = tomllib.loads(
+    table: dict[str, list[str]] = tomllib.loads(
         (files("rocpd.redact") / "data" / "strict.toml").read_text(encoding="utf-8")
     )
-    expressions = {name: tuple(map(re.compile, table[name])) for name in ("names", "instructions")}
-    words = {name: frozenset(texts) for name, texts in table.items() if name not in expressions}
-    return Allowed(**expressions, **words)
+    expressions = {name: tuple(map(re.compile, table.pop(name))) for name in ("names", "instructions")}
+    words = {name: frozenset(texts) for name, texts in table.items()}
+    given: dict[str, Any] = {**expressions, **words}
+    return Allowed(**given)
 
 
 def is_public(name: str) -> bool:

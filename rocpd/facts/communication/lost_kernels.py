@@ -113,14 +113,15 @@ class Rejoining:
                 kinds.setdefault((channel.name, channel.communicator, channel.role is None), []).append(channel)
         for alone in kinds.values():
             if len(alone) <= _ALONE:
-                left = sorted(alone, key=len)
-                while left:
-                    self._join(left.pop(0), left)
+                for channel in sorted(alone, key=len):
+                    self._join(channel, alone)
 
-    def _join(self, channel: Channel, others: list[Channel]) -> None:
-        """Join a channel to the group, or to the one of others, that it clearly runs with."""
+    def _join(self, channel: Channel, alone: list[Channel]) -> None:
+        """Join one of those that are alone to the group, or to another of them, that it clearly runs with."""
+        if all(other is not channel for other in alone):
+            return
         groups = [] if channel.role else self.groups
-        joinable = [*enumerate(groups), *((-1, (other,)) for other in others)]
+        joinable = [*enumerate(groups), *((-1, (other,)) for other in alone)]
         fits = [fit for number, members in joinable for fit in self._fits(channel, number, members)]
         fits.sort(key=lambda fit: fit.apart)
         if not fits or (len(fits) > 1 and not is_clear(fits[0].apart, fits[1].apart, len(channel))):
@@ -136,7 +137,7 @@ class Rejoining:
         else:
             self.groups.append((*kept, channel))
         joined = (channel,) if number >= 0 else (channel, *members)
-        others[:] = [other for other in others if all(other is not member for member in members)]
+        alone[:] = [other for other in alone if all(other is not each for each in joined)]
         self.lost[NO_PARTNER if channel.role else ALONE] -= sum(len(each.numbers) for each in joined)
 
     def _fits(self, channel: Channel, number: int, members: Group) -> Iterator[_Fit]:
@@ -147,6 +148,8 @@ class Rejoining:
             return
         if (first.name, first.communicator) != (channel.name, channel.communicator):
             return
+        if first.size == channel.size and not lacking:
+            return  # nothing was lost: others fit as well, or none does
         if None not in (first.size, channel.size) and first.size != channel.size:
             return
         if {self.lines.get(each.rank, -1 - each.rank) for each in (channel, *members)} != {self._line(channel)}:

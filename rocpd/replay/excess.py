@@ -43,16 +43,18 @@ class Excess:
     shapes: Ints
     place: Ints
 
-    def beyond_others(self, job: JobGraph, ranks: Sequence[int]) -> Ints:
-        """Return what points take longer than is usual for ranks other than some [ns]; 0 where nothing compares."""
-        usual = self.reference + self.lasting
-        rows = np.flatnonzero((self.place >= 0) & ~np.isin(job.points.rank, ranks))
-        if not len(rows):
-            return np.zeros(len(usual), np.int64)
-        values, group = np.unique(self.place[rows], return_inverse=True)
-        medians = _medians(group.reshape(-1), usual[rows])
-        at = np.minimum(np.searchsorted(values, self.place), len(values) - 1)
-        return np.where(values[at] == self.place, usual - medians[at], 0)
+    def beyond_others(self, whose: Ints) -> Ints:
+        """Return what points take longer than is usual for those of others [ns]; 0 where nothing compares.
+
+        Args:
+            whose: each point is, such as the number of its host.
+        """
+        beyond = np.zeros(len(whose), np.int64)
+        rows = np.flatnonzero(self.place >= 0)
+        usual = self.reference[rows] + self.lasting[rows]
+        medians, others = _medians_of_others(self.place[rows], usual, whose[rows])
+        beyond[rows] = np.where(others > 0, usual - medians, 0)
+        return beyond
 
 
 def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
@@ -135,7 +137,7 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
     into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
     first = np.unique(own, return_index=True)[1]
     kind = _groups(tuple(column[first] for column in (*same, place)))
-    others, count = _medians_of_others(kind, usual)
+    others, count = _medians_of_others(kind, usual, np.arange(len(usual)))
     known = count >= 1
     into.lasting[rows] = np.where(known, usual - others, 0)[own]
     into.reference[rows] = np.where(known, others, usual)[own]
@@ -166,24 +168,43 @@ def _groups(keys: Sequence[Ints]) -> Ints:
 def _medians(group: Ints, values: Ints) -> Ints:
     """Return the median of the values of each group, the lower one of two."""
     order = np.lexsort((values, group))
-    first = np.flatnonzero(np.append(True, np.diff(group[order]) > 0))
-    count = np.diff(np.append(first, len(order)))
+    first, count = _runs(group[order])
     medians: Ints = values[order][first + (count - 1) // 2]
     return medians
 
 
-def _medians_of_others(group: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """Return for each value the median of the other ones of its group, the lower of two, and how many these are."""
+def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
+    """Return for each value the median of those of others in its group, the lower of two, and how many these are.
+
+    One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
+    """
     order = np.lexsort((values, group))
-    ordered = group[order]
-    first = np.flatnonzero(np.append(True, np.diff(ordered) > 0))
-    count = np.diff(np.append(first, len(order)))
-    start, many = np.repeat(first, count), np.repeat(count, count)
-    at = np.arange(len(order)) - start
-    middle = (many - 2) // 2
-    middle = np.where(at <= middle, middle + 1, middle)
-    medians = np.zeros(len(order), np.int64)
-    medians[order] = values[order][start + np.clip(middle, 0, many - 1)]
-    others = np.zeros(len(order), np.int64)
-    others[order] = many - 1
-    return medians, others
+    ordered = values[order]
+    first, many = _runs(group[order])
+    start = np.repeat(first, many)
+    every = len(order)
+    by_owner = np.lexsort((whose[order], group[order]))
+    rows = order[by_owner]
+    owner, own = _runs(group[rows], whose[rows])
+    places = np.repeat(np.arange(len(owner)), own) * every + by_owner - start[by_owner]
+    others = np.repeat(many, many)[by_owner[owner]] - own
+    middle = at = (others - 1) // 2
+    while True:
+        further = middle + np.searchsorted(places, np.arange(len(owner)) * every + at, side="right") - owner
+        if (further == at).all():
+            break
+        at = further
+    medians, count = np.zeros(every, np.int64), np.zeros(every, np.int64)
+    medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
+    count[rows] = np.repeat(others, own)
+    return medians, count
+
+
+def _runs(*columns: Ints) -> tuple[Ints, Ints]:
+    """Return where the values of ordered columns change, from 0, and how many rows have each."""
+    changes = np.zeros(len(columns[0]), bool)
+    changes[:1] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(changes)
+    return first, np.diff(np.append(first, len(changes)))

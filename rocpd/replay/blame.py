@@ -154,7 +154,8 @@ class Blaming:
         )  # compute, host, copies, communication
         self.what = np.where((points.kind == Point.ARRIVAL) | (points.kind == Point.MEETING), 3, self.what)
         recorded = points.time
-        self.step_ns = self.spent(recorded) / max(1, len(steps))
+        self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
+        self.step_ns = self.now / max(1, len(steps))
         self.waited = self._waiting(recorded)
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
@@ -262,24 +263,26 @@ class Blaming:
         return self.job.replay(np.maximum(self.job.points.work - less, 0))
 
     def _worst(self) -> Cause | None:
-        """Return what costs most once those before are removed; of equals the first candidate.
+        """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
 
         No path through the graph gets shorter by more than what is taken away: a candidate that takes less than the
-        worst one costs needs no replay.
+        worst one costs, or than a cause costs at least, needs no replay.
         """
-        now, worst, cost = self.spent(self._replayed(self.removed)), None, -1
-        waiting = 0.0
-        candidates = list(self._candidates())
+        least = _LEAST * self.step_ns
+        candidates = [each for each in self._candidates() if each.most // len(self.steps) >= least]
+        if not candidates:
+            return None
+        now = self.spent(self._replayed(self.removed)) if self.now is None else self.now
+        worst, cost, waiting = 0, -1, 0.0
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
             times = self._replayed(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
-            if worst is None or (costs, -number) > (cost, -worst):
+            if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
                 waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
-        if worst is None:
-            return None
+        self.now = None if self.removed.any() else now - cost
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
 
     def _candidates(self) -> Iterator[_Candidate]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
+from rocpd.facts.columns import distinct, numbered
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.graph import Point, Points
 from rocpd.replay.job import JobGraph
@@ -102,6 +103,8 @@ def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
     points = job.points
     rows = np.flatnonzero(counts & (points.part == COMPUTE))
     often = _often((points.rank[rows], points.name[rows]), steps)
+    one = _first_of(numbered(points.rank[rows], points.name[rows]))
+    rows, often = rows[one], often[one]
     does: dict[int, set[tuple[int, int]]] = {}
     for rank, name, times in zip(points.rank[rows].tolist(), points.name[rows].tolist(), often.tolist(), strict=True):
         does.setdefault(rank, set()).add((name, times))
@@ -114,7 +117,7 @@ def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
 
 def _often(keys: tuple[Ints, ...], steps: int) -> Ints:
     """Return how often a step has each combination of keys, of so many steps."""
-    group = _groups(keys)
+    group = numbered(*keys)
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
@@ -131,12 +134,12 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
         return
     work = points.work[rows]
     place = nth_of((*same, whose, points.rank[rows]), points.step[rows])
-    own = _groups((*same, place, whose))
-    steps = len(np.unique(points.step[rows]))
+    own = numbered(*same, place, whose)
+    steps = len(distinct(points.step[rows]))
     usual = np.where(np.bincount(own) * 2 < steps, 0, _medians(own, work))  # what few steps have is not usual
     into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
-    first = np.unique(own, return_index=True)[1]
-    kind = _groups(tuple(column[first] for column in (*same, place)))
+    first = _first_of(own)
+    kind = numbered(*(column[first] for column in (*same, place)))
     others, count = _medians_of_others(kind, usual, np.arange(len(usual)))
     known = count >= 1
     into.lasting[rows] = np.where(known, usual - others, 0)[own]
@@ -146,7 +149,7 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
 
 def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
     """Return which of its keys each row is in its step, from 0; rows are in order of time."""
-    group = _groups((*keys, step))
+    group = numbered(*keys, step)
     order = np.argsort(group, kind="stable")
     first = np.append(True, group[order][1:] != group[order][:-1])[: len(order)]
     row = np.arange(len(order))
@@ -155,14 +158,11 @@ def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
     return nth
 
 
-def _groups(keys: Sequence[Ints]) -> Ints:
-    """Return a number for each combination of keys, from 0."""
-    code = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        _, small = np.unique(key, return_inverse=True)
-        code = code * (int(small.max(initial=0)) + 1) + small.reshape(-1)
-        _, code = np.unique(code, return_inverse=True)
-    return code.reshape(-1)
+def _first_of(numbers: Ints) -> Ints:
+    """Return the first row of each number, from 0."""
+    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
+    np.minimum.at(first, numbers, np.arange(len(numbers)))
+    return first
 
 
 def _medians(group: Ints, values: Ints) -> Ints:

@@ -26,7 +26,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
 from rocpd.facts.agent_time import PAUSE, read_history
-from rocpd.facts.columns import Names, grouped
+from rocpd.facts.columns import Names, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -507,10 +507,10 @@ class _Drawing:
 
     def _longest(self, gap: Ints) -> Ints:
         """Return of each point the longest pause of its thread [ns]."""
-        _, thread = np.unique(self.host.thread, return_inverse=True)
+        thread = numbered(self.host.thread)
         longest = np.zeros(len(gap) + 1, np.int64)
-        np.maximum.at(longest, thread.reshape(-1), gap)
-        return longest[thread.reshape(-1)]
+        np.maximum.at(longest, thread, gap)
+        return longest[thread]
 
     def _least(self, gap: Ints, waits: Flags) -> Ints:
         """Return of points that wait what the host takes for itself, by the shortest of the same name [ns]."""
@@ -600,7 +600,7 @@ class _Drawing:
         rows = np.flatnonzero(~waits.is_seen & talks & some[waits.target])
         rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
         source, target = waits.source[rows], waits.target[rows]
-        _, first = np.unique(np.stack([source, self.ops.stream[target]]), axis=1, return_index=True)
+        first = np.unique(numbered(source, self.ops.stream[target]), return_index=True)[1]
         nothing = np.zeros(len(first), np.int64)
         self.hidden.append(Edges(ends[source[first]], begins[target[first]], nothing, nothing + Edge.BETWEEN_STREAMS))
 
@@ -727,10 +727,8 @@ def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -
     """
     if not len(number):
         return np.zeros(0, np.int64)
-    _, context = np.unique(np.stack(before), axis=1, return_inverse=True)
-    number = np.where(number < 0, -1 - context.reshape(-1), number)
-    _, place = np.unique(np.stack([*key, number]), axis=1, return_inverse=True)
-    return place.reshape(-1)
+    number = np.where(number < 0, -1 - numbered(*before), number)
+    return numbered(*key, number)
 
 
 def _usual(waited: Ints, otherwise: int) -> int:

@@ -94,6 +94,13 @@ def _small(values: Ints) -> Ints:
     return (np.cumsum(known) - 1)[at]
 
 
+def first_of(numbers: Ints) -> Ints:
+    """Return the first row of each number, from 0."""
+    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
+    np.minimum.at(first, numbers, np.arange(len(numbers)))
+    return first
+
+
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
     if not len(ids):

@@ -16,7 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
-from rocpd.facts.columns import distinct, numbered
+from rocpd.facts.columns import distinct, first_of, numbered
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.graph import Point, Points
 from rocpd.replay.job import JobGraph
@@ -103,7 +103,7 @@ def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
     points = job.points
     rows = np.flatnonzero(counts & (points.part == COMPUTE))
     often = _often((points.rank[rows], points.name[rows]), steps)
-    one = _first_of(numbered(points.rank[rows], points.name[rows]))
+    one = first_of(numbered(points.rank[rows], points.name[rows]))
     rows, often = rows[one], often[one]
     does: dict[int, set[tuple[int, int]]] = {}
     for rank, name, times in zip(points.rank[rows].tolist(), points.name[rows].tolist(), often.tolist(), strict=True):
@@ -138,7 +138,7 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
     steps = len(distinct(points.step[rows]))
     usual = np.where(np.bincount(own) * 2 < steps, 0, _medians(own, work))  # what few steps have is not usual
     into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
-    first = _first_of(own)
+    first = first_of(own)
     kind = numbered(*(column[first] for column in (*same, place)))
     others, count = _medians_of_others(kind, usual, np.arange(len(usual)))
     known = count >= 1
@@ -156,13 +156,6 @@ def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
     nth = np.empty(len(order), np.int64)
     nth[order] = row - np.maximum.accumulate(np.where(first, row, 0))
     return nth
-
-
-def _first_of(numbers: Ints) -> Ints:
-    """Return the first row of each number, from 0."""
-    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers))
-    np.minimum.at(first, numbers, np.arange(len(numbers)))
-    return first
 
 
 def _medians(group: Ints, values: Ints) -> Ints:

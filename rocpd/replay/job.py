@@ -132,11 +132,11 @@ class JobGraph:
 
 def _times(edges: Edges, work: Ints) -> Ints:
     """Return when each point comes, given what passes from the latest of its sources on [ns]."""
-    first = np.searchsorted(edges.target, np.arange(len(work) + 1))
+    first = np.append(0, np.cumsum(np.bincount(edges.target, minlength=len(work))))
     _PLAIN[0] += len(work)
     if _PLAIN[0] < _MANY:
         times = [0] * len(work)
-        _run(first.tolist(), edges.source.tolist(), edges.lag.tolist(), work.tolist(), times)
+        _run(first.tolist(), *edges.lists, work.tolist(), times)
         return np.array(times, np.int64)
     compiled = np.zeros(len(work), np.int64)
     _compiled()(first, edges.source, edges.lag, work, compiled)

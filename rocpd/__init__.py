@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
+    from rocpd.history.history import History, HistoryOptions, open_history
     from rocpd.importers.run import import_traces
     from rocpd.session import Session, advise, connect
     from rocpd.simulator.interface import simulate
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Filters",
+    "History",
+    "HistoryOptions",
     "InputError",
     "OutputError",
     "QueryError",
@@ -41,6 +44,7 @@ __all__ = [
     "analyses",
     "connect",
     "import_traces",
+    "open_history",
     "simulate",
 ]
 
@@ -50,8 +54,11 @@ _MODULES = {
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
     "import_traces": "rocpd.importers.run",
+    "open_history": "rocpd.history.history",
     "simulate": "rocpd.simulator.interface",
     "Session": "rocpd.session",
+    "History": "rocpd.history.history",
+    "HistoryOptions": "rocpd.history.history",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",
     "Filters": "rocpd.federate.select.filters",

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "summary": "Show where the time went, exact over all ranks",
         "counters": "Show which hardware counters were collected, and for what",
         "diff": "Say whether a job is slower than another, and where",
+        "history": "Say since when a job is as fast as it is, of many runs",
         "advise": "Say what costs time, and what to do about it",
         "whatif": "Predict how long a step would take, had something been different",
         "report": "Write what there is to say about a job as one file",

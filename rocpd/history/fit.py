@@ -1,10 +1,10 @@
 """Where the level of a series of runs changes, with the noise that the series itself shows. Knows numbers alone.
 
 A series is a level that steps, and may drift, plus an offset of each group of runs (machines), plus noise of Gauss and
-Markov: neighbours are correlated by rho. Steps are added one by one, each where the likelihood gains most, and judged by
-Student's t, averaged over what rho may be: a slow wander is no step. The search is that of a forward selection over all
-places at once (the exact least squares of every place cost two cumulative sums), with pairs of steps for what comes
-and goes: Fryzlewicz, Annals of Statistics 42, 2014, says why single steps miss those.
+Markov: neighbours are correlated by rho. Steps are added one by one, each where the likelihood gains most, and judged
+by Student's t, averaged over what rho may be: a slow wander is no step. The search is a forward selection over all
+places at once (the exact least squares of every place cost two cumulative sums), with pairs of steps for what comes and
+goes: Fryzlewicz, Annals of Statistics 42, 2014, says why single steps miss those.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ LEAST_AFTER = 3
 """Runs on each side of a step: one or two that lie apart are outliers."""
 
 RARE = 1e-3
-"""What chance explains so rarely at one place is a step; with the costs below, less than one of 500 runs is taken for one."""
+"""What chance explains so rarely at one place is a step: with the costs below, fewer than one of 500 runs is taken for
+one."""
 
 _DOUBTFUL = 0.02  # of a place: what may be one
+_NEW = 10  # runs at the end, of which further ones will tell
 _RHOS: Floats = np.linspace(0.0, 0.96, 13)
 _COSTS: Floats = (1 - _RHOS**2) ** -3.0  # a heavy tail looks the more like a step, the more neighbours are alike
 _JACOBIANS: Floats = 0.5 * np.log(1 - _RHOS**2)
@@ -37,6 +39,7 @@ _OUTSIDE = 4.0  # deviations of a run from the median of its neighbours
 _COST_OF_PAIRS = 1.5  # of likelihood: there are more of them
 _FREEDOM = 200  # degrees of freedom; more are as many
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
+_WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
 _TINY = 1e-9  # of logarithms: stands for no deviation at all
 
 
@@ -135,12 +138,15 @@ class _Model(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What would explain most: steps at these places, or a slope from one on; the likelihood with it, and chance."""
+    """What would explain most: steps at these places, or a slope from one on; the likelihood with it, the squares that
+    it explains for each of `_RHOS`, and how often chance explains as much.
+    """
 
     places: tuple[int, ...]
     is_slope: bool
     likelihood: float
-    p: float
+    gains: Floats
+    p: float = 1.0
 
 
 def _selected(values: Floats, fixed: Floats) -> tuple[_Model, Step | None]:
@@ -153,7 +159,8 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, Step | None]:
         found = _best(values, model)
     model = _without_chance(values, model)
     model = _as_slope(values, model)
-    is_doubtful = RARE <= found.p < _DOUBTFUL and not found.is_slope
+    is_new = found.places[0] >= len(values) - _NEW
+    is_doubtful = RARE <= found.p < _DOUBTFUL and is_new and not found.is_slope
     return model, Step(found.places[0], 0.0, found.p) if is_doubtful else None
 
 
@@ -161,23 +168,18 @@ def _best(values: Floats, model: _Model) -> _Found:
     """Return what would explain most of what a model leaves."""
     design = model.design()
     freedom = len(values) - design.shape[1] - 1
-    scans = [_scan(values, design, rho) for rho in _RHOS.tolist()]
-    left = np.array([scan.left for scan in scans])
-    best = _Found((), False, -math.inf, 1.0)
-    slopes = _hinges(len(values)) if model.slope is None else []
-    slope_gains = np.array([_gains_of(values, design, rho, slopes) for rho in _RHOS.tolist()]) if slopes else None
-    for width in (0, *_widths(len(values))):
-        gains = np.array([scan.gains(width) for scan in scans])
-        best = max(best, _judged(gains, left, freedom, width), key=lambda found: found.likelihood)
-    if slope_gains is not None:
-        found = _judged(slope_gains, left, freedom, 0)
-        if found.likelihood > best.likelihood:
-            best = found._replace(places=(slopes[found.places[0]],), is_slope=True)
-    return best
+    scan = _scan(values, design)
+    found = [_judged(scan.gains(width), scan.left, freedom, width) for width in (0, *_widths(len(values)))]
+    if model.slope is None:
+        starts = _hinges(len(values))
+        slope = _judged(scan.gains_of_slopes(starts), scan.left, freedom, 0)
+        found.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
+    best = max(found, key=lambda each: each.likelihood)
+    return best._replace(p=_chance(best, scan.left, freedom))
 
 
 def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
-    """Return the place that explains most.
+    """Return the place that explains most; how often chance does is not said yet.
 
     Args:
         gains: squares that a step at each place explains: `[rho, place]`.
@@ -185,78 +187,104 @@ def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
         freedom: degrees of freedom of those that are left then.
         width: of a pair of steps; 0: one step.
     """
-    after = np.maximum(left[:, None] - gains, _TINY**2)
-    likelihoods = _JACOBIANS[:, None] - freedom / 2 * np.log(after)
-    likelihoods[:, gains.max(0) <= 0] = -np.inf
-    place = int(likelihoods.max(0).argmax())
-    best = float(likelihoods[:, place].max())
-    if best == -math.inf:
-        return _Found((place,), False, best, 1.0)
-    weights = np.exp(likelihoods[:, place] - best)
+    highest = gains.argmax(1)  # for one rho the likelihood grows with what is explained
+    after = np.maximum(left - gains[np.arange(len(left)), highest], _TINY**2)
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
+    rho = int(likelihoods.argmax())
+    place = int(highest[rho])
+    best = float(likelihoods[rho]) - (_COST_OF_PAIRS if width else 0.0)
+    is_some = gains[:, place].any()
+    places = (place, place + width) if width else (place,)
+    return _Found(places, False, best if is_some else -math.inf, gains[:, place])
+
+
+def _chance(found: _Found, left: Floats, freedom: int) -> float:
+    """Return how often chance explains as much at one place: Student's t, averaged over what rho may be."""
+    if found.likelihood == -math.inf:
+        return 1.0
+    after = np.maximum(left - found.gains, _TINY**2)
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
+    weights = np.exp(likelihoods - likelihoods.max())
     weights /= weights.sum()
-    scores = np.sqrt(gains[:, place] * freedom / after[:, place])
+    scores = np.sqrt(found.gains * freedom / after)
     parts = zip((weights * _COSTS).tolist(), scores.tolist(), strict=True)
     p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
-    if width:
-        return _Found((place, place + width), False, best - _COST_OF_PAIRS, min(1.0, p * math.exp(_COST_OF_PAIRS)))
-    return _Found((place,), False, best, min(1.0, p))
+    return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(found.places) > 1 else 1.0))
 
 
 class _Scan(NamedTuple):
-    """What steps at all places explain of a series for one rho.
+    """What steps at all places explain of a series, for each of `_RHOS`.
 
     Args:
-        rho: the correlation.
-        left: squares that are left without a step.
-        products: of a step at each place, and at the end, with what is left and with the base of the design.
+        left: squares that are left without a step: `[rho]`.
+        products: of a step at each place with what is left, and with the base of the design: `[rho, place, 1 + base]`.
+        columns: what is left, and the base: `[rho, run, 1 + base]`.
     """
 
-    rho: float
-    left: float
+    left: Floats
     products: Floats
+    columns: Floats
 
     def gains(self, width: int) -> Floats:
         """Return the squares that a step at each place explains, or a pair of steps so many runs apart."""
-        count = len(self.products) - 1
-        places = np.arange(count)
-        products, own = self.products[:-1], 1 + (1 - self.rho) ** 2 * (count - 1.0 - places)
+        count, apart = self.products.shape[1], 1 - _RHOS[:, None]
+        products, own = self.products, 1 + apart**2 * (count - 1.0 - np.arange(count))
         if width:
             products = products.copy()
-            products[: count - width] -= self.products[width:count]
-            own = np.full(count, 1 + (1 - self.rho) ** 2 * (width - 1) + self.rho**2)
-        unexplained = own - (products[:, 1:] ** 2).sum(1)
-        gains = np.where(unexplained > 1e-6, products[:, 0] ** 2 / np.maximum(unexplained, 1e-6), 0.0)
-        gains[:LEAST_AFTER] = 0.0
-        gains[count - width - LEAST_AFTER + 1 :] = 0.0
+            products[:, : count - width] -= self.products[:, width:]
+            own = 1 + apart**2 * (width - 1) + _RHOS[:, None] ** 2
+        return self._gains(products, own, slice(LEAST_AFTER, count - width - LEAST_AFTER + 1))
+
+    def gains_of_slopes(self, starts: Sequence[int]) -> Floats:
+        """Return the squares that a slope from each of some places explains."""
+        place = np.arange(self.columns.shape[1])[:, None]
+        slopes = _whitened(np.maximum(place - np.array(starts, np.float64), 0.0))
+        return self._gains(slopes.transpose(0, 2, 1) @ self.columns, (slopes**2).sum(1), slice(None))
+
+    @staticmethod
+    def _gains(products: Floats, own: Floats, places: slice) -> Floats:
+        """Return what columns explain beside a design, at some places; elsewhere 0.
+
+        Args:
+            products: of the columns with what is left, and with the base.
+            own: squares of the columns.
+            places: those that count.
+        """
+        some = products[:, places]
+        base = some[:, :, 1:]
+        unexplained = np.broadcast_to(own, products.shape[:2])[:, places] - np.einsum("rpb,rpb->rp", base, base)
+        gains = np.zeros(products.shape[:2])
+        gains[:, places] = some[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
         return gains
 
 
-def _scan(values: Floats, design: Floats, rho: float) -> _Scan:
-    base, residual = _projected(values, design, rho)
-    columns = np.column_stack([residual, base])
-    after = np.cumsum(columns[::-1], axis=0)[::-1] - columns
-    products = np.vstack([columns + (1 - rho) * after, np.zeros(columns.shape[1])])
-    return _Scan(rho, max(float(residual @ residual), _TINY**2), products)
+def _scan(values: Floats, design: Floats) -> _Scan:
+    base, residual = _projected(values, design)
+    columns = np.concatenate([residual[:, :, None], base], axis=2)
+    after = np.cumsum(columns[:, ::-1], axis=1)[:, ::-1] - columns
+    left = np.maximum((residual**2).sum(1), _TINY**2)
+    return _Scan(left, columns + (1 - _RHOS[:, None, None]) * after, columns)
 
 
-def _projected(values: Floats, design: Floats, rho: float) -> tuple[Floats, Floats]:
+def _projected(values: Floats, design: Floats) -> tuple[Floats, Floats]:
     """Return an orthonormal base of the columns when neighbours are taken off, and what they leave of the values."""
-    base, _ = np.linalg.qr(_whitened(design, rho))
-    whitened = _whitened(values[:, None], rho)[:, 0]
-    return base, whitened - base @ (base.T @ whitened)
+    base, _ = np.linalg.qr(_whitened(design))
+    target = _whitened(values[:, None])
+    return base, (target - base @ (base.transpose(0, 2, 1) @ target))[:, :, 0]
 
 
-def _whitened(columns: Floats, rho: float) -> Floats:
-    whitened = columns.copy()
-    whitened[1:] -= rho * columns[:-1]
-    whitened[0] *= math.sqrt(1 - rho * rho)
+def _whitened(columns: Floats) -> Floats:
+    """Return columns when neighbours are taken off, for each of `_RHOS`: `[rho, run, column]`."""
+    whitened = np.repeat(columns[None], len(_RHOS), axis=0)
+    whitened[:, 1:] -= _RHOS[:, None, None] * columns[:-1]
+    whitened[:, 0] *= np.sqrt(1 - _RHOS**2)[:, None]
     return whitened
 
 
 def _widths(count: int) -> list[int]:
     """Return widths of what comes and goes that are tried: each half as long again."""
     widths, width = [], LEAST_AFTER
-    while width <= count // 2 - LEAST_AFTER:
+    while width <= min(count // 2 - LEAST_AFTER, _WIDEST):
         widths.append(width)
         width += max(1, width // 2)
     return widths
@@ -265,16 +293,6 @@ def _widths(count: int) -> list[int]:
 def _hinges(count: int) -> list[int]:
     """Return places from which a slope is tried: few, because where a slope begins is hard to say."""
     return sorted({count * part // 8 for part in range(7)})
-
-
-def _gains_of(values: Floats, design: Floats, rho: float, hinges: Sequence[int]) -> Floats:
-    """Return the squares that a slope from each of some places explains."""
-    base, residual = _projected(values, design, rho)
-    place = np.arange(len(values), dtype=np.float64)
-    columns = _whitened(np.column_stack([np.maximum(place - start, 0.0) for start in hinges]), rho)
-    unexplained = (columns**2).sum(0) - ((base.T @ columns) ** 2).sum(0)
-    gains: Floats = (columns.T @ residual) ** 2 / np.maximum(unexplained, 1e-6)
-    return gains
 
 
 def _without_chance(values: Floats, model: _Model) -> _Model:
@@ -301,9 +319,8 @@ def _as_slope(values: Floats, model: _Model) -> _Model:
 
 def _likelihood(values: Floats, model: _Model) -> float:
     design = model.design()
-    freedom = len(values) - design.shape[1]
-    left = [float((_projected(values, design, rho)[1] ** 2).sum()) for rho in _RHOS.tolist()]
-    return float((_JACOBIANS - freedom / 2 * np.log(np.maximum(left, _TINY**2))).max())
+    left = np.maximum((_projected(values, design)[1] ** 2).sum(1), _TINY**2)
+    return float((_JACOBIANS - (len(values) - design.shape[1]) / 2 * np.log(left)).max())
 
 
 class _Estimate(NamedTuple):
@@ -318,22 +335,25 @@ def _tested(values: Floats, model: _Model) -> tuple[list[Step], _Estimate]:
     """Return the steps of a model, each judged beside all others, and its coefficients."""
     design = model.design()
     freedom, first = len(values) - design.shape[1], design.shape[1] - len(model.steps)
-    likelihoods, chances, estimates = [], [], []
-    for rho, cost, jacobian in zip(_RHOS.tolist(), _COSTS.tolist(), _JACOBIANS.tolist(), strict=True):
-        whitened, target = _whitened(design, rho), _whitened(values[:, None], rho)[:, 0]
-        inverse = np.linalg.pinv(whitened.T @ whitened)
-        coefficients = inverse @ (whitened.T @ target)
-        left = max(float(((target - whitened @ coefficients) ** 2).sum()), _TINY**2)
-        errors = np.sqrt(np.maximum(np.diag(inverse), 1e-12) * left / freedom)
-        scores = np.abs(coefficients / errors)[first:].tolist()
-        chances.append([cost * 2 * survival(score, min(freedom, _FREEDOM)) for score in scores])
-        likelihoods.append(jacobian - freedom / 2 * math.log(left))
-        estimates.append(_Estimate(coefficients, rho, math.sqrt(left / freedom / (1 - rho * rho))))
-    weights = np.exp(np.array(likelihoods) - max(likelihoods))
-    averaged = (weights / weights.sum()) @ np.array(chances).reshape(len(_RHOS), -1)
-    best = estimates[int(np.argmax(likelihoods))]
-    sizes = best.coefficients[first:].tolist()
-    return [Step(*each) for each in zip(model.steps, sizes, averaged.tolist(), strict=True)], best
+    whitened, target = _whitened(design), _whitened(values[:, None])
+    turned = whitened.transpose(0, 2, 1)
+    inverse = np.linalg.pinv(turned @ whitened)
+    coefficients = (inverse @ (turned @ target))[:, :, 0]
+    left = np.maximum(((target[:, :, 0] - np.einsum("rnc,rc->rn", whitened, coefficients)) ** 2).sum(1), _TINY**2)
+    errors = np.sqrt(np.maximum(np.diagonal(inverse, axis1=1, axis2=2), 1e-12) * (left / freedom)[:, None])
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(left)
+    weights = np.exp(likelihoods - likelihoods.max())
+    weights *= _COSTS / weights.sum()
+    steps = []
+    best = int(likelihoods.argmax())
+    for column, at in enumerate(model.steps, first):
+        scores = np.abs(coefficients[:, column] / errors[:, column]).tolist()
+        parts = zip(weights.tolist(), scores, strict=True)
+        p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+        steps.append(Step(at, float(coefficients[best, column]), p))
+    rho = float(_RHOS[best])
+    deviation = math.sqrt(float(left[best]) / freedom / (1 - rho * rho))
+    return steps, _Estimate(coefficients[best], rho, deviation)
 
 
 def _described(values: Floats, groups: Ints, model: _Model, of_columns: Sequence[int]) -> Fit:

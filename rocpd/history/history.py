@@ -237,7 +237,7 @@ class History:
             columns = ", ".join(f'"{column}"' for column in table.columns)
             connection.execute(f"CREATE TABLE {name}({columns})")
             marks = ", ".join("?" * len(table.columns))
-            connection.executemany(f"INSERT INTO {name} VALUES({marks})", table.fetchall())  # noqa: S608 (names of ours)
+            connection.executemany(f"INSERT INTO {name} VALUES({marks})", table.fetchall())
         guard(connection)
         return connection
 
@@ -266,11 +266,13 @@ class History:
         what = last.config.get("command") or last.name
         level = readable(float(self.step.band()[0][-1]), "ns")
         dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
-        return f"{amount(len(self.entries), 'run')} of {what} on {amount(last.ranks, 'rank')}, {dates}: {_word(self.step.name)} {level} now"
+        runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")
+        return f"{runs} of {what} on {ranks}, {dates}: {_word(self.step.name)} {level} now"
 
     def _too_few(self) -> str:
         low, high = (readable(f(self.step.values), "ns") for f in (min, max))
-        return f"where it changed is said from {FEWEST} runs on; so far {_word(self.step.name)} lies between {low} and {high}"
+        name = _word(self.step.name)
+        return f"where it changed is said from {FEWEST} runs on; so far {name} lies between {low} and {high}"
 
     def _noise(self) -> str:
         fitted = self.step.fit
@@ -300,7 +302,7 @@ class History:
         )
         how = {JUMP: "since", DRIFT: "drifts since", MAYBE: "may have changed at"}[change.kind]
         text = f"{_word(change.metric)} {before} -> {after} ({(change.ratio - 1) * 100:+.1f} %) {how} {since}"
-        if change.kind == MAYBE:
+        if change.kind == MAYBE and not change.reasons:
             text += f": chance explains it at {change.p * 100:.1g} of 100 runs; more runs would tell"
         elif change.reasons:
             text += f": another configuration, {'; '.join(change.reasons[:2])}"
@@ -336,7 +338,7 @@ def open_history(folder: str | Path, options: HistoryOptions | None = None) -> H
 
 
 def _one_number(run: RunProfile) -> RunProfile:
-    """Return a run whose units are one, their median: how medians deviate, a history says, and units do not add to it."""
+    """Return a run with the medians of its units alone: how these deviate, the history says."""
     return replace(run, samples={name: (median(values),) for name, values in run.samples.items() if values})
 
 

@@ -26,17 +26,22 @@ FEWEST = 8
 LEAST_AFTER = 3
 """Runs on each side of a step: one or two that lie apart are outliers."""
 
-RARE = 1e-3
+RARE = 6e-4
 """What chance explains so rarely at one place is a step: with the costs below, fewer than one of 500 runs is taken for
-one."""
+one.
+"""
 
 _DOUBTFUL = 0.02  # of a place: what may be one
 _NEW = 10  # runs at the end, of which further ones will tell
 _RHOS: Floats = np.linspace(0.0, 0.96, 13)
-_COSTS: Floats = (1 - _RHOS**2) ** -3.0  # a heavy tail looks the more like a step, the more neighbours are alike
-_JACOBIANS: Floats = 0.5 * np.log(1 - _RHOS**2)
+_COSTS: Floats = np.minimum((1 - _RHOS**2) ** -3.0, 50.0)
+"""How many times as often as Student's t says chance explains a step: heavy tails look the more like one, the more
+neighbours are alike. By how much is calibrated.
+"""
+
+_JACOBIANS: Floats = 1.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
 _OUTSIDE = 4.0  # deviations of a run from the median of its neighbours
-_COST_OF_PAIRS = 1.5  # of likelihood: there are more of them
+_COST_OF_PAIRS = 3.0  # of likelihood: there are more of them
 _FREEDOM = 200  # degrees of freedom; more are as many
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
 _WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
@@ -291,8 +296,10 @@ def _widths(count: int) -> list[int]:
 
 
 def _hinges(count: int) -> list[int]:
-    """Return places from which a slope is tried: few, because where a slope begins is hard to say."""
-    return sorted({count * part // 8 for part in range(7)})
+    """Return places from which a slope is tried: few, because where one begins is hard to say, and in the first half,
+    because a short slope at the end is a step.
+    """
+    return sorted({count * part // 8 for part in range(5)})
 
 
 def _without_chance(values: Floats, model: _Model) -> _Model:

@@ -225,12 +225,13 @@ def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Compa
     Raises:
         UsageError: a base is named too, or no run.
     """
-    from rocpd.history.history import open_history
+    from rocpd.history.history import history_of
 
     named = (*inputs.words, *inputs.new)
     if inputs.base or gate.accept or not named or inputs.history is None:
         raise UsageError("--history is the base, and runs are compared with it", "rocpd diff NEW --history STORE")
-    return open_history(inputs.history).against(comparing.runs(named), comparing.options)
+    runs = comparing.runs(named)
+    return history_of(inputs.history, runs[0]).against(runs, comparing.options)
 
 
 def show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:

@@ -190,10 +190,10 @@ def _add(asked: _Asked) -> int:
 
 
 def _check(asked: _Asked) -> int:
-    from rocpd.history.history import HistoryOptions, open_history
+    from rocpd.history.history import HistoryOptions, history_of
 
     runs = asked.runs()
-    found = open_history(asked.store, HistoryOptions(asked.shown.job, by=asked.shown.by))
+    found = history_of(asked.store, runs[0], HistoryOptions(asked.shown.job, by=asked.shown.by))
     comparison = found.against(runs, asked.comparing)
     return show(comparison, Gate(asked.shown.allow_unclear, format=asked.shown.format), asked.output)
 

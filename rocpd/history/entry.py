@@ -116,14 +116,25 @@ def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
         added: when that is [ns since 1970].
     """
     body = Baseline((run,)).text()
-    key = identity_of(run)
-    date = run.facts.started if date is None else date
-    head = {
+    head = {**_head(run), "added": added, "date": _date(run, date), "body": len(body.encode())}
+    digest = _hash([body, str(head["date"]), str(VERSION)])
+    return f"{head['run']}-{digest}{ENDING}", f"{json.dumps(head, separators=(',', ':'))}\n{body}"
+
+
+def unwritten(run: RunProfile) -> Entry:
+    """Return the entry of a run that is in no file."""
+    return entry_of({**_head(run), "added": 0, "date": _date(run, None), "body": 0}, Path())
+
+
+def _date(run: RunProfile, given: int | None) -> int | None:
+    return run.facts.started if given is None else given
+
+
+def _head(run: RunProfile) -> dict[str, Any]:
+    return {
         "rocpd_history": VERSION,
-        "run": key,
+        "run": identity_of(run),
         "name": run.name,
-        "added": added,
-        "date": date,
         "unit": run.unit,
         "units": run.units,
         "warm_up": run.warm_up,
@@ -133,10 +144,7 @@ def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
         "recorded": run.facts.recorded,
         "metrics": _metrics(run),
         "compute": _compute(run),
-        "body": len(body.encode()),
     }
-    digest = _hash([body, str(date), str(VERSION)])
-    return f"{key}-{digest}{ENDING}", f"{json.dumps(head, separators=(',', ':'))}\n{body}"
 
 
 def labels_written(run: str, labels: Mapping[str, str], added: int) -> tuple[str, str]:

@@ -6,12 +6,15 @@ the profiles of a few runs are read where a change is to be explained, or a run 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+
+import numpy as np
 
 from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError, UsageError
@@ -30,9 +33,9 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.result import Cursor, Result
 from rocpd.history import tables
 from rocpd.history.charts import of_metric
-from rocpd.history.entry import KERNEL, Entry, date_text, identity_of
+from rocpd.history.entry import KERNEL, Entry, date_text, identity_of, unwritten
 from rocpd.history.fit import FEWEST
-from rocpd.history.jobs import jobs_of
+from rocpd.history.jobs import closest, jobs_of
 from rocpd.history.series import DRIFT, JUMP, MAYBE, Change, MetricSeries, changes_of, metrics_of, series_of
 from rocpd.history.store import read
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
@@ -152,8 +155,10 @@ class History:
 
     @property
     def noise_percent(self) -> float:
-        """Standard deviation of runs, whatever machine they ran on but for its offset [%]."""
-        return self.step.fit.deviation * 100
+        """Standard deviation of runs around their level, outliers too: the next run may be one [%]."""
+        left = np.log(self.step.values) - self.step.own
+        freedom = max(1, len(left) - len(self.step.fit.steps) - 1)
+        return max(self.step.fit.deviation, math.sqrt(float((left**2).sum()) / freedom)) * 100
 
     def base(self, without: Sequence[RunProfile] = ()) -> list[RunProfile]:
         """Return the newest runs of the current level, what a new run is compared with.
@@ -276,7 +281,7 @@ class History:
 
     def _noise(self) -> str:
         fitted = self.step.fit
-        needed = runs_needed(fitted.deviation, _WORTH)
+        needed = runs_needed(self.noise_percent / 100, _WORTH)
         text = f"runs deviate by {self.noise_percent:.2g} %, neighbours are alike by {fitted.rho:.1f}; "
         text += f"a change of {_WORTH * 100:.0f} % shows with {needed} runs a side"
         outliers = [int(self.step.places[n]) + 1 for n in fitted.outliers.nonzero()[0]]
@@ -335,6 +340,23 @@ def open_history(folder: str | Path, options: HistoryOptions | None = None) -> H
         UsageError: there is no such job or metric.
     """
     return History(folder, options)
+
+
+def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | None = None) -> History:
+    """Open the history of the job that a run is of: of those in a store the one that it is most like.
+
+    Args:
+        folder: the store.
+        run: the run.
+        options: of another job than the first one the number counts.
+
+    Raises:
+        InputError: there is no such store, or no run in it.
+    """
+    found = History(folder, options)
+    number = closest(found.jobs, unwritten(run))
+    is_chosen = found.asked.job in (number, *range(2, len(found.jobs) + 1))
+    return found if is_chosen else History(folder, replace(found.asked, job=number))
 
 
 def _one_number(run: RunProfile) -> RunProfile:

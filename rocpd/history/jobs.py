@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
 from rocpd.compare.comparison import OTHER_GPU, OTHER_RECORDING, comparability
@@ -32,6 +32,12 @@ def jobs_of(entries: Iterable[Entry]) -> list[tuple[Entry, ...]]:
         else:
             jobs.append([entry])
     return [tuple(job) for job in sorted(jobs, key=lambda job: (-job[-1].at, job[-1].run))]
+
+
+def closest(jobs: Sequence[Sequence[Entry]], entry: Entry) -> int:
+    """Return the number of the job that a run is most like, from 1."""
+    scores = [_quick(job[-1], entry) for job in jobs]
+    return 1 + scores.index(max(scores))
 
 
 def score(first: Entry, second: Entry) -> float:

@@ -1,4 +1,4 @@
-"""Series of runs whose truth is known: noise of Gauss and Markov, half of them with heavy tails, and what is planted."""
+"""Series of runs whose truth is known: noise of Gauss and Markov, half of it with heavy tails, and what is planted."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from docs.advice_page import advice_page
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
-from docs.compare_page import compare_page
+from docs.compare_page import compare_page, history_page
 from docs.screens import screens
 from rocpd.schema.calculated import CalculatedTable
 from rocpd.schema.versions import VERSIONS
@@ -181,6 +181,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     "docs/compare.md": compare_page,
+    "docs/history.md": history_page,
     **analysis_pages(),
     **screens(),
     "schema/tables.md": tables_page,

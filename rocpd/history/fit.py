@@ -40,7 +40,7 @@ neighbours are alike. By how much is calibrated.
 """
 
 _JACOBIANS: Floats = 1.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
-_OUTSIDE = 4.0  # deviations of a run from the median of its neighbours
+_OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and share of runs that may be
 _COST_OF_PAIRS = 3.0  # of likelihood: there are more of them
 _FREEDOM = 200  # degrees of freedom; more are as many
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
@@ -411,6 +411,8 @@ def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
     padded = np.concatenate([np.full(reach, np.nan), own, np.full(reach, np.nan)])
     middle = np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1), axis=1)
     apart = np.abs(own - middle)
-    scale = 1.4826 * float(np.median(apart)) / 0.75  # a median of five takes a quarter of the deviation along
-    is_outside = apart > max(_OUTSIDE * scale, _TINY)
+    # A median of five takes a quarter of the deviation along; in short series it may take nearly all.
+    scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(own)))) / math.sqrt(2))
+    most = np.sort(apart)[-max(1, round(_FEW * len(own))) - 1]
+    is_outside = apart > max(_OUTSIDE * scale, most, _TINY)
     return np.where(is_outside, middle + lifted, values), is_outside

@@ -113,7 +113,7 @@ def series_of(entries: Sequence[Entry], name: str, groups: Sequence[str]) -> Met
 
 
 def changes_of(entries: Sequence[Entry], every: Mapping[str, MetricSeries], least: float) -> list[Change]:
-    """Return where metrics changed, those first that change most [ns].
+    """Return where metrics changed, the step first, and those first that change most [ns].
 
     Of the steps of all metrics but that of the unit those stay that are rare enough for how many metrics were searched:
     Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
@@ -130,7 +130,7 @@ def changes_of(entries: Sequence[Entry], every: Mapping[str, MetricSeries], leas
     kept = [c for c in found if c.metric == STEP] + others[: max(passing, default=0)]
     large = [change for change in kept if abs(change.ratio - 1) >= least]
     reasoned = [replace(change, reasons=tuple(_reasons(entries, change))) for change in large]
-    return sorted(reasoned, key=lambda change: (change.kind == MAYBE, -abs(change.after - change.before)))
+    return sorted(reasoned, key=lambda c: (c.kind == MAYBE, c.metric != STEP, -abs(c.after - c.before)))
 
 
 def _of_series(series: MetricSeries) -> Iterable[Change]:

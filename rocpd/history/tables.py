@@ -21,7 +21,7 @@ _METRIC = (
 TABLES = by_name(
     TableDefinition(
         "changes",
-        "What changed, the largest first.",
+        "What changed, the step first, and the largest first.",
         (
             *_METRIC,
             Field("run", "", "number of the first run after it"),

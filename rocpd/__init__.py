@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
-    from rocpd.history.history import History, HistoryOptions, open_history
+    from rocpd.history.history import HistoryOptions, JobHistory, open_history
     from rocpd.importers.run import import_traces
     from rocpd.session import Session, advise, connect
     from rocpd.simulator.interface import simulate
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Filters",
-    "History",
     "HistoryOptions",
     "InputError",
+    "JobHistory",
     "OutputError",
     "QueryError",
     "Result",
@@ -57,7 +57,7 @@ _MODULES = {
     "open_history": "rocpd.history.history",
     "simulate": "rocpd.simulator.interface",
     "Session": "rocpd.session",
-    "History": "rocpd.history.history",
+    "JobHistory": "rocpd.history.history",
     "HistoryOptions": "rocpd.history.history",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",

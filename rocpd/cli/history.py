@@ -24,7 +24,7 @@ from rocpd.table import find_format, format_names
 
 if TYPE_CHECKING:
     from rocpd.compare.run_profile import RunProfile
-    from rocpd.history.history import History
+    from rocpd.history.history import JobHistory
     from rocpd.session import Session
 
 _REPORT, _SHOWN = "history.html", ("changes", "runs", "noise")
@@ -120,7 +120,7 @@ class _Asked:
         inputs = Inputs(tuple(paths), skip_bad=self.inputs.skip_bad)
         return SelectionOptions().connect(inputs, self.execution, has_analyses=True)
 
-    def history(self) -> History:
+    def history(self) -> JobHistory:
         """Open the history."""
         from rocpd.history.history import HistoryOptions, open_history
 
@@ -168,7 +168,8 @@ def _refuse_unread(verb: str, reads: frozenset[str], groups: Sequence[Any]) -> N
         UsageError: one of them is given.
     """
     for group in groups:
-        for option in options_of(type(group)):
+        kind: type = type(group)
+        for option in options_of(kind):
             if option.name not in reads and getattr(group, option.name) != option.default:
                 what = f"history {verb}".rstrip()
                 raise UsageError(f"{option.flag}: `rocpd {what}` does not read it", "rocpd history --help")

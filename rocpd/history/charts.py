@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocpd.chart.model import Chart, Lines, Series
-from rocpd.history.series import Change, MetricSeries
+from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.result import Summary
 from rocpd.table.palette import BLUE, GREY, ORANGE
 
 
-def of_metric(series: MetricSeries, changes: Sequence[Change], title: str) -> Chart:
+def of_metric(series: MetricSeries, changes: Sequence[MetricChange], title: str) -> Chart:
     """Return the chart of a metric over the runs, numbered from 1."""
     numbers = [float(place) + 1 for place in series.places.tolist()]
     level, low, high = (ends.tolist() for ends in series.band())

@@ -1,6 +1,6 @@
 """One run as a history keeps it: a file of two lines, small and never changed, named by what is in it.
 
-The first line says what lists and series need (`Entry`), so that thousands are read in a moment; the second one is a
+The first line says what lists and series need (`RunEntry`), so that thousands are read in a moment; the second one is a
 baseline of `rocpd diff` with the whole profile. The first line holds the length of the second: a file that was not
 written to its end is known without reading it. Labels are files of their own, so that they can be added later.
 """
@@ -43,7 +43,7 @@ _DIGITS = 8  # bytes of a hash
 
 
 @frozen
-class Entry:
+class RunEntry:
     """What the history knows of a run at a glance.
 
     Args:
@@ -121,7 +121,7 @@ def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
     return f"{head['run']}-{digest}{ENDING}", f"{json.dumps(head, separators=(',', ':'))}\n{body}"
 
 
-def unwritten(run: RunProfile) -> Entry:
+def unwritten(run: RunProfile) -> RunEntry:
     """Return the entry of a run that is in no file."""
     return entry_of({**_head(run), "added": 0, "date": _date(run, None), "body": 0}, Path())
 
@@ -154,15 +154,15 @@ def labels_written(run: str, labels: Mapping[str, str], added: int) -> tuple[str
     return f"{run}-{digest}{LABELS_ENDING}", json.dumps(content, separators=(",", ":")) + "\n"
 
 
-def entry_of(head: Mapping[str, Any], path: Path) -> Entry:
+def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
     """Return the entry of a first line.
 
     Raises:
         KeyError, TypeError, ValueError: it is none.
     """
-    known = {field.name: head[field.name] for field in fields(Entry) if field.name not in ("labels", "path")}
+    known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
     known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
-    entry = Entry(**known, labels={}, path=path)
+    entry = RunEntry(**known, labels={}, path=path)
     if not (isinstance(entry.added, int) and isinstance(entry.body, int) and STEP in entry.metrics):
         raise ValueError("no times of a run in it")
     return entry

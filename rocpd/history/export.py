@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from rocpd.history.tables import labels_text, names_of
 
 if TYPE_CHECKING:
-    from rocpd.history.history import History
+    from rocpd.history.history import JobHistory
     from rocpd.history.series import MetricSeries
 
 _ENDS = ("value", "level", "low", "high")
 _FAMILY = "rocpd_history"
 
 
-def open_metrics(history: History) -> Iterator[str]:
+def open_metrics(history: JobHistory) -> Iterator[str]:
     """Yield the lines of OpenMetrics text: values, levels and ends of bands of all metrics."""
     for unit, factor in (("seconds", 1e-9), ("bytes", 1.0)):
         chosen = [each for each in history.fitted.values() if _unit(each) == unit]
@@ -50,7 +50,7 @@ def _columns(series: MetricSeries) -> Mapping[str, list[float]]:
     return dict(zip(_ENDS, (series.values.tolist(), *(end.tolist() for end in series.band())), strict=True))
 
 
-def _samples(history: History, series: MetricSeries, name: str, end: str, factor: float) -> Iterator[str]:
+def _samples(history: JobHistory, series: MetricSeries, name: str, end: str, factor: float) -> Iterator[str]:
     metric, of = names_of(series.name)
     labels = f'job="{history.asked.job}",metric="{metric}",name="{_escaped(of or "")}"'
     for place, value in zip(series.places.tolist(), _columns(series)[end], strict=True):
@@ -61,7 +61,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def as_csv(history: History) -> Iterator[str]:
+def as_csv(history: JobHistory) -> Iterator[str]:
     """Yield the lines of CSV: a row a run and metric, with the time as Grafana reads it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -74,7 +74,7 @@ def as_csv(history: History) -> Iterator[str]:
     yield out.getvalue()
 
 
-def dashboard(history: History) -> Iterator[str]:
+def dashboard(history: JobHistory) -> Iterator[str]:
     """Yield a dashboard of Grafana over the OpenMetrics text: a panel a metric, with its band and level."""
     panels = [_panel(number, series) for number, series in enumerate(history.fitted.values())]
     source = {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
@@ -121,7 +121,7 @@ _BAND = {
     "properties": [{"id": "custom.fillBelowTo", "value": "low"}, {"id": "custom.lineWidth", "value": 0}],
 }
 
-EXPORTS: Mapping[str, Callable[[History], Iterator[str]]] = {
+EXPORTS: Mapping[str, Callable[[JobHistory], Iterator[str]]] = {
     ".prom": open_metrics,
     ".csv": as_csv,
     ".json": dashboard,

@@ -48,7 +48,7 @@ _WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
 _TINY = 1e-9  # of logarithms: stands for no deviation at all
 
 
-class Step(NamedTuple):
+class LevelStep(NamedTuple):
     """A step: the first run after it, by how much the logarithm changes, and how often chance explains one so large at
     one place of a series.
     """
@@ -82,9 +82,9 @@ class Fit:
     """
 
     level: Floats
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LevelStep, ...] = ()
     drift: Drift | None = None
-    doubtful: Step | None = None
+    doubtful: LevelStep | None = None
     offsets: tuple[float, ...] = ()
     outliers: Flags = field(default_factory=lambda: np.zeros(0, bool))
     rho: float = 0.0
@@ -154,7 +154,7 @@ class _Found(NamedTuple):
     p: float = 1.0
 
 
-def _selected(values: Floats, fixed: Floats) -> tuple[_Model, Step | None]:
+def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
     """Return the model of a series, and a step that is not in it because chance explains it too often."""
     model = _Model(fixed, None, ())
     most = min(_MOST_STEPS, len(values) // _RUNS_A_STEP)
@@ -166,7 +166,7 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, Step | None]:
     model = _as_slope(values, model)
     is_new = found.places[0] >= len(values) - _NEW
     is_doubtful = RARE <= found.p < _DOUBTFUL and is_new and not found.is_slope
-    return model, Step(found.places[0], 0.0, found.p) if is_doubtful else None
+    return model, LevelStep(found.places[0], 0.0, found.p) if is_doubtful else None
 
 
 def _best(values: Floats, model: _Model) -> _Found:
@@ -213,7 +213,7 @@ def _chance(found: _Found, left: Floats, freedom: int) -> float:
     weights /= weights.sum()
     scores = np.sqrt(found.gains * freedom / after)
     parts = zip((weights * _COSTS).tolist(), scores.tolist(), strict=True)
-    p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+    p: float = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
     return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(found.places) > 1 else 1.0))
 
 
@@ -327,7 +327,8 @@ def _as_slope(values: Floats, model: _Model) -> _Model:
 def _likelihood(values: Floats, model: _Model) -> float:
     design = model.design()
     left = np.maximum((_projected(values, design)[1] ** 2).sum(1), _TINY**2)
-    return float((_JACOBIANS - (len(values) - design.shape[1]) / 2 * np.log(left)).max())
+    likelihoods: Floats = _JACOBIANS - (len(values) - design.shape[1]) / 2 * np.log(left)
+    return float(likelihoods.max())
 
 
 class _Estimate(NamedTuple):
@@ -338,7 +339,7 @@ class _Estimate(NamedTuple):
     deviation: float
 
 
-def _tested(values: Floats, model: _Model) -> tuple[list[Step], _Estimate]:
+def _tested(values: Floats, model: _Model) -> tuple[list[LevelStep], _Estimate]:
     """Return the steps of a model, each judged beside all others, and its coefficients."""
     design = model.design()
     freedom, first = len(values) - design.shape[1], design.shape[1] - len(model.steps)
@@ -357,7 +358,7 @@ def _tested(values: Floats, model: _Model) -> tuple[list[Step], _Estimate]:
         scores = np.abs(coefficients[:, column] / errors[:, column]).tolist()
         parts = zip(weights.tolist(), scores, strict=True)
         p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
-        steps.append(Step(at, float(coefficients[best, column]), p))
+        steps.append(LevelStep(at, float(coefficients[best, column]), p))
     rho = float(_RHOS[best])
     deviation = math.sqrt(float(left[best]) / freedom / (1 - rho * rho))
     return steps, _Estimate(coefficients[best], rho, deviation)

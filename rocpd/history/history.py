@@ -33,10 +33,10 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.result import Cursor, Result
 from rocpd.history import tables
 from rocpd.history.charts import of_metric
-from rocpd.history.entry import KERNEL, Entry, date_text, identity_of, unwritten
+from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unwritten
 from rocpd.history.fit import FEWEST
 from rocpd.history.jobs import closest, jobs_of
-from rocpd.history.series import DRIFT, JUMP, MAYBE, Change, MetricSeries, changes_of, metrics_of, series_of
+from rocpd.history.series import DRIFT, JUMP, MAYBE, MetricChange, MetricSeries, changes_of, metrics_of, series_of
 from rocpd.history.store import read
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.result import Summary
@@ -67,7 +67,7 @@ class HistoryOptions:
     least: float = 0.01
 
 
-class History:
+class JobHistory:
     """The history of a job. `.runs()`, `.changes()`, `.series()` and `.noise()` are tables: take `.df()` of them.
 
     Args:
@@ -91,7 +91,7 @@ class History:
         self.jobs = jobs_of(stored.entries)
         if not 1 <= self.asked.job <= len(self.jobs):
             raise UsageError(f"--job {self.asked.job}: no such job", f"1 to {len(self.jobs)}")
-        self.entries: tuple[Entry, ...] = self.jobs[self.asked.job - 1]
+        self.entries: tuple[RunEntry, ...] = self.jobs[self.asked.job - 1]
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -115,7 +115,7 @@ class History:
         return {name: series_of(self.entries, name, self.groups) for name in self.metrics}
 
     @cached_property
-    def found(self) -> Sequence[Change]:
+    def found(self) -> Sequence[MetricChange]:
         """What changed, the largest first."""
         return changes_of(self.entries, self.fitted, self.asked.least)
 
@@ -124,13 +124,13 @@ class History:
         """The metric that says how fast the job is; another one where the step was not asked for."""
         return self.fitted.get(STEP) or next(iter(self.fitted.values()))
 
-    def explained(self, change: Change) -> Comparison:
+    def explained(self, change: MetricChange) -> Comparison:
         """Return the comparison of a few runs before a change with a few after it."""
         before, after = self.sides(change)
         options = DiffOptions(least_score=0.0, run_noise=self.noise_percent)
         return compare([e.profile() for e in before], [e.profile() for e in after], options, DiffMetric())
 
-    def sides(self, change: Change) -> tuple[Sequence[Entry], Sequence[Entry]]:
+    def sides(self, change: MetricChange) -> tuple[Sequence[RunEntry], Sequence[RunEntry]]:
         """Return a few runs of the levels on both sides of a change."""
         if change.kind == DRIFT:
             return self.entries[change.at : change.at + _SIDE], self.entries[-_SIDE:]
@@ -140,7 +140,7 @@ class History:
         before = self.entries[max(first, change.at - _SIDE) : change.at]
         return before, self.entries[change.at : min(last, change.at + _SIDE)]
 
-    def explanation(self, change: Change) -> str:
+    def explanation(self, change: MetricChange) -> str:
         """Say what explains most of a change of the step; empty where nothing does."""
         found = self.explained(change).attribution
         causes = [(kernel_name(k.pair.new[0].name if k.pair.new else k.pair.base[0].name).short, k.change)
@@ -326,10 +326,8 @@ class History:
             yield f"{amount(others, 'run')} of other jobs, which do not compare: --job {_few(numbers)}"
 
 
-def open_history(folder: str | Path, options: HistoryOptions | None = None) -> History:
-    """Open the history of a job.
-
-    >>> rocpd.open_history("store").changes().df()  # doctest: +SKIP
+def open_history(folder: str | Path, options: HistoryOptions | None = None) -> JobHistory:
+    """Open the history of a job: `rocpd.open_history("store").changes().df()` are its changes.
 
     Args:
         folder: the store, as `rocpd history add` fills it.
@@ -339,10 +337,10 @@ def open_history(folder: str | Path, options: HistoryOptions | None = None) -> H
         InputError: there is no such store, or no run in it.
         UsageError: there is no such job or metric.
     """
-    return History(folder, options)
+    return JobHistory(folder, options)
 
 
-def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | None = None) -> History:
+def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | None = None) -> JobHistory:
     """Open the history of the job that a run is of: of those in a store the one that it is most like.
 
     Args:
@@ -353,10 +351,10 @@ def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | No
     Raises:
         InputError: there is no such store, or no run in it.
     """
-    found = History(folder, options)
+    found = JobHistory(folder, options)
     number = closest(found.jobs, unwritten(run))
     is_chosen = found.asked.job in (number, *range(2, len(found.jobs) + 1))
-    return found if is_chosen else History(folder, replace(found.asked, job=number))
+    return found if is_chosen else JobHistory(folder, replace(found.asked, job=number))
 
 
 def _one_number(run: RunProfile) -> RunProfile:
@@ -364,7 +362,7 @@ def _one_number(run: RunProfile) -> RunProfile:
     return replace(run, samples={name: (median(values),) for name, values in run.samples.items() if values})
 
 
-def group_of(entry: Entry, by: str) -> str:
+def group_of(entry: RunEntry, by: str) -> str:
     """Return the group of a run: its hosts, its GPUs, or the value of a label."""
     known: Mapping[str, Callable[[], str]] = {
         "host": lambda: ", ".join(entry.hosts),

@@ -11,7 +11,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
-from rocpd.history.entry import KERNEL, Entry
+from rocpd.history.entry import KERNEL, RunEntry
 from rocpd.history.fit import RARE, Fit, fit
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
@@ -46,7 +46,7 @@ class MetricSeries:
 
 
 @frozen
-class Change:
+class MetricChange:
     """Where a metric changed.
 
     Args:
@@ -75,7 +75,7 @@ class Change:
 JUMP, DRIFT, MAYBE = "jump", "drift", "unclear"
 
 
-def metrics_of(entries: Sequence[Entry], chosen: Sequence[str] = ()) -> list[str]:
+def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[str]:
     """Return the metrics that are searched: the step, and of the others those that take most.
 
     Args:
@@ -95,12 +95,12 @@ def metrics_of(entries: Sequence[Entry], chosen: Sequence[str] = ()) -> list[str
     return [*([STEP] if STEP in usual else []), *others[:_MOST]]
 
 
-def groups_of(entries: Sequence[Entry]) -> list[str]:
+def groups_of(entries: Sequence[RunEntry]) -> list[str]:
     """Return the machines of each run, in words."""
     return [", ".join(entry.hosts) for entry in entries]
 
 
-def series_of(entries: Sequence[Entry], name: str, groups: Sequence[str]) -> MetricSeries:
+def series_of(entries: Sequence[RunEntry], name: str, groups: Sequence[str]) -> MetricSeries:
     """Return a metric over the runs that have it; `groups`: the group of each run."""
     has = [place for place, entry in enumerate(entries) if entry.metrics.get(name, 0.0) > 0]
     places = np.array(has, np.int64)
@@ -112,7 +112,7 @@ def series_of(entries: Sequence[Entry], name: str, groups: Sequence[str]) -> Met
     return MetricSeries(name, places, values, fitted, own)
 
 
-def changes_of(entries: Sequence[Entry], every: Mapping[str, MetricSeries], least: float) -> list[Change]:
+def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
     """Return where metrics changed, the step first, and those first that change most [ns].
 
     Of the steps of all metrics but that of the unit those stay that are rare enough for how many metrics were searched:
@@ -133,25 +133,25 @@ def changes_of(entries: Sequence[Entry], every: Mapping[str, MetricSeries], leas
     return sorted(reasoned, key=lambda c: (c.kind == MAYBE, c.metric != STEP, -abs(c.after - c.before)))
 
 
-def _of_series(series: MetricSeries) -> Iterable[Change]:
+def _of_series(series: MetricSeries) -> Iterable[MetricChange]:
     level, places, fitted = np.exp(series.fit.level), series.places, series.fit
     for step in fitted.steps:
         before = float(level[step.at - 1])
-        yield Change(series.name, int(places[step.at]), before, before * math.exp(step.size), step.p, JUMP)
+        yield MetricChange(series.name, int(places[step.at]), before, before * math.exp(step.size), step.p, JUMP)
     if fitted.drift:
         start = fitted.drift.start
         run = len(level) - 1 - start
         before = float(level[start])
         after = before * math.exp(fitted.drift.slope * run)
-        yield Change(series.name, int(places[start]), before, after, fitted.drift.p, DRIFT)
+        yield MetricChange(series.name, int(places[start]), before, after, fitted.drift.p, DRIFT)
     if fitted.doubtful and series.name == STEP:
         at = fitted.doubtful.at
         before = math.exp(float(np.median(np.log(series.values[fitted.last_before(at) : at]))))
         after = math.exp(float(np.median(np.log(series.values[at : fitted.first_after(at)]))))
-        yield Change(series.name, int(places[at]), before, after, fitted.doubtful.p, MAYBE)
+        yield MetricChange(series.name, int(places[at]), before, after, fitted.doubtful.p, MAYBE)
 
 
-def _reasons(entries: Sequence[Entry], change: Change) -> Iterable[str]:
+def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterable[str]:
     """Yield what of the configuration is another one before a change than after it."""
     if change.kind == DRIFT:
         return

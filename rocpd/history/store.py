@@ -26,7 +26,7 @@ from rocpd.history.entry import (
     ENDING,
     LABELS_ENDING,
     VERSION,
-    Entry,
+    RunEntry,
     date_text,
     entry_of,
     identity_of,
@@ -47,7 +47,7 @@ class Stored:
         problems: what was left out or is odd, in sentences.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[RunEntry, ...]
     problems: tuple[str, ...]
 
 
@@ -92,7 +92,7 @@ def read(folder: Path) -> Stored:
     Raises:
         InputError: there is no such folder, or no run in it.
     """
-    entries: list[Entry] = []
+    entries: list[RunEntry] = []
     labels: list[Mapping[str, Any]] = []
     wrong: dict[str, list[str]] = defaultdict(list)
     try:
@@ -125,7 +125,7 @@ class _LeftOutError(Exception):
     """Why a file is no entry, in words."""
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> RunEntry:
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -168,9 +168,9 @@ def _object(line: bytes, form: str) -> Mapping[str, Any]:
     return dict(content)
 
 
-def _newest(entries: Iterable[Entry]) -> tuple[list[Entry], Iterator[str]]:
+def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], Iterator[str]]:
     """Return the newest entry of each run, and what is to be said of the others, and of odd dates."""
-    newest: dict[str, Entry] = {}
+    newest: dict[str, RunEntry] = {}
     superseded = 0
     for entry in sorted(entries, key=lambda entry: (entry.added, entry.path.name)):
         superseded += entry.run in newest
@@ -179,7 +179,7 @@ def _newest(entries: Iterable[Entry]) -> tuple[list[Entry], Iterator[str]]:
     return chosen, _odd(chosen, superseded)
 
 
-def _odd(entries: Sequence[Entry], superseded: int) -> Iterator[str]:
+def _odd(entries: Sequence[RunEntry], superseded: int) -> Iterator[str]:
     if superseded:
         yield f"{amount(superseded, 'summary').replace('summarys', 'summaries')} of runs: a newer one counts"
     undated = [entry for entry in entries if entry.date is None]
@@ -192,7 +192,7 @@ def _odd(entries: Sequence[Entry], superseded: int) -> Iterator[str]:
         yield f"{_some([entry.name for entry in early])}: dated after it was added ({dates}): a clock was wrong"
 
 
-def _labelled(entries: Iterable[Entry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[Entry], list[str]]:
+def _labelled(entries: Iterable[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:
     """Return entries with their labels, of which the newest value counts, and what has several."""
     known: dict[str, dict[str, str]] = defaultdict(dict)
     twice: list[str] = []

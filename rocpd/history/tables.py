@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rocpd.base.types import Row
-from rocpd.history.entry import KERNEL, PART, Entry, date_text
-from rocpd.history.series import Change, MetricSeries
+from rocpd.history.entry import KERNEL, PART, RunEntry, date_text
+from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 
@@ -95,7 +95,7 @@ RELATIONS = tuple(TABLES)
 """What SQL can name."""
 
 
-def labels_text(entry: Entry) -> str:
+def labels_text(entry: RunEntry) -> str:
     """Return the labels of a run as words."""
     return " ".join(f"{name}={value}" for name, value in entry.labels.items())
 
@@ -112,7 +112,7 @@ def names_of(metric: str) -> tuple[str, str | None]:
     return metric, None
 
 
-def changes(entries: Sequence[Entry], found: Sequence[Change], findings: Sequence[Finding]) -> Summary:
+def changes(entries: Sequence[RunEntry], found: Sequence[MetricChange], findings: Sequence[Finding]) -> Summary:
     """Return where metrics changed."""
     rows: list[Row] = [
         (
@@ -132,7 +132,7 @@ def changes(entries: Sequence[Entry], found: Sequence[Change], findings: Sequenc
     return Summary.whole(TABLES["changes"], rows, findings)
 
 
-def runs(entries: Sequence[Entry], metric: MetricSeries) -> Summary:
+def runs(entries: Sequence[RunEntry], metric: MetricSeries) -> Summary:
     """Return the runs, with where each lies around its level."""
     level, _, _ = metric.band()
     place = {int(at): n for n, at in enumerate(metric.places)}
@@ -151,7 +151,7 @@ def runs(entries: Sequence[Entry], metric: MetricSeries) -> Summary:
     return Summary.whole(TABLES["runs"], rows())
 
 
-def series(entries: Sequence[Entry], every: Sequence[MetricSeries]) -> Summary:
+def series(entries: Sequence[RunEntry], every: Sequence[MetricSeries]) -> Summary:
     """Return the values of metrics."""
     rows: list[Row] = []
     for metric in every:
@@ -177,7 +177,7 @@ def noise(every: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
     return Summary.whole(TABLES["noise"], rows)
 
 
-def labels(entries: Sequence[Entry]) -> Summary:
+def labels(entries: Sequence[RunEntry]) -> Summary:
     """Return the labels of runs."""
     rows = [(at + 1, *label) for at, entry in enumerate(entries) for label in entry.labels.items()]
     return Summary.whole(TABLES["labels"], rows)

@@ -15,8 +15,8 @@ from rocpd.base.version import __version__
 from rocpd.chart.draw import draw
 from rocpd.compare.options import STEP
 from rocpd.compare.tables import tables_of
-from rocpd.history.history import History
-from rocpd.history.series import Change
+from rocpd.history.history import JobHistory
+from rocpd.history.series import MetricChange
 from rocpd.report.build import ready
 from rocpd.report.material import arranged
 from rocpd.report.model import Block, Conclusion, Figure, Findings, Report, Section, Table
@@ -34,7 +34,7 @@ _COMPARED = {
 _MOST_ROWS = 12
 
 
-def build(history: History) -> Report:
+def build(history: JobHistory) -> Report:
     """Return the report of a history."""
     store = shlex.quote(str(history.folder))
     job = f" --job {history.asked.job}" if history.asked.job > 1 else ""
@@ -54,7 +54,7 @@ def build(history: History) -> Report:
     return Report(title, (made, *sides, runs, noise), f"rocpd {__version__}", f"{store}{job}", python)
 
 
-def write(history: History, path: Path, force: bool = False) -> None:
+def write(history: JobHistory, path: Path, force: bool = False) -> None:
     """Write the report of a history.
 
     Args:
@@ -73,7 +73,7 @@ def write(history: History, path: Path, force: bool = False) -> None:
         entries.load(form.home, f"format {form.ending}")(report, temporary)
 
 
-def _overview(history: History, words: str) -> Iterator[Block]:
+def _overview(history: JobHistory, words: str) -> Iterator[Block]:
     yield Findings(tuple(map(Conclusion, history.findings)))
     changes = _table(history.changes(), words)
     changed = dict.fromkeys((STEP, *(change.metric for change in history.found)))
@@ -95,11 +95,11 @@ def _table(table: Summary, words: str) -> Table:
     return arranged(table, table.doc.removesuffix("."), again=again)
 
 
-def _title(history: History, change: Change) -> str:
+def _title(history: JobHistory, change: MetricChange) -> str:
     return f"Run {change.at + 1}: {(change.ratio - 1) * 100:+.1f} %"
 
 
-def _sides(history: History, change: Change) -> Iterator[Block]:
+def _sides(history: JobHistory, change: MetricChange) -> Iterator[Block]:
     """Yield what differs between a few runs before a change and a few after it."""
     before, after = history.sides(change)
     compared = {table.name: table for table in tables_of(history.explained(change))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rocpd.compare.measure import CodeFacts, KernelLaunch
 from rocpd.compare.run_profile import COMPUTE, LaunchUse, RankUse, RunFacts, RunProfile
@@ -43,7 +44,7 @@ def run_of(number: int, step: float = 1e6, kernel: str = "gemm", grid: int = 64,
     )
 
 
-def with_facts(run: RunProfile, **facts: object) -> RunProfile:
+def with_facts(run: RunProfile, **facts: Any) -> RunProfile:
     """Return a run that was something else."""
     return replace(run, facts=replace(run.facts, **facts))
 

@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import rocpd
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import RunProfile
-from rocpd.history.history import History, HistoryOptions, open_history
+from rocpd.history.history import HistoryOptions, JobHistory, open_history
 from tests.conftest import Cli, private
 from tests.history.runs import run_of, stored, with_facts
 
@@ -27,7 +28,7 @@ def noisy(numbers: range, factor: float = 1.0, kernel: str = "gemm", grid: int =
     return [run_of(n, float(_NOISE[n]) * factor, kernel, grid) for n in numbers]
 
 
-def texts(history: History) -> str:
+def texts(history: JobHistory) -> str:
     return "\n".join(finding.text for finding in history.findings)
 
 
@@ -53,7 +54,11 @@ def test_nothing_changed_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["grid", "ROCm", "GPU", "command"])
 def test_another_configuration_is_the_reason_not_a_regression(tmp_path: Path, what: str) -> None:
-    facts = {"ROCm": {"rocm": ("7.2.0",)}, "GPU": {"gpus": ("MI355X",)}, "command": {"commands": ("train --b 8",)}}
+    facts: dict[str, dict[str, Any]] = {
+        "ROCm": {"rocm": ("7.2.0",)},
+        "GPU": {"gpus": ("MI355X",)},
+        "command": {"commands": ("train --b 8",)},
+    }
     after = noisy(range(20, 30), 1.3, grid=128 if what == "grid" else 64)
     stored(tmp_path, [*noisy(range(20)), *(with_facts(run, **facts.get(what, {})) for run in after)])
     found = open_history(tmp_path)

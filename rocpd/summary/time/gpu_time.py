@@ -254,8 +254,8 @@ def gpu_time(reading: Reading) -> Tables:
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    work = partial(_of_rank, categories=load(reading.options.categories), times=reading.times())
-    yield (answers := reading.each(work))
+    times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
+    yield (answers := reading.each(partial(_of_rank, categories=load(reading.options.categories), times=times)))
     for _, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
@@ -569,8 +569,9 @@ def _parts_of_rank(reading: RankReading, categories: Categories, times: Times) -
             talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
             compute, exposed, copies, idle = here.times()
             added = _Times(compute, exposed, copies, idle, int(here.length[talks].sum()))
-            count = steps if has_time(spent.agent) and key != (None,) else 0
-            merge(sums, {key: _Budget(added, added if count else _Times(), count)})
+            is_stepping = steps and has_time(spent.agent) and key != (None,)
+            count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
+            merge(sums, {key: _Budget(added, added if is_stepping else _Times(), count)})
     return _Parts(sums, _copies(reading, ops, names, exposed_by_name))
 
 

@@ -11,7 +11,7 @@ rank with the lowest number. Which process has it is a fact of the whole trace, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,9 @@ from rocpd.facts.units import RankTime, Taken, Times, active_times, agents_of_ra
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.kernel_categories import load
+
+_ADDRESS = """SELECT json_extract(extdata, '$.domain') AS domain, json_extract(extdata, '$.location_id') AS location
+FROM rocpd_info_agent WHERE id = ? AND json_valid(extdata) AND location IS NOT NULL"""
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -72,16 +75,21 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
     return taken
 
 
-def _shared(session: Federation, options: Options) -> Iterable[dict[int, int]]:
-    """Return rank -> its id of each agent that several use."""
+def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
+    """Yield rank -> its id of each agent that several use."""
     domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
-    users: defaultdict[object, dict[int, int]] = defaultdict(dict)
+    alike: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
     used = agents_of_ranks(session, options)
     for rank in session.ranks:
-        machine = domains.get(rank.number), rank.boot or rank.hostname
-        for agent, address in used[rank.number]:
-            users[rank.run, *machine, address][rank.number] = agent
-    return (ranks for ranks in users.values() if len(ranks) > 1)
+        machine = rank.run, domains.get(rank.number), rank.boot or rank.hostname
+        for agent, index in used[rank.number]:
+            alike[*machine, index].append((rank.number, agent))
+    for candidates in alike.values():
+        users: defaultdict[object, dict[int, int]] = defaultdict(dict)
+        for number, agent in candidates if len(candidates) > 1 else ():  # reading addresses takes as long as all else
+            for address in session.reader(number).rows(_ADDRESS, (agent,)):
+                users[address][number] = agent
+        yield from (ranks for ranks in users.values() if len(ranks) > 1)
 
 
 def _parts(

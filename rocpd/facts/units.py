@@ -19,14 +19,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Row
-from rocpd.facts.columns import statement
+from rocpd.base.types import Answer
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
+from rocpd.schema.rules.agents import GPUS
 from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step
 
@@ -35,11 +35,9 @@ _FEWEST = 2  # steps that count: one alone may be anything
 _ALIGNED = ("reference", "collectives", "utc", "given")
 """Ways of aligning clocks that say when ranks ran together; moving first events onto each other does not."""
 
-_ADDRESSES = """SELECT id, location, domain, absolute_index FROM (
-    SELECT id, json_extract(extdata, '$.location_id') AS location, json_extract(extdata, '$.domain') AS domain,
-        absolute_index
-    FROM rocpd_info_agent WHERE type = 'GPU' AND json_valid(extdata))
-WHERE location IS NOT NULL"""
+_RAN = "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch"
+_COPIED = "SELECT DISTINCT dst_agent_id, src_agent_id FROM rocpd_memory_copy"
+_INDICES = "SELECT id, absolute_index FROM rocpd_info_agent"
 
 _EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
 
@@ -114,7 +112,7 @@ class _Begun(NamedTuple):
     """What is read of each rank before all else: its steps, and the agents that it uses."""
 
     steps: Steps
-    agents: tuple[tuple[int, Row], ...]
+    agents: tuple[tuple[int, object], ...]
 
 
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
@@ -122,8 +120,8 @@ def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]
     return {rank: begun.steps for rank, begun in _begun(session, step_marker).items()}
 
 
-def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Sequence[tuple[int, Row]]]:
-    """Return rank -> ids of GPUs that it uses, and the address of each on its machine; once for a job."""
+def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Sequence[tuple[int, object]]]:
+    """Return rank -> ids of GPUs that it uses, and by which number its machine counts each; once for a job."""
     if session.window:
         return _of_ranks(session, "agents", _used)
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
@@ -139,16 +137,13 @@ def _begin(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Beg
     return _Begun(step_spans(reader, pattern), () if is_alone else _used(reader))
 
 
-def _used(reader: RankReader) -> tuple[tuple[int, Row], ...]:
-    copies = f"SELECT DISTINCT agent FROM ({statement('memory_copies')})"
-    selects = {
-        "rocpd_kernel_dispatch": "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch",
-        "rocpd_memory_copy": copies,
-    }
-    used = {row[0] for base, sql in selects.items() if base in reader.tables.columns for row in reader.rows(sql)}
-    return (
-        tuple((agent, tuple(address)) for agent, *address in reader.rows(_ADDRESSES) if agent in used) if used else ()
-    )
+def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
+    """Return GPUs that ran kernels, or that copies belong to, with the number by which the machine counts each."""
+    gpus, known = {number for (number,) in reader.rows(GPUS)}, reader.tables.columns
+    used = {agent for (agent,) in reader.rows(_RAN)} if "rocpd_kernel_dispatch" in known else set()
+    copies = reader.rows(_COPIED) if "rocpd_memory_copy" in known else []
+    used |= {source if source in gpus and to not in gpus else to for to, source in copies}
+    return tuple((agent, index) for agent, index in reader.rows(_INDICES) if agent in used & gpus)
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:

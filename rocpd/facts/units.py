@@ -26,7 +26,7 @@ from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
-from rocpd.schema.rules.agents import GPUS
+from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step
 
@@ -35,9 +35,13 @@ _FEWEST = 2  # steps that count: one alone may be anything
 _ALIGNED = ("reference", "collectives", "utc", "given")
 """Ways of aligning clocks that say when ranks ran together; moving first events onto each other does not."""
 
-_RAN = "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch"
-_COPIED = "SELECT DISTINCT dst_agent_id, src_agent_id FROM rocpd_memory_copy"
-_INDICES = "SELECT id, absolute_index FROM rocpd_info_agent"
+_USED = {
+    "rocpd_kernel_dispatch": "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch",
+    "rocpd_memory_copy": f"SELECT {copy_agent_sql()} FROM rocpd_memory_copy",
+}
+"""Of each table the agents of its rows."""
+
+_GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND id IN ({})"
 
 _EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
 
@@ -139,11 +143,8 @@ def _begin(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Beg
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
     """Return GPUs that ran kernels, or that copies belong to, with the number by which the machine counts each."""
-    gpus, known = {number for (number,) in reader.rows(GPUS)}, reader.tables.columns
-    used = {agent for (agent,) in reader.rows(_RAN)} if "rocpd_kernel_dispatch" in known else set()
-    copies = reader.rows(_COPIED) if "rocpd_memory_copy" in known else []
-    used |= {source if source in gpus and to not in gpus else to for to, source in copies}
-    return tuple((agent, index) for agent, index in reader.rows(_INDICES) if agent in used & gpus)
+    selects = [select for base, select in _USED.items() if base in reader.tables.columns]
+    return tuple((agent, index) for agent, index in reader.rows(_GPUS.format(" UNION ALL ".join(selects) or "NULL")))
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:

@@ -53,7 +53,7 @@ def assert_partition(session: rocpd.Session) -> None:
 def assert_heat(session: rocpd.Session) -> None:
     """The heat map of agents, which has all time of the trace, has the time of operations that nothing else has."""
     by_kind = "SELECT kind, sum(exposed) FROM operations GROUP BY kind"
-    times = Counter(dict(session.sql(by_kind).fetchall()))
+    times: Counter[str] = Counter(dict(session.sql(by_kind).fetchall()))
     rows = cells(
         session, "heat", "slice_ns compute_percent exposed_communication_percent exposed_copies_percent", "agent"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.soak import sample, sized
 
 pytestmark = pytest.mark.soak(4)  # longer jobs, every real file
 
-LAYOUTS = {
+LAYOUTS: dict[str, dict[str, Any]] = {
     "data": {}, "tensor": {"tp": 2}, "pipeline": {"pp": 2}, "experts": {"ep": 2},
     "tensor and pipeline": {"tp": 2, "pp": 2}, "pipeline and experts": {"pp": 2, "ep": 2}, "damaged": {"faults": True},
 }  # fmt: skip

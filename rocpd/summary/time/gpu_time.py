@@ -1,7 +1,8 @@
 """How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of, why they are idle.
 
 Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
-`facts.agent_time`, of the time that counts. Where steps or markers divide, time goes where the rank is at that time.
+`facts.agent_time`, of the time that counts; a GPU that several processes use counts once, as `facts.sharing` says, but
+for each of them by rank, agent and stream. Where steps or markers divide, time goes where the rank is at that time.
 Every nanosecond without operation has one cause, by what the host does meanwhile: causes add up to the time that counts
 less the time in which the agent is busy. Where filters leave operations out, their time is a cause of its own.
 """

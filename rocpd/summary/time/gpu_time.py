@@ -9,7 +9,6 @@ less the time in which the agent is busy. Where filters leave operations out, th
 
 from __future__ import annotations
 
-import functools
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -36,11 +35,10 @@ from rocpd.facts.agent_time import (
     read_history,
 )
 from rocpd.facts.columns import Names, columns, grouped, statement
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
-from rocpd.facts.places import key_of_place, places_at, whereabouts
+from rocpd.facts.places import WAITING, CallPaths, whereabouts
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading, key_of
-from rocpd.facts.regions import RankRegions, read_regions
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
@@ -406,50 +404,6 @@ def _largest_rows(reading: Reading, largest: list[_Gap], idle: int) -> Iterator[
         agent = None if gap.agent == NULL else gap.agent
         at, share = reading.shift(gap.rank).to_line(gap.start), percent(gap.length, idle)
         yield (gap.rank, agent, at, gap.length, gap.before, gap.after, share)
-
-
-_WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MODULE)
-
-WAITING = frozenset(kind.value for kind in _WAITING)
-"""Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
-
-
-class CallPaths:
-    """The marker ranges around those calls of a rank that are `WAITING`.
-
-    Args:
-        reading: reads the rank.
-    """
-
-    def __init__(self, reading: RankReading) -> None:
-        self._reading = reading
-
-    def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
-        """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.
-
-        Args:
-            name: number of the function, as `read_regions` has it.
-            start, length: of the stretches [ns].
-        """
-        calls, places, paths = self._read
-        rows = np.flatnonzero(calls.name == name)
-        at = np.searchsorted(calls.start[rows], start, side="right") - 1
-        known = np.flatnonzero(at >= 0)
-        times: dict[str, int] = {}
-        for (place,), which in grouped([places[rows[at[known]]]]):
-            if paths[place]:
-                times[paths[place]] = int(length[known[which]].sum())
-        return times
-
-    @functools.cached_property
-    def _read(self) -> tuple[RankRegions, Ints, list[str]]:
-        """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
-        regions, names = read_regions(self._reading)
-        pairs = grouped([regions.name, regions.category])
-        some = [rows for (name, kind), rows in pairs if host_call(names.texts[name], names.texts[kind]) in _WAITING]
-        calls = regions.take(np.sort(np.concatenate([np.zeros(0, np.int64), *some])))
-        places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)
-        return calls, codes, [str(key_of_place(place)[0] or "") for place in places]
 
 
 @frozen

@@ -19,6 +19,7 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
+from rocpd.simulator.kineto import write_kineto
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
 from rocpd.simulator.script import Template, word
@@ -51,6 +52,9 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
         with as_output_error(path):
             faults.clear_beside(path)
             _write_rank(path, job, rank)
+            if options.kineto:
+                options.kineto.mkdir(parents=True, exist_ok=True)
+                write_kineto(path, options.kineto / f"{path.stem}.json.gz", force=options.force)
             faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))

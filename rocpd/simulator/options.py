@@ -77,6 +77,10 @@ class JobOptions:
     faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
+    kineto: Annotated[
+        Path | None,
+        Option("Also write each rank as PyTorch's profiler sees it, into this folder.", "DIR", heading=Heading.OUTPUT),
+    ] = None
     tp: Annotated[int, Option("Ranks that share each layer (tensor parallelism).", heading=Heading.LAYOUT, least=1)] = 1
     pp: Annotated[
         int,

@@ -88,7 +88,7 @@ COMM_STRAGGLER = Rule(
     without=_straggler_gone,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
-    shown_by="rocpd summary stragglers waits JOB",
+    shown_by="rocpd summary causes stragglers waits JOB",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
@@ -170,7 +170,7 @@ COMM_SAME_STREAM = Rule(
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
     ),
     explains=lambda cause, other: other.rule == "comm.exposed",
-    shown_by="rocpd summary overlap JOB --by agent",
+    shown_by="rocpd summary overlap budget JOB --by agent",
     action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
     "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and FSDP do so.",
     reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",

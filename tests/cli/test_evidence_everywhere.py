@@ -106,9 +106,7 @@ def source_of(number: int, command: str) -> Iterable[str]:
     """Return the inputs that stand beside the target of a number: one or none, in a soak all."""
     place = list({**FILES, **FOLDERS}).index(command)
     some = [INPUTS[(number + 3 * place) % len(INPUTS)]] if (number + place) % 2 else []
-    return [
-        name for name in sized(some, [*INPUTS]) if command in ("diff", "baseline") or name != "base.json"
-    ]
+    return [name for name in sized(some, [*INPUTS]) if command in ("diff", "baseline") or name != "base.json"]
 
 
 @pytest.mark.soak(11)

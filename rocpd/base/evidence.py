@@ -1,4 +1,4 @@
-"""Owns which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
+"""Knows which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
 
 Evidence is what a command was given, from its first word to its end: files, and the files of folders. So is every
 recording, wherever it lies, which `rocpd.importers.recordings` knows by its content. What rocpd wrote is no evidence
@@ -74,9 +74,8 @@ def check_output(path: Path) -> None:
                 raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
         for folder in evidence.folders:
             if status is None and real.is_relative_to(folder) and (kind := _ask("joins", real, folder)):
-                raise OutputError(
-                    f"{path}: would be read with the input {folder.name} ({kind})", "choose another folder"
-                )
+                said = f"{path}: would be read with the input {folder.name} ({kind})"
+                raise OutputError(said, "choose another folder")
     for ending in JOURNALS:
         database = real.with_name(real.name.removesuffix(ending))
         if database != real and database.exists() and _ask("kind_of", database) and not is_own(database):

@@ -77,7 +77,7 @@ def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Seq
 
 
 def _finite(value: float | None) -> float:
-    """Return a number that can be drawn; what is none, or infinite, counts as 0."""
+    """Return a number that can be drawn; None, NaN and infinite values count as 0."""
     return float(value) if value is not None and math.isfinite(value) else 0.0
 
 
@@ -114,9 +114,8 @@ def unit_of(column: str) -> str:
     >>> unit_of("total_ns"), unit_of("bytes"), unit_of("calls")
     ('ns', 'bytes', '')
     """
-    return next(
-        (unit for unit in ("ns", "bytes") if column == unit or column.endswith(f"_{unit}")), _USUAL.get(column, "")
-    )
+    ends = (unit for unit in ("ns", "bytes") if f"_{column}".endswith(f"_{unit}"))
+    return next(ends, _USUAL.get(column, ""))
 
 
 _USUAL = {"duration": "ns", "start": "ns", "end": "ns", "percent": "%"}

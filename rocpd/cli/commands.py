@@ -1,11 +1,10 @@
-"""Owns which commands there are. The module of a command is imported when the command runs."""
+"""Which commands there are. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
 import keyword
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -19,34 +18,32 @@ from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
-COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "query": "Ask SQL of all ranks at once",
-        "summary": "Show where the time went, exact over all ranks",
-        "counters": "Show which hardware counters were collected, and for what",
-        "diff": "Say whether a job is slower than another, and where",
-        "advise": "Say what costs time, and what to do about it",
-        "whatif": "Predict how long a step would take, had something been different",
-        "report": "Write what there is to say about a job as one file",
-        "view": "Show a job in the browser: report, time line, SQL",
-        "convert": "Write traces and tables that other tools read",
-        "merge": "Write all ranks into one SQLite file",
-        "trim": "Write the part of a job that lies in a window",
-        "package": "Put the files of a job under one name",
-        "redact": "Write files of a job that can be given away",
-        "raptor": "Show RAPTOR's tables, for its command lines",
-        "import": "Write traces of other profilers as rocpd files",
-        "index": "Build an index, from which queries and summaries are answered",
-        "cache": "List or remove what was imported, indexed or kept of answers",
-        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
-        "schema": "List tables and views, or the columns of one",
-        "shell": "Open SQLite's shell on all ranks, read-only",
-        "simulate": "Write the files of a simulated training job",
-        "record": "Record a command: one database per process",
-        "doctor": "Say what this machine can record, and what to do where it cannot",
-        "control": "Start, stop or flush a recorder, or ask how it is",
-    }
-)
+COMMANDS: Mapping[str, str] = {
+    "query": "Ask SQL of all ranks at once",
+    "summary": "Show where the time went, exact over all ranks",
+    "counters": "Show which hardware counters were collected, and for what",
+    "diff": "Say whether a job is slower than another, and where",
+    "advise": "Say what costs time, and what to do about it",
+    "whatif": "Predict how long a step would take, had something been different",
+    "report": "Write what there is to say about a job as one file",
+    "view": "Show a job in the browser: report, time line, SQL",
+    "convert": "Write traces and tables that other tools read",
+    "merge": "Write all ranks into one SQLite file",
+    "trim": "Write the part of a job that lies in a window",
+    "package": "Put the files of a job under one name",
+    "redact": "Write files of a job that can be given away",
+    "raptor": "Show RAPTOR's tables, for its command lines",
+    "import": "Write traces of other profilers as rocpd files",
+    "index": "Build an index, from which queries and summaries are answered",
+    "cache": "List or remove what was imported, indexed or kept of answers",
+    "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
+    "schema": "List tables and views, or the columns of one",
+    "shell": "Open SQLite's shell on all ranks, read-only",
+    "simulate": "Write the files of a simulated training job",
+    "record": "Record a command: one database per process",
+    "doctor": "Say what this machine can record, and what to do where it cannot",
+    "control": "Start, stop or flush a recorder, or ask how it is",
+}
 """Name -> the first line of its docstring, in the order of `rocpd --help`, which imports no command for it."""
 
 _HOMES = {
@@ -58,17 +55,15 @@ _HOMES = {
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""
 
-_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {
-        "compare": "rocpd diff BASE NEW",
-        "stats": "rocpd summary",
-        "analyze": "rocpd summary --list",
-        "top": "rocpd summary kernels",
-        "export": "rocpd convert --format csv",
-        "trace": "rocpd convert --format pftrace",
-        "view": "rocpd report, or rocpd convert --format pftrace",
-    }
-)
+_ELSEWHERE: Mapping[str, str] = {
+    "compare": "rocpd diff BASE NEW",
+    "stats": "rocpd summary",
+    "analyze": "rocpd summary --list",
+    "top": "rocpd summary kernels",
+    "export": "rocpd convert --format csv",
+    "trace": "rocpd convert --format pftrace",
+    "view": "rocpd report, or rocpd convert --format pftrace",
+}
 """What other tools call it -> what it is here."""
 
 _ABOUT = """Treat the profile databases of a GPU job as one.

@@ -27,6 +27,7 @@ from rocpd.schema.load import TABLES, VIEWS, BaseTable, View, table, view
 from rocpd.session import Session
 from rocpd.summary.relations import RELATIONS
 from rocpd.table.cell import one_line
+from rocpd.table.human import all_numbers
 
 _MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
 _FEWEST_SLICES, _MOST_SLICES = 50, 2000
@@ -117,10 +118,7 @@ class Statement:
             columns = list(rows.columns)
             shown, numeric, room = [], [True] * len(columns), _MOST_TEXT
             for row in itertools.islice(rows, self.most):
-                numeric = [
-                    known and (value is None or isinstance(value, (int, float)))
-                    for known, value in zip(numeric, row, strict=True)
-                ]
+                numeric = [known and all_numbers([value]) for known, value in zip(numeric, row, strict=True)]
                 shown.append(list(map(_cell, row)))
                 room -= sum(len(text or "") for text in shown[-1])
                 if room < 0:

@@ -17,6 +17,7 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.events import MEASURED
 from rocpd.schema.versions import suffix_of
 
+_CLOCKS_DIFFER_NS = 600 * 10**9  # of machines whose clocks show the date: more is another time
 _TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})
 
 
@@ -214,9 +215,24 @@ def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
 
 
 def _is_one_job(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
+    """Whether two machines ran one job: one command, MPI ranks of their own; without these, at about the same time."""
     mpi_ranks = [{rank.mpi_rank for rank in ranks} - {None} for ranks in (run, part)]
     commands = [{_command(rank) for rank in ranks} for ranks in (run, part)]
-    return bool(commands[0] & commands[1]) and not mpi_ranks[0] & mpi_ranks[1]
+    if not commands[0] & commands[1] or mpi_ranks[0] & mpi_ranks[1]:
+        return False
+    return all(mpi_ranks) or _may_have_met(run, part)
+
+
+def _may_have_met(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
+    """Whether two machines had processes at one time, as far as their clocks show the date."""
+    lives, others = ([rank.life for rank in ranks if rank.life and rank.has_date] for ranks in (run, part))
+    return not lives or not others or _apart(lives, others) <= _CLOCKS_DIFFER_NS
+
+
+def _apart(lives: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> int:
+    """Return the time between the last end of the earlier and the first start of the later [ns]; below 0: none."""
+    starts = [min(start for start, _ in each) for each in (lives, others)]
+    return max(starts) - min(max(end for _, end in each) for each in (lives, others))
 
 
 def _command(rank: Rank) -> str | None:

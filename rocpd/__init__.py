@@ -16,6 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
+    from rocpd.agents.answers import answers
     from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.base.version import __version__
     from rocpd.federate.result import Result
@@ -39,12 +40,14 @@ __all__ = [
     "__version__",
     "advise",
     "analyses",
+    "answers",
     "connect",
     "import_traces",
     "simulate",
 ]
 
 _NAMES = {
+    "rocpd.agents.answers": ("answers",),
     "rocpd.base.errors": ("InputError", "OutputError", "QueryError", "RocpdError", "UsageError"),
     "rocpd.base.version": ("__version__",),
     "rocpd.federate.result": ("Result",),

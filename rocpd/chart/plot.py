@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocpd.base.errors import UsageError
+from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
 from rocpd.chart.draw import draw, svg
 from rocpd.chart.model import BarPart, Bars, Chart, Lines, Series
@@ -29,9 +30,14 @@ class Plot:
         return svg(draw(self.chart), self.chart.title)
 
     def save(self, path: str | Path) -> Path:
-        """Write the chart as SVG; return the path."""
+        """Write the chart as SVG, in place of what is there, which may be no recording; return the path.
+
+        Raises:
+            OutputError: it is one, or the path cannot be written.
+        """
         path = Path(path)
-        path.write_text(self.svg, encoding="utf-8")
+        with complete_or_nothing(path, force=True) as temporary:
+            temporary.write_text(self.svg, encoding="utf-8")
         return path
 
     def _repr_svg_(self) -> str:

@@ -84,27 +84,28 @@ class Desk:
         for child in self._children:
             self._free.put(child)
 
-    def ask(self, question: Question, limit_s: float) -> Answer:
+    def ask(self, question: Question, limit_s: float, job: ViewedJob | None = None) -> Answer:
         """Return the answer to a question.
 
         Args:
             question: it goes to the process, and its answer comes back.
             limit_s: the process is ended after so many seconds.
+            job: what is asked; None: what is viewed.
 
         Raises:
             RocpdError: it took too long, the viewer has ended, or what answering it raises.
         """
         with self._statements if isinstance(question, Statement) else contextlib.nullcontext():
-            return self._ask(question, limit_s)
+            return self._ask((job or self._job, question), limit_s)
 
-    def _ask(self, question: Question, limit_s: float) -> Answer:
+    def _ask(self, task: tuple[ViewedJob, Question], limit_s: float) -> Answer:
         child, is_over = self._free.get(), threading.Event()
         try:
             deadline = threading.Timer(limit_s, _end, (child, is_over))
             deadline.daemon = True
             deadline.start()
             try:
-                answer: Answer = child.run(_answer, (self._job, question))
+                answer: Answer = child.run(_answer, task)
             except ClosedError as error:
                 raise ClosedError("the viewer has ended") from error
             except (RocpdError, OSError) as error:  # of the pipes, if the process was ended meanwhile

@@ -111,9 +111,9 @@ class Statement:
             UsageError: it does not read.
             QueryError: SQLite refuses it.
         """
-        _refuse_writing(self.sql)
+        refuse_writing(self.sql)
         started = time.perf_counter()
-        with _little_memory():
+        with little_memory():
             rows = self.part.of(session).execute(self.sql)
             columns = list(rows.columns)
             shown, numeric, room = [], [True] * len(columns), _MOST_TEXT
@@ -141,7 +141,7 @@ def _cell(value: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def _little_memory() -> Iterator[None]:
+def little_memory() -> Iterator[None]:
     """Let this process take so much more memory and no more, for the duration of a block; where the system can't count
     it, there is no limit.
 
@@ -160,7 +160,7 @@ def _little_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _refuse_writing(sql: str) -> None:
+def refuse_writing(sql: str) -> None:
     """Refuse what does not begin as a statement that reads; SQLite's authorizer refuses what writes all the same.
 
     Raises:

@@ -54,6 +54,8 @@ def analysis_page(name: str) -> str:
     analysis = SUMMARIES[name]
     tables = importlib.import_module(analysis.home.partition(":")[0]).TABLES
     parts = [f"# {name}\n\n`rocpd summary {name}`: {analysis.help}.\n"]
+    if analysis.alias_of:
+        parts.append(f"\nIt is an alias of `rocpd summary {analysis.alias_of}`, which has the same rows and columns.\n")
     for table in (tables[table] for table in analysis.tables):
         parts.append(f"\n## Table `{table.name}`\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
         parts += [f"| {field.name} | {field.unit} | {field.doc} |\n" for field in table.fields]

@@ -15,6 +15,8 @@ from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
 from docs.compare_page import compare_page, history_page
 from docs.screens import screens
+from rocpd.agents.pages import PAGES as PACKAGED
+from rocpd.agents.pages import page as packaged
 from rocpd.schema.calculated import CalculatedTable
 from rocpd.schema.versions import VERSIONS
 
@@ -182,6 +184,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/compare.md": compare_page,
     "docs/history.md": history_page,
+    **{f"docs/{name}.md": functools.partial(packaged, name) for name in PACKAGED},
     **analysis_pages(),
     **screens(),
     "schema/tables.md": tables_page,

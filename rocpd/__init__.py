@@ -16,6 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
+    from rocpd.agents.answers import answers
     from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.base.version import __version__
     from rocpd.federate.result import Result
@@ -42,43 +43,29 @@ __all__ = [
     "__version__",
     "advise",
     "analyses",
+    "answers",
     "connect",
     "import_traces",
     "open_history",
     "simulate",
 ]
 
-_MODULES = {
-    "__version__": "rocpd.base.version",
-    "advise": "rocpd.session",
-    "analyses": "rocpd.summary.run",
-    "connect": "rocpd.session",
-    "import_traces": "rocpd.importers.run",
-    "open_history": "rocpd.history.history",
-    "simulate": "rocpd.simulator.interface",
-    "Session": "rocpd.session",
-    "JobHistory": "rocpd.history.history",
-    "HistoryOptions": "rocpd.history.history",
-    "Result": "rocpd.federate.result",
-    "Window": "rocpd.federate.select.window",
-    "Filters": "rocpd.federate.select.filters",
-    "RocpdError": "rocpd.base.errors",
-    "InputError": "rocpd.base.errors",
-    "OutputError": "rocpd.base.errors",
-    "QueryError": "rocpd.base.errors",
-    "UsageError": "rocpd.base.errors",
+_NAMES = {
+    "rocpd.agents.answers": ("answers",),
+    "rocpd.base.errors": ("InputError", "OutputError", "QueryError", "RocpdError", "UsageError"),
+    "rocpd.base.version": ("__version__",),
+    "rocpd.federate.result": ("Result",),
+    "rocpd.federate.select.filters": ("Filters",),
+    "rocpd.federate.select.window": ("Window",),
+    "rocpd.history.history": ("HistoryOptions", "JobHistory", "open_history"),
+    "rocpd.importers.run": ("import_traces",),
+    "rocpd.session": ("Session", "advise", "connect"),
+    "rocpd.simulator.interface": ("simulate",),
+    "rocpd.summary.run": ("analyses",),
+    # of AMD's package, for code that was written for it; not part of our own interface
+    "rocpd.amd": ("RocpdImportData", "execute", "version_info", "write_csv", "write_otf2", "write_perfetto"),
 }
-
-
-_AMDS = {
-    "RocpdImportData": "rocpd.amd",
-    "execute": "rocpd.amd",
-    "version_info": "rocpd.amd",
-    "write_csv": "rocpd.amd",
-    "write_perfetto": "rocpd.amd",
-    "write_otf2": "rocpd.amd",
-}
-"""Names of AMD's package, for code that was written for it; not part of our own interface."""
+"""Module -> the names that it defines."""
 
 _AMDS_MODULES = frozenset({"importer", "output_config", "query"})
 
@@ -88,7 +75,7 @@ def __getattr__(name: str) -> object:
 
     if name in _AMDS_MODULES:
         return importlib.import_module(f"rocpd.{name}")
-    home = _MODULES.get(name) or _AMDS.get(name)
+    home = next((module for module, names in _NAMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
     return getattr(importlib.import_module(home), name)

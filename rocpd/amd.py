@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rocpd.base.errors import UsageError
@@ -25,20 +25,18 @@ if TYPE_CHECKING:
 
 _NUMBERS = tuple(int(number) for number in __version__.split(".")[:3])
 
-version_info: Mapping[str, str | int] = MappingProxyType(
-    {
-        "version": __version__,
-        **dict(zip(("major", "minor", "patch"), _NUMBERS, strict=True)),
-        "git_revision": "",
-        "library_arch": platform.machine(),
-        "system_name": platform.system(),
-        "system_processor": platform.machine(),
-        "system_version": platform.release(),
-        "compiler_id": "",
-        "compiler_version": "",
-        "rocm_version": "",
-    }
-)
+version_info: Mapping[str, str | int] = {
+    "version": __version__,
+    **dict(zip(("major", "minor", "patch"), _NUMBERS, strict=True)),
+    "git_revision": "",
+    "library_arch": platform.machine(),
+    "system_name": platform.system(),
+    "system_processor": platform.machine(),
+    "system_version": platform.release(),
+    "compiler_id": "",
+    "compiler_version": "",
+    "rocm_version": "",
+}
 """The keys of AMD's; what only a build against ROCm has is empty."""
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.base.entries import fields_of, lists_options
 from rocpd.base.errors import InputError
+from rocpd.base.frozen import frozen
 from rocpd.base.option import member
 from rocpd.base.output import destination
 from rocpd.convert import FORMATS, check_options, endings_of, find
@@ -190,7 +191,7 @@ class Session(Federation):
             options: `rocpd.compare.options.DiffOptions`; None: its defaults.
 
         Raises:
-            UsageError: an unknown metric, or an expression that is none.
+            UsageError: an unknown metric, or a text that is no regular expression.
             RocpdError: a side has no operations.
         """
         from rocpd.compare.options import DiffOptions
@@ -337,7 +338,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         RocpdError: no event lies in the window and passes the filters.
     """
     notes, chosen, imports = Notes(on_note), limits or standard.DEFAULT, _Imports(on_progress)
-    indexes = _Indexes(index, index_folder, jobs)
+    indexes = _Indexes(IndexUse(index), None if index_folder is None else Path(index_folder), jobs)
     how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, indexes.find)
     with contextlib.ExitStack() as undo:
         whole = undo.enter_context(Session(open_job(inputs, how, notes, all_passes), Selection(), notes))
@@ -385,36 +386,36 @@ def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Clo
     return clock_lines(map_ranks, clocks)
 
 
+@frozen
 class _Indexes:
     """How the index of a job is looked for, whose modules are imported when it is."""
 
-    def __init__(self, use: str | IndexUse, folder: str | Path | None, threads: int | None) -> None:
-        self._use = IndexUse(use)
-        self._folder = None if folder is None else Path(folder)
-        self._threads = threads
+    use: IndexUse
+    folder: Path | None
+    threads: int | None
 
     def find(self, ranks: Sequence[Rank], packages: Sequence[Path]) -> Columnar | None:
-        if self._use is IndexUse.OFF:
+        if self.use is IndexUse.OFF:
             return None
         from rocpd.index.columnar import Index
 
         for package in packages:
             if (folder := package / INDEX_FOLDER).is_dir():
-                index = Index(ranks, folder, self._threads)
+                index = Index(ranks, folder, self.threads)
                 if not index.why_not:
                     return index
-        return Index(ranks, self._folder, self._threads)
+        return Index(ranks, self.folder, self.threads)
 
     def check(self, index: Columnar | None) -> None:
-        if self._use is IndexUse.REQUIRE and index and index.why_not:
+        if self.use is IndexUse.REQUIRE and index and index.why_not:
             raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
 
 
+@frozen
 class _Imports:
     """Imports files of other profilers; the modules that do are imported when there are some."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
+    progress: Progress | None
 
     def inside(self, folder: Path) -> Sequence[Path]:
         from rocpd.importers import inputs_in
@@ -426,4 +427,4 @@ class _Imports:
     ) -> Mapping[Path, Sequence[Path] | InputError]:
         from rocpd.importers.run import import_once
 
-        return import_once(paths, jobs, on_note, self._progress)
+        return import_once(paths, jobs, on_note, self.progress)

@@ -6,11 +6,9 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.visible import visible
 from rocpd.table import CONSOLE
@@ -54,7 +52,24 @@ class Advice:
 
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
-        return document(self)
+        job = self.job
+        return {
+            "version": VERSION,
+            "job": {
+                "text": job.text,
+                "ranks": list(job.ranks),
+                "runs": job.runs,
+                "critical_rank": job.critical,
+                "step_ns": job.step_ns,
+                "has_steps": job.has_steps,
+            },
+            "findings": [
+                {**_finding_fields(finding), "explains": [_finding_fields(other) for other in self.effects(finding)]}
+                for finding in self.findings
+            ],
+            "found_nothing": list(self.silent),
+            "could_not_look": [{"rule": finding.rule, "reason": finding.text} for finding in self.unable],
+        }
 
     def __str__(self) -> str:
         """Return it as the console shows it."""
@@ -103,14 +118,8 @@ def window_options(finding: Finding) -> str:
 def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield what is said below a finding, as far as it is known: (word, text); what it explains with its rule."""
     effects = [("hence", f"{effect.rule}: {effect.text}") for effect in advice.effects(finding)]
-    known = [
-        ("do", finding.action),
-        ("gain", _replayed(finding)),
-        ("see", finding.shown_by),
-        ("where", where(finding)),
-        *effects,
-    ]
-    yield from ((word, text) for word, text in [*known, ("read", finding.reference)] if text)
+    known = [("do", finding.action), ("gain", _replayed(finding)), ("see", finding.shown_by), ("where", where(finding))]
+    yield from ((word, text) for word, text in [*known, *effects, ("read", finding.reference)] if text)
 
 
 def unable(advice: Advice) -> list[tuple[str, str]]:
@@ -236,61 +245,30 @@ VERSION = 1
 """Of the JSON, which docs/advise.md describes; counts changes that break readers."""
 
 
-def document(advice: Advice) -> dict[str, Any]:
-    """Return it as dictionaries, lists and values of JSON."""
-    job = advice.job
-    return {
-        "version": VERSION,
-        "job": {
-            "text": job.text,
-            "ranks": list(job.ranks),
-            "runs": job.runs,
-            "critical_rank": job.critical,
-            "step_ns": job.step_ns,
-            "has_steps": job.has_steps,
-        },
-        "findings": [
-            {**_finding_fields(finding), "explains": [_finding_fields(other) for other in advice.effects(finding)]}
-            for finding in advice.findings
-        ],
-        "found_nothing": list(advice.silent),
-        "could_not_look": [{"rule": finding.rule, "reason": finding.text} for finding in advice.unable],
-    }
-
-
-_IN_DOCUMENT = (
-    *(
-        "rule",
-        "text",
-        "confidence",
-        "gain_percent",
-        "gain_low_percent",
-        "gain_high_percent",
-        "regained_by",
-        "rank",
-        "agent",
-        "step",
-    ),
-    *("start_ns", "end_ns", "evidence", "shown_by", "action", "reference"),
-)
-
-
 def _finding_fields(finding: Finding) -> dict[str, Any]:
     start, end = finding.window or (None, None)
     low, high = finding.gain_bounds or (None, None)
-    known = {
+    return {
+        "rule": finding.rule,
+        "text": finding.text,
         "confidence": finding.confidence.value,
-        "start_ns": start,
-        "end_ns": end,
+        "gain_percent": finding.gain_percent,
         "gain_low_percent": low,
         "gain_high_percent": high,
+        "regained_by": finding.regained_by,
+        "rank": finding.rank,
+        "agent": finding.agent,
+        "step": finding.step,
+        "start_ns": start,
+        "end_ns": end,
         "evidence": dict(finding.evidence),
+        "shown_by": finding.shown_by,
+        "action": finding.action,
+        "reference": finding.reference,
     }
-    return {name: known[name] if name in known else getattr(finding, name) for name in _IN_DOCUMENT}
 
 
-@frozen
-class Form:
+class Form(NamedTuple):
     """A form of advice.
 
     Args:
@@ -301,10 +279,6 @@ class Form:
     ending: str
     text: Callable[[Advice, int | None], str]
 
-    def write(self, advice: Advice, width: int | None = None) -> str:
-        """Return the text."""
-        return self.text(advice, width)
-
 
 def _joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
@@ -314,28 +288,10 @@ def _page(advice: Advice) -> str:
     return f"{page_head('rocpd advise')}<main>\n{_joined(html_lines(advice))}{PAGE_END}"
 
 
-FORMS: Mapping[str, Form] = MappingProxyType(
-    {
-        CONSOLE: Form(".txt", lambda advice, width: _joined(console_lines(advice, width))),
-        "json": Form(".json", lambda advice, _: json.dumps(document(advice), indent=1, ensure_ascii=False) + "\n"),
-        "md": Form(".md", lambda advice, _: _joined(markdown_lines(advice))),
-        "html": Form(".html", lambda advice, _: _page(advice)),
-    }
-)
+FORMS: Mapping[str, Form] = {
+    CONSOLE: Form(".txt", lambda advice, width: _joined(console_lines(advice, width))),
+    "json": Form(".json", lambda advice, _: json.dumps(advice.document(), indent=1, ensure_ascii=False) + "\n"),
+    "md": Form(".md", lambda advice, _: _joined(markdown_lines(advice))),
+    "html": Form(".html", lambda advice, _: _page(advice)),
+}
 """Name -> form."""
-
-
-def form_of(name: str) -> Form:
-    """Return a form.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    if name not in FORMS:
-        raise UsageError(f"--format {name}: unknown", f"one of {', '.join(FORMS)}")
-    return FORMS[name]
-
-
-def endings() -> dict[str, str]:
-    """Return ending of a file -> name of the form."""
-    return {form.ending: name for name, form in FORMS.items()}

@@ -136,6 +136,10 @@ class JobFacts:
         """What gains are a share of."""
         return "step" if self.has_steps else "time"
 
+    def part(self, name: str) -> float:
+        """Return the share of a part of the budget in the time of the critical rank [%]; 0 where it has none."""
+        return self.shares.get(self.critical or 0, {}).get(name, 0.0)
+
     def share(self, time: float) -> float:
         """Return a time of the critical rank, of all its steps [ns], as a share of its time [%]."""
         whole = self.times.get(self.critical, 0) if self.critical is not None else 0
@@ -212,7 +216,7 @@ class Case:
 
     def of_compute(self, share: float) -> float:
         """Return a share of the compute time of the critical rank [%] as one of a step of it."""
-        return share * self.job.shares.get(self.job.critical or 0, {}).get("compute", 0.0) / 100
+        return share * self.job.part("compute") / 100
 
     def hot(self, kernels: Sequence[Row]) -> Iterator[tuple[Row, float, float]]:
         """Yield kernels that take `least_percent` of the time of some, with their shares of that and of a step [%]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -195,11 +195,10 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         session: what was read.
         tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
     """
-    shares: dict[int, dict[str, float]] = {}
-    times: Counter[int] = Counter()
+    shares, times = defaultdict[int, dict[str, float]](dict), Counter[int]()
     steps: dict[int, float] = {}
     for rank, part, time, per_step, percent in tables.get("budget", ()):
-        shares.setdefault(rank, {})[part] = percent or 0.0
+        shares[rank][part] = percent or 0.0
         times[rank] += time
         if per_step is not None:
             steps[rank] = steps.get(rank, 0.0) + per_step
@@ -243,10 +242,11 @@ def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple
         findings: problems.
         rules: by id; they say what explains what.
     """
-    causes = [
-        next((at for at, other in enumerate(findings) if _explains(other, finding, rules)), None)
-        for finding in findings
-    ]
+
+    def explains(cause: Finding, other: Finding) -> bool:
+        return cause.rule != other.rule and rules[cause.rule].explains(cause, other)
+
+    causes = [next((at for at, cause in enumerate(findings) if explains(cause, each)), None) for each in findings]
     reported, explained = [], []
     for number, finding in enumerate(findings):
         chain = [number]
@@ -257,7 +257,3 @@ def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple
         else:
             explained.append(Explained(finding, findings[chain[-1]]))
     return reported, explained
-
-
-def _explains(cause: Finding, other: Finding, rules: Mapping[str, Rule]) -> bool:
-    return cause.rule != other.rule and rules[cause.rule].explains(cause, other)

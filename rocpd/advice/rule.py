@@ -56,14 +56,6 @@ Look: TypeAlias = Callable[[Case], Iterable[Finding]]
 """Returns problems; nothing where there are none. Raises `CannotLookError`."""
 
 
-def _never(cause: Finding, other: Finding) -> bool:
-    return False
-
-
-def _unknown(finding: Finding) -> Sequence[Change]:
-    return ()
-
-
 @frozen
 class Rule:
     """A rule.
@@ -87,8 +79,8 @@ class Rule:
     look: Look
     needs: tuple[Need, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
-    explains: Callable[[Finding, Finding], bool] = _never
-    without: Callable[[Finding], Sequence[Change]] = _unknown
+    explains: Callable[[Finding, Finding], bool] = lambda _cause, _other: False
+    without: Callable[[Finding], Sequence[Change]] = lambda _: ()
     shown_by: str | None = None
     action: str | None = None
     reference: str | None = None

@@ -1,4 +1,4 @@
-"""Owns caches of what is derived from files: where they lie, how large they may be, and what goes first.
+"""Caches of what is derived from files: where they lie, how large they may be, and what goes first.
 
 An entry is a folder with a manifest. It gets its name when it is complete, so a killed process leaves none, and two at
 once leave one. Never looks at what entries hold.
@@ -27,19 +27,11 @@ _NOT_AN_ENTRY = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 class Kept(Protocol):
-    """An entry, as far as it matters when entries go."""
+    """An entry, as far as it matters that it is used."""
 
     @property
     def folder(self) -> Path:
         """The folder with its files."""
-
-    @property
-    def size(self) -> int:
-        """Size of its files [bytes]."""
-
-    @property
-    def used(self) -> float:
-        """When it was last used [s since 1970]."""
 
 
 AnyKept = TypeVar("AnyKept", bound=Kept)

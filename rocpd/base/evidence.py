@@ -1,9 +1,10 @@
-"""Owns which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
+"""Knows which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
 
 Evidence is what a command was given, from its first word to its end: files, and the files of folders. So is every
 recording, wherever it lies, which `rocpd.importers.recordings` knows by its content. What rocpd wrote is no evidence
-where that is proved and the command does not read it: a database carries a mark, of other files the cache remembers
-what the file system said of them when they were complete.
+where that is proved and the command does not read it: a database carries a mark, of texts and pictures the cache
+remembers a hash, wherever they are moved. Of a database without a mark, such as an imported one, it remembers what the
+file system said: moved to a job, it is one of its recordings.
 
 Every output passes `rocpd.base.output`, which asks here before it creates anything.
 """
@@ -11,9 +12,8 @@ Every output passes `rocpd.base.output`, which asks here before it creates anyth
 from __future__ import annotations
 
 import contextlib
-import json
+import io
 import os
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakSet
@@ -21,12 +21,13 @@ from weakref import WeakSet
 from rocpd.base import entries
 from rocpd.base.errors import OutputError
 from rocpd.base.home import cache_root
-from rocpd.base.identity import JOURNALS, seen
+from rocpd.base.identity import JOURNALS, digest_of_stream, seen
 
 RECORDINGS = "rocpd.importers.recordings"
 """The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
 
 _HINT = "raw files are never changed, not even with --force: choose another name"
+_DATABASE = b"SQLite format 3\0"
 _MOST_KNOWN = 4096  # outputs that the cache remembers
 
 
@@ -74,9 +75,8 @@ def check_output(path: Path) -> None:
                 raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
         for folder in evidence.folders:
             if status is None and real.is_relative_to(folder) and (kind := _ask("joins", real, folder)):
-                raise OutputError(
-                    f"{path}: would be read with the input {folder.name} ({kind})", "choose another folder"
-                )
+                said = f"{path}: would be read with the input {folder.name} ({kind})"
+                raise OutputError(said, "choose another folder")
     for ending in JOURNALS:
         database = real.with_name(real.name.removesuffix(ending))
         if database != real and database.exists() and _ask("kind_of", database) and not is_own(database):
@@ -119,15 +119,15 @@ def remember(path: Path) -> None:
     with contextlib.suppress(OSError, OutputError):
         entry = _entry(path)
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        entry.write_text(json.dumps(_known(path)), encoding="utf-8", errors="surrogateescape")
+        entry.touch(mode=0o600)
         if entry.name.startswith("00"):  # once in 256 times
             _forget_oldest(entry.parent)
 
 
 def is_own(path: Path) -> bool:
     """Whether it is proved that rocpd wrote a file, and nobody changed it since."""
-    with contextlib.suppress(OSError, ValueError, OutputError):
-        if json.loads(_entry(path).read_text(encoding="utf-8", errors="surrogateescape")) == _known(path):
+    with contextlib.suppress(OSError, OutputError):
+        if _entry(path).exists():
             return True
     return bool(entries.load(f"{RECORDINGS}:is_marked", RECORDINGS)(path))
 
@@ -138,13 +138,12 @@ def _ask(question: str, *paths: Path) -> str | None:
 
 
 def _entry(path: Path) -> Path:
-    """Return the file that remembers a path; two paths may share one, then the last is known."""
-    name = os.fsencode(os.path.realpath(path))
-    return cache_root("outputs") / f"{zlib.crc32(name):08x}{zlib.adler32(name):08x}"
-
-
-def _known(path: Path) -> list[object]:
-    return [os.path.realpath(path), *seen(path.stat())]
+    """Return the file that remembers an output."""
+    with path.open("rb") as content:
+        is_database = content.read(len(_DATABASE)) == _DATABASE
+        content.seek(0)
+        known = io.BytesIO(repr((os.path.realpath(path), seen(path.stat()))).encode()) if is_database else content
+        return cache_root("outputs") / digest_of_stream(known)
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -14,6 +14,7 @@ import re
 import shlex
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -162,8 +163,10 @@ def regular_expression(text: str, option: str) -> re.Pattern[str]:
         UsageError: the text is none; the message names the option.
     """
     try:
-        return re.compile(text)
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # `[[` may mean something else in another Python
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
 
 

@@ -98,10 +98,8 @@ def check_folder_free(path: Path, force: bool) -> None:
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
     foreign = _foreign_file(path)
     if foreign:
-        raise OutputError(
-            f"{path}: holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced",
-            "choose another name, or remove the folder yourself",
-        )
+        holds = f"holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced"
+        raise OutputError(f"{path}: {holds}", "choose another name, or remove the folder yourself")
 
 
 @contextlib.contextmanager

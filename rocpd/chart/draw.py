@@ -159,9 +159,7 @@ class LogScale(Scale):
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
-        low, high = math.log10(self.low), math.log10(self.high)
-        share = (math.log10(value) - low) / (high - low) if high > low else 0.0
-        return self.start + (self.end - self.start) * share
+        return Scale(math.log10(self.low), math.log10(self.high), self.start, self.end)(math.log10(value))
 
     def ticks(self, unit: str, most: int) -> list[float]:
         """Return up to `most` powers of ten.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocpd.base.errors import UsageError
+from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
 from rocpd.chart.draw import draw, svg
 from rocpd.chart.model import BarPart, Bars, Chart, Lines, Series
@@ -29,9 +30,14 @@ class Plot:
         return svg(draw(self.chart), self.chart.title)
 
     def save(self, path: str | Path) -> Path:
-        """Write the chart as SVG; return the path."""
+        """Write the chart as SVG, in place of what is there, which may be no recording; return the path.
+
+        Raises:
+            OutputError: it is one, or the path cannot be written.
+        """
         path = Path(path)
-        path.write_text(self.svg, encoding="utf-8")
+        with complete_or_nothing(path, force=True) as temporary:
+            temporary.write_text(self.svg, encoding="utf-8")
         return path
 
     def _repr_svg_(self) -> str:
@@ -77,7 +83,7 @@ def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Seq
 
 
 def _finite(value: float | None) -> float:
-    """Return a number that can be drawn; what is none, or infinite, counts as 0."""
+    """Return a number that can be drawn; None, NaN and infinite values count as 0."""
     return float(value) if value is not None and math.isfinite(value) else 0.0
 
 
@@ -114,9 +120,8 @@ def unit_of(column: str) -> str:
     >>> unit_of("total_ns"), unit_of("bytes"), unit_of("calls")
     ('ns', 'bytes', '')
     """
-    return next(
-        (unit for unit in ("ns", "bytes") if column == unit or column.endswith(f"_{unit}")), _USUAL.get(column, "")
-    )
+    ends = (unit for unit in ("ns", "bytes") if f"_{column}".endswith(f"_{unit}"))
+    return next(ends, _USUAL.get(column, ""))
 
 
 _USUAL = {"duration": "ns", "start": "ns", "end": "ns", "percent": "%"}

@@ -1,4 +1,4 @@
-"""Owns `rocpd advise`: what to do about what costs time."""
+"""`rocpd advise`: what to do about what costs time."""
 
 from __future__ import annotations
 
@@ -57,14 +57,13 @@ def advise(
         rocpd advise job/ --format json -o advice.json
         rocpd advise --explain gpu.starved
     """
-    from rocpd.advice.advice import FORMS, endings, form_of
+    from rocpd.advice.advice import FORMS
     from rocpd.advice.judge import advise as ask
 
     if chosen.list or chosen.explain:
         _write_rules(chosen.explain, output)
         return
-    form = form_of(chosen.format.lower() or tables.format_by_ending(output.name, endings()))
-    path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
+    name, path = tables.form_and_path(chosen.format, output, {name: form.ending for name, form in FORMS.items()})
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
@@ -75,8 +74,8 @@ def advise(
     clear_bars()
     with tables.open_output(path, output) as out:
         screen = screen_of(out)
-        shown = out if form is FORMS[CONSOLE] else as_data(out)
-        shown.write(form.write(advice, screen.width if screen else None))
+        shown = out if name == CONSOLE else as_data(out)
+        shown.write(FORMS[name].text(advice, screen.width if screen else None))
 
 
 def _write_rules(name: str | None, output: TableOptions) -> None:

@@ -142,6 +142,12 @@ class Delivery:
     limit: int = 0
     is_split: bool = False
 
+    @classmethod
+    def of(cls, form: TableFormat | None, output: TableOptions, limit: int = 0, *, is_split: bool = False) -> Delivery:
+        """Return how tables get to where `output` says; else some formats go to files all the same."""
+        to_files = output.is_asked or (form is not None and (form.is_columnar or is_split))
+        return cls(form, output.destination([tables.ending_of(form)]) if to_files else None, output, limit, is_split)
+
     def write(self, summaries: Iterable[Summary], names: Sequence[str]) -> None:
         """Write tables as they come.
 
@@ -188,7 +194,7 @@ class Delivery:
         screen = screen_of(out)
         drawn: set[str] = set()
         for number, (summary, findings) in enumerate(_with_new_findings(summaries)):
-            lines = sentences(findings, screen) if screen else [visible(text) for text in _texts(findings)]
+            lines = [line for each in findings for line in (_lines(each, screen) if screen else [visible(each.text)])]
             above = [*lines, ""] if lines else []
             heading = visible(summary.name.replace("_", " ").upper())
             heading = screen.bold(heading) if screen else heading
@@ -263,12 +269,8 @@ _SIGNS: Mapping[Verdict, tuple[str, Colour]] = {
 }
 
 
-def sentences(findings: Iterable[Finding], screen: Screen) -> list[str]:
-    """Return the lines of findings; what the job is has no sign, and stands out."""
-    return [line for finding in findings for line in _lines(finding, screen)]
-
-
 def _lines(finding: Finding, screen: Screen) -> Iterator[str]:
+    """Yield the lines of a finding; what the job is has no sign, and stands out."""
     text = visible(finding.text)
     if finding.rule == JOB:
         yield from map(screen.bold, wrap(text, screen.width, subsequent_indent="  "))

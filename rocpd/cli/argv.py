@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
@@ -29,6 +29,24 @@ NO_EFFECT = {
 }
 """Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
 ring buffer and no template; how many values each takes."""
+
+ELSEWHERE: Mapping[str, str] = {
+    "leak": "rocpd summary allocation-sites memory-steps",
+    "memory": "rocpd summary memory",
+    "flame": "rocpd summary calls -o flame.speedscope.json",
+    "idle": "rocpd summary idle",
+    "straggler": "rocpd summary stragglers waits",
+    "steps": "rocpd summary steps",
+    "overlap": "rocpd summary overlap",
+    "roofline": "rocpd summary roofline",
+    "compare": "rocpd diff BASE NEW",
+    "stats": "rocpd summary",
+    "analyze": "rocpd summary --list",
+    "top": "rocpd summary kernels",
+    "export": "rocpd convert --format csv",
+    "trace": "rocpd convert --format pftrace",
+}
+"""What users and other tools call it -> the command line here."""
 
 
 def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -150,6 +168,6 @@ def split_names(words: Iterable[str], known: Iterable[str]) -> tuple[list[str], 
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):
-            hint = entries.near(word, names, "`rocpd summary --list` shows all summaries")
-            raise UsageError(f"{word}: neither a summary nor a file", hint)
+            near = entries.near(word, names, "`rocpd summary --list` shows all summaries")
+            raise UsageError(f"{word}: neither a summary nor a file", ELSEWHERE.get(word, near))
     return [word for word in words if word in names], inputs

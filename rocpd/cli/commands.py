@@ -1,11 +1,11 @@
-"""Owns which commands there are. The module of a command is imported when the command runs."""
+"""Which commands there are. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
 import keyword
+import os
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -14,41 +14,53 @@ from typer.core import TyperGroup
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.version import __version__
+from rocpd.cli.argv import ELSEWHERE
 from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
-COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "query": "Ask SQL of all ranks at once",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Ask": {
         "summary": "Show where the time went, exact over all ranks",
-        "counters": "Show which hardware counters were collected, and for what",
-        "diff": "Say whether a job is slower than another, and where",
-        "history": "Say since when a job is as fast as it is, of many runs",
         "advise": "Say what costs time, and what to do about it",
         "whatif": "Predict how long a step would take, had something been different",
-        "report": "Write what there is to say about a job as one file",
+        "diff": "Say whether a job is slower than another, and where",
+        "history": "Say since when a job is as fast as it is, of many runs",
+        "query": "Ask SQL of all ranks at once",
+        "shell": "Open SQLite's shell on all ranks, read-only",
+        "schema": "List tables and views, or the columns of one",
+        "counters": "Show which hardware counters were collected, and for what",
+        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
+        "questions": "Show which command answers which question",
+        "mcp": "Answer agents' questions by the Model Context Protocol",
+        "raptor": "Show RAPTOR's tables, for its command lines",
+    },
+    "See": {
         "view": "Show a job in the browser: report, time line, SQL",
+        "report": "Write what there is to say about a job as one file",
+    },
+    "Hand on": {
         "convert": "Write traces and tables that other tools read",
         "merge": "Write all ranks into one SQLite file",
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
-        "raptor": "Show RAPTOR's tables, for its command lines",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
         "cache": "List or remove what was imported, indexed or kept of answers",
-        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
-        "schema": "List tables and views, or the columns of one",
-        "shell": "Open SQLite's shell on all ranks, read-only",
-        "simulate": "Write the files of a simulated training job",
+    },
+    "Record": {
         "record": "Record a command: one database per process",
-        "doctor": "Say what this machine can record, and what to do where it cannot",
         "control": "Start, stop or flush a recorder, or ask how it is",
-    }
-)
-"""Name -> the first line of its docstring, in the order of `rocpd --help`, which imports no command for it."""
+        "doctor": "Say what this machine can record, and what to do where it cannot",
+        "simulate": "Write the files of a simulated training job",
+    },
+}
+"""Heading of `rocpd --help` -> name -> the first line of the command's docstring; help imports no command for it."""
+
+COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, line in each.items()}
+"""Name -> line, in the order of `rocpd --help`."""
 
 _HOMES = {
     **dict.fromkeys(("merge", "trim", "package", "redact", "import", "index", "cache"), "files"),
@@ -56,28 +68,17 @@ _HOMES = {
     "schema": "info",
     "shell": "query",
     "doctor": "record",
+    "questions": "mcp",
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""
-
-_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {
-        "compare": "rocpd diff BASE NEW",
-        "stats": "rocpd summary",
-        "analyze": "rocpd summary --list",
-        "top": "rocpd summary kernels",
-        "export": "rocpd convert --format csv",
-        "trace": "rocpd convert --format pftrace",
-        "view": "rocpd report, or rocpd convert --format pftrace",
-    }
-)
-"""What other tools call it -> what it is here."""
 
 _ABOUT = """Treat the profile databases of a GPU job as one.
 
 Examples:
-    rocpd merge rank*.db --summary
-    rocpd query "select * from top_kernels"
-    rocpd convert --format pftrace
+    rocpd job/                                  what is slow, on which rank, in which step, and why
+    rocpd advise job/                           what to do about it
+    rocpd query "select * from top_kernels" job/
+    rocpd convert --format pftrace job/
 """
 
 
@@ -102,14 +103,17 @@ class Commands(TyperGroup):
         return command_of(function_of(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Find the command of a command line.
+        """Find the command of a command line; a path that exists and is no command is a job, for `summary`.
 
         Raises:
             UsageError: there is none of that name.
         """
+        if args[0] not in COMMANDS and os.path.lexists(args[0]):
+            args = ["summary", *args]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            known = entries.closest(args[0], (*COMMANDS, *_ELSEWHERE))
-            hint = _ELSEWHERE.get(known[0], f"did you mean {' or '.join(known)}?") if known else "rocpd --help"
+            known = entries.closest(args[0], COMMANDS)
+            near = f"did you mean {' or '.join(known)}?" if known else "rocpd --help"
+            hint = ELSEWHERE.get(args[0], near)
             raise UsageError(f"No such command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
 
@@ -117,8 +121,9 @@ class Commands(TyperGroup):
         """Write the whole help."""
         self.format_usage(ctx, formatter)
         write_doc(self.help or "", formatter)
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(group.items()))
         with formatter.section("Options"):
             formatter.write_dl([row for _, row in rows_of(self.get_params(ctx))])
 

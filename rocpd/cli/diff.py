@@ -1,4 +1,4 @@
-"""Owns `rocpd diff`: whether one job is slower than another, and why; a gate for CI by its exit code."""
+"""`rocpd diff`: whether one job is slower than another, and why; a gate for CI by its exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rocpd.cli.diagnostics import ReaderGoneError, note, progress
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions
-from rocpd.table import find_format, format_names
+from rocpd.table import find_format
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from rocpd.session import Session
 
 _JSON = "json"
-_ENDING = ".json"
-
-
-def _formats() -> list[str]:
-    return format_names(of_analyses=True)
 
 
 @frozen
@@ -74,17 +69,12 @@ class DiffInputs:
         Raises:
             UsageError: they are not two.
         """
-        left = list(self.words)
-        base = self.base or tuple(left[:1])
-        left = left if self.base else left[1:]
-        new = self.new or tuple(left[:1])
-        left = left if self.new else left[1:]
+        base, left = (self.base, self.words) if self.base else (self.words[:1], self.words[1:])
+        new, left = (self.new, left) if self.new else (left[:1], left[1:])
         if not base or not new or left:
             count = amount(len(self.words) + len(self.base) + len(self.new), "input")
-            raise UsageError(
-                f"{count}: not a base and another side",
-                "rocpd diff BASE NEW; several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N",
-            )
+            several = "several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N"
+            raise UsageError(f"{count}: not a base and another side", f"rocpd diff BASE NEW; {several}")
         return base, new
 
 
@@ -118,11 +108,9 @@ class DiffSelection(SpanOptions, PlaceOptions):
     @property
     def text(self) -> str:
         """What was asked for, as a command has it; empty: nothing."""
-        return " ".join(
-            f"--{field.name.replace('_', '-')} {getattr(self, field.name)}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        )
+        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
+        return " ".join(f"--{name} {value}" for name, value in given)
 
 
 @frozen
@@ -136,7 +124,7 @@ class Gate:
     ] = None
     accept: Annotated[bool, Option("Make the other side the base, in the file of the base; needs --reason.")] = False
     reason: Annotated[str | None, Option("Why a change is accepted.", "TEXT")] = None
-    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats)] = ""
+    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", tables.of_analyses)] = ""
     json: Annotated[bool, Option("The same as --format json.", heading=Heading.OUTPUT)] = False
 
 
@@ -162,6 +150,7 @@ def diff(
         rocpd diff --base main.json --new run4 --format md -o comment.md
         rocpd diff after/ --history store/
     """
+    from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
     from rocpd.compare.run import Comparing
 
@@ -181,7 +170,7 @@ def diff(
     base, new = inputs.sides()
     _check_acceptance(gate, base)
     runs = comparing.runs(new)
-    comparison = comparing.compare(comparing.runs(base), runs)
+    comparison = compare(comparing.runs(base), runs, asked, metric)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
     return show(comparison, gate, output)
@@ -263,23 +252,17 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
 
     name = _JSON if gate.json else gate.format or tables.format_by_ending(output.name, tables.endings())
     form = find_format(name, of_analyses=True)
-    if form and form.is_page:
-        path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
-        with tables.open_output(path, output) as out:
+    if form and not form.is_page and form.name != _JSON:
+        Delivery.of(form, output).write(tables_of(comparison), list(TABLES))
+        return
+    with tables.open_output(output.path(tables.ending_of(form)), output) as out:
+        if form is None:
+            write_text(comparison, out, screen_of(out))
+        elif form.is_page:
             form.write_page(sheets_of(comparison), as_data(out))
-        return
-    if form and form.name != _JSON:
-        target = output.destination([form.ending]) if output.is_asked or form.is_columnar else None
-        Delivery(form, target, output).write(tables_of(comparison), list(TABLES))
-        return
-    ending = _ENDING if form else tables.ending_of(None)
-    path = output.destination([ending]).path(ending) if output.is_asked else None
-    with tables.open_output(path, output) as out:
-        if form:
+        else:
             json.dump(document_of(comparison), out, indent=1)
             out.write("\n")
-        else:
-            write_text(comparison, out, screen_of(out))
 
 
 def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOptions) -> None:

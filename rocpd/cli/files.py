@@ -34,6 +34,14 @@ class ImportOptions:
         "imported"
     )
     force: Annotated[bool, Option("Replace a folder that an earlier run wrote.")] = False
+    join: Annotated[
+        tuple[str, ...],
+        Option(
+            "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
+            "TRACE",
+            several=True,
+        ),
+    ] = ()
     jobs: Annotated[
         int | None,
         Option("Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1),
@@ -50,12 +58,15 @@ def import_(inputs: Inputs, asked: ImportOptions) -> None:
     Examples:
         rocpd import trace.rpd -d job
         rocpd import old-traces/ -d job
-        rocpd summary job
+        rocpd import rank0.db --join trace.json.gz -d joined
     """
     from rocpd.importers.run import import_traces
 
     if not inputs.paths:
         raise UsageError("nothing to import", "rocpd import FILE... -d DIR")
+    if asked.join:
+        _join(inputs, asked)
+        return
     with progress("import", "bytes") as report:
         files = import_traces(
             inputs.paths,
@@ -67,6 +78,22 @@ def import_(inputs: Inputs, asked: ImportOptions) -> None:
             on_progress=report,
         )
     report_written(asked.folder, f"{amount(len(files), 'rank')}, ")
+
+
+def _join(inputs: Inputs, asked: ImportOptions) -> None:
+    """Write copies of files with the operators of traces."""
+    from rocpd.importers.join import join
+    from rocpd.session import connect
+
+    with (
+        connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note) as recorded,
+        connect(asked.join, on_note=note) as traced,
+        progress("join") as report,
+    ):
+        joined = join(recorded, traced, asked.folder, asked.force, report)
+    for each in joined:
+        note(str(each))
+    report_written(asked.folder, f"{amount(len(joined), 'rank')}, ")
 
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")

@@ -1,4 +1,4 @@
-"""Owns the options that commands share: groups of them, each declared once, as dataclasses."""
+"""The options that commands share: groups of them, each declared once, as dataclasses."""
 
 from __future__ import annotations
 
@@ -158,11 +158,9 @@ class SelectionOptions(WindowOptions, FilterOptions):
         sides = (self.start, self.end, self.start_marker, self.end_marker)
         kernels, steps = (self.window_kernel, self.auto_roi, self.clip), (self.step, self.launched, self.step_marker)
         asked = Window(*sides, _truth(self.inclusive), *kernels, *steps)
-        for flag, is_given in (("--clip", self.clip), ("--launched", self.launched)):
-            if is_given and not asked:
-                raise UsageError(
-                    f"{flag} needs a window", "--step, --start, --end, a marker, --window-kernel, --auto-roi"
-                )
+        flag = "--clip" if self.clip else "--launched" if self.launched else ""
+        if flag and not asked:
+            raise UsageError(f"{flag} needs a window", "--step, --start, --end, a marker, --window-kernel, --auto-roi")
         return asked or None
 
     def filters(self) -> Filters | None:
@@ -182,9 +180,8 @@ class SelectionOptions(WindowOptions, FilterOptions):
         for word in self.clock_offset:
             match = re.fullmatch(r"(.+)=([+-]?\d{1,18})(?:(?:±|\+-|\+/-)(\d{1,18}))?", word, re.ASCII)
             if not match:
-                raise UsageError(
-                    f"--clock-offset {word}: not of the form HOST=NS or HOST=NS±NS", "such as node2=-1500000+-2000"
-                )
+                form = "not of the form HOST=NS or HOST=NS±NS"
+                raise UsageError(f"--clock-offset {word}: {form}", "such as node2=-1500000+-2000")
             host, ns, within = match.groups()
             offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
@@ -329,10 +326,13 @@ class OutputOptions:
             UsageError: stdout was asked for.
         """
         if self.name in _STDOUT:
-            raise UsageError(
-                f"-o {self.name}: this output goes to files, not to stdout", "name a file, or a folder (-d)"
-            )
+            where = "this output goes to files, not to stdout"
+            raise UsageError(f"-o {self.name}: {where}", "name a file, or a folder (-d)")
         return output.destination(self.name, self.folder, endings, default)
+
+    def path(self, ending: str) -> Path | None:
+        """Return the file that was asked for, with this ending unless its name has one; None: stdout."""
+        return self.destination([ending]).path(ending) if self.is_asked else None
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Owns `rocpd query`, SQL over all ranks, as text, and `rocpd shell`: SQLite's interactive shell on them."""
+"""`rocpd query`, SQL over all ranks, as text, and `rocpd shell`: SQLite's interactive shell on them."""
 
 from __future__ import annotations
 
@@ -193,9 +193,11 @@ def _run_shell(connection: apsw.Connection, calculated: Sequence[str], intro: st
 @functools.cache
 def shell_class() -> Any:
     """Return apsw's shell with the commands of `_ALLOWED` alone: its class is imported when it is needed."""
-    from apsw.shell import Shell
+    from apsw import shell
 
-    class ReadOnlyShell(Shell):
+    Shell: Any = shell.Shell  # noqa: N806 (a class; its own types are incomplete)
+
+    class ReadOnlyShell(Shell):  # type: ignore[misc]
         """apsw's shell where no command writes to a file that exists, runs a program or leaves the session."""
 
         failed = False
@@ -204,8 +206,7 @@ def shell_class() -> Any:
         def get_line(self, prompt: str = "") -> str | None:
             """Return the next line, None at the end of the input and after one that cannot be read."""
             try:
-                inherited: Any = super()
-                line: str | None = inherited.get_line(prompt)
+                line: str | None = super().get_line(prompt)
             except OSError:
                 self.handle_exception()
                 return None
@@ -214,25 +215,21 @@ def shell_class() -> Any:
         def handle_exception(self) -> None:
             """Report an error; remember that there was one."""
             self.failed = True
-            inherited: Any = super()
-            inherited.handle_exception()
+            super().handle_exception()
 
         def command_output(self, cmd: list[str]) -> None:
             """output FILENAME: Send output to a new file, or to stdout"""
             if len(cmd) == 1 and cmd[0] != "stdout":
                 check_free(Path(cmd[0]), force=False)
-            inherited: Any = super()
-            inherited.command_output(cmd)
+            super().command_output(cmd)
 
         def command_read(self, cmd: list[str]) -> None:
             """read FILENAME: Run the SQL and the commands of a file"""
             if any(word.lower().endswith(".py") for word in cmd):
                 raise self.Error("read: Python is not run here")
-            inherited: Any = super()
-            inherited.command_read(cmd)
+            super().command_read(cmd)
 
-    changed: Any = ReadOnlyShell
-    changed.command_tables = _with_calculated(Shell.command_tables)
+    ReadOnlyShell.command_tables = _with_calculated(Shell.command_tables)
     for name in dir(Shell):
         if name.startswith("command_") and name.removeprefix("command_") not in _ALLOWED:
             setattr(ReadOnlyShell, name, _refusal(name.removeprefix("command_").replace("_", "-")))

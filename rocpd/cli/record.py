@@ -1,4 +1,4 @@
-"""Owns `rocpd record`, a command under the recorder, and `rocpd doctor`: what this machine can record, and why not."""
+"""`rocpd record`, a command under the recorder, and `rocpd doctor`: what this machine can record, and why not."""
 
 from __future__ import annotations
 
@@ -50,12 +50,8 @@ def record(program: Program, settings: Settings) -> int:
 
     if not program.command:
         raise UsageError("no command given", "rocpd record -o job -- python train.py")
-    wanted = {
-        "--trace": settings.trace,
-        "--counters": settings.counters,
-        "ROCPD_TRACE": os.environ.get("ROCPD_TRACE"),
-        "ROCPD_COUNTERS": os.environ.get("ROCPD_COUNTERS"),
-    }
+    wanted = {"--trace": settings.trace, "--counters": settings.counters}
+    wanted |= {name: os.environ.get(name) for name in ("ROCPD_TRACE", "ROCPD_COUNTERS")}
     if (asked := next((name for name, value in wanted.items() if value), None)) and not has_rocm(os.environ):
         note(f"{asked} finds nothing here: there is no rocprofiler-sdk; rocpd doctor says where it was looked for")
     folder = program.folder or destination(None, None, ()).folder

@@ -1,4 +1,4 @@
-"""Owns `rocpd report`: what analyses say of a job as one file, for people who did not run it."""
+"""`rocpd report`: what analyses say of a job as one file, for people who did not run it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ def _section_listing() -> str:
     return ", ".join(known_sections())
 
 
-def _endings() -> str:
-    return ", ".join(REPORT_FORMATS)
-
-
 @frozen
 class ReportChoice:
     """What is in the report, and where it goes."""
@@ -42,10 +38,17 @@ class ReportChoice:
     HEADING: ClassVar = Heading.OUTPUT
 
     path: Annotated[
-        Path, Option("File to write; its ending says which format:", "FILE", ("-o", "--output-file"), listing=_endings)
+        Path,
+        Option(
+            "File to write; its ending says which format:",
+            "FILE",
+            ("-o", "--output-file"),
+            listing=partial(", ".join, REPORT_FORMATS),
+        ),
     ] = Path("report.html")
     sections: Annotated[
-        tuple[str, ...], Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing)
+        tuple[str, ...],
+        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing),
     ] = ()
     base: Annotated[
         tuple[str, ...],

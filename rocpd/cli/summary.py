@@ -1,4 +1,4 @@
-"""Owns `rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
+"""`rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
 
 With `--follow` kernels are printed as files grow, until Ctrl-C: that never ends by itself. Files are opened anew when
 they change: a profiler may go on to another file, replace one, or be in the middle of a transaction, whose rows come
@@ -7,16 +7,16 @@ with its end.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from rocpd.base import entries
-from rocpd.base.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.base.errors import OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.types import AmdVersion, Row
@@ -28,7 +28,6 @@ from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
-from rocpd.federate.open.source import find_sources
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (
     OVERVIEW,
@@ -40,10 +39,9 @@ from rocpd.summary.registry import (
     tables_of,
     texts_of,
 )
-from rocpd.table import find_format, format_names
+from rocpd.table import find_format
 
 if TYPE_CHECKING:
-    from rocpd.facts.rank import Options
     from rocpd.session import Session
     from rocpd.summary.summarize import SummaryOptions
 
@@ -57,16 +55,12 @@ def _names() -> list[str]:
 
 
 def _formats() -> list[str]:
-    return [*format_names(of_analyses=True), *texts_of(known_analyses())]
+    return [*tables.of_analyses(), *texts_of(known_analyses())]
 
 
 def _format_listing() -> str:
-    texts = [
-        f"of {name}: {', '.join(text.name for text in analysis.texts)}"
-        for name, analysis in known_analyses().items()
-        if analysis.texts
-    ]
-    return "; ".join([", ".join(format_names(of_analyses=True)), *texts])
+    texts = [(name, [text.name for text in analysis.texts]) for name, analysis in known_analyses().items()]
+    return "; ".join([", ".join(tables.of_analyses()), *(f"of {name}: {', '.join(of)}" for name, of in texts if of)])
 
 
 @frozen
@@ -178,7 +172,8 @@ def summary(
     """
     analyses = known_analyses()
     if chosen.list:
-        _write(("name", "more tables", "what"), _listing(analyses), output)
+        rows = ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
+        _write(("name", "more tables", "what"), rows, output)
         return
     names, paths = _names_and_paths(chosen, inputs, output, analyses)
     if not chosen.list_categories:
@@ -271,26 +266,17 @@ def _delivery(
         forms = texts[name]
         if len(names) != 1 or names[0] not in forms:
             which = " and ".join(forms)
-            raise UsageError(
-                f"--format {name} is a format of {which}", f"rocpd summary {next(iter(forms))} --format {name}"
-            )
+            hint = f"rocpd summary {next(iter(forms))} --format {name}"
+            raise UsageError(f"--format {name} is a format of {which}", hint)
         text = forms[names[0]]
         target = output.destination([text.ending]) if output.is_asked else None
         return TextDelivery(names[0], text, target, output)
-    form = find_format(name, of_analyses=True, further=texts)
-    to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
-    target = output.destination([tables.ending_of(form)]) if to_files else None
-    return Delivery(form, target, output, chosen.limit, is_split=not names)
+    return Delivery.of(find_format(name, of_analyses=True, further=texts), output, chosen.limit, is_split=not names)
 
 
 def _write(columns: Sequence[str], rows: Iterator[Row], output: TableOptions) -> None:
     with tables.open_output(None, output) as out:
         tables.write_rows(columns, rows, out)
-
-
-def _listing(analyses: Mapping[str, Analysis]) -> Iterator[Row]:
-    """Yield (name, tables beside the one of that name, what it says) of every analysis."""
-    return ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
 
 
 def _list_categories(session: Session, output: TableOptions) -> None:
@@ -324,10 +310,7 @@ def counters(
         rocpd counters job/ --format csv -d counters
     """
     name = chosen.format.lower() or tables.format_by_ending(output.name, tables.endings())
-    form = find_format(name, of_analyses=True)
-    to_files = output.is_asked or (form is not None and form.is_columnar)
-    target = output.destination([tables.ending_of(form)]) if to_files else None
-    delivery = Delivery(form, target, output, chosen.limit)
+    delivery = Delivery.of(find_format(name, of_analyses=True), output, chosen.limit)
     with selection.connect(inputs, execution, has_analyses=True) as session:
         summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
         known = {summary.name: summary for summary in summaries}
@@ -338,10 +321,6 @@ def counters(
 _LOOK_EVERY_S = 0.5  # seconds between two looks
 _REST = 4  # times as long as the last look took: looking takes a fifth of the time at most
 _FRESH = 2.0  # seconds after a change in which another one may have left the same time
-_BESIDE = ("", "-wal", "-journal")  # files that SQLite writes for one
-
-FileState: TypeAlias = tuple[str, int, int, int]
-"""Path, inode, size and time of change [ns] of a file."""
 
 
 def follow(
@@ -368,14 +347,15 @@ def follow(
     """
     from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
+    from rocpd.view.desk import FileStamp, stamps_of
 
     log, shown = KernelLog(), as_data(out)
-    before: list[FileState] | None = None
+    before: list[FileStamp] | None = None
     with until_ctrl_c():
         while True:
             start = time.monotonic()
-            now = list(_states(paths))
-            if now != before or _is_fresh(now):
+            now = list(stamps_of(paths))
+            if now != before or any(time.time() - changed / 1e9 < _FRESH for *_, changed in now):
                 try:
                     with connect() as session:
                         for text in log.new_lines(Reading(session, options)):
@@ -387,20 +367,6 @@ def follow(
                     report(f"{error.message}; waiting")
                 out.flush()
             wait(max(_LOOK_EVERY_S, _REST * (time.monotonic() - start)))
-
-
-def _states(paths: Sequence[str]) -> Iterator[FileState]:
-    """Yield the state of each file that inputs stand for, and of those that SQLite writes beside it."""
-    with contextlib.suppress(InputError):
-        for path in find_sources(paths).paths:
-            for file in (Path(f"{path}{ending}") for ending in _BESIDE):
-                with contextlib.suppress(OSError):
-                    status = file.stat()
-                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _is_fresh(states: Sequence[FileState]) -> bool:
-    return any(time.time() - changed / 1e9 < _FRESH for *_, changed in states)
 
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "sec": 10**9, "": 10**6}
@@ -472,20 +438,16 @@ def edge(session: Session, text: str | None) -> str | None:
     return f"+{start}ns"
 
 
+_RAPTORS = ("raptor-categories", "raptor-top", "raptor-variability")
+
+
 def _show_tables(session: Session, asked: RaptorOptions) -> None:
-    from rocpd.facts.rank import Options
     from rocpd.summary.kernels.op_trace import raptor as trace_of
     from rocpd.summary.kernels.raptor import raptor as tables_of
     from rocpd.summary.reading import Reading
 
-    asked_for = {
-        "raptor-categories": asked.categorize,
-        "raptor-top": asked.top,
-        "raptor-variability": asked.variability,
-    }
-    names = [name for name, is_asked in asked_for.items() if is_asked]
-    if not names and not asked.op_trace:
-        names = ["raptor-categories", "raptor-top"]
+    is_asked = asked.categorize, asked.top, asked.variability
+    names = list(compress(_RAPTORS, is_asked)) or ([] if asked.op_trace else list(_RAPTORS[:2]))
     reading = Reading(session, Options(categories=asked.categories, sequence=asked.prekernel_seq))
     if names:
         shown = (table for table in tables_of(reading) if table.name in names)

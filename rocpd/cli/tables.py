@@ -1,4 +1,4 @@
-"""Owns where tables go, stdout or files, and in which format. Text comes from `rocpd.table`."""
+"""Where tables go, stdout or files, and in which format. Text comes from `rocpd.table`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from rocpd.base.errors import UsageError
 from rocpd.base.option import Heading, Option
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
@@ -29,6 +30,11 @@ def format_option(
 
 FORMAT = format_option("Format of the rows, else by the ending of -o:")
 """The option of commands that write any table; its value is empty when it is not given."""
+
+
+def of_analyses() -> list[str]:
+    """Return the formats of tables of analyses."""
+    return format_names(of_analyses=True)
 
 
 def endings() -> dict[str, str]:
@@ -58,8 +64,24 @@ def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | Non
         UsageError: as `rocpd.table.find_format`.
     """
     form = find_format(name or format_by_ending(output.name, endings()))
-    ending = ending_of(form)
-    return form, output.destination([ending]).path(ending) if output.is_asked else None
+    return form, output.path(ending_of(form))
+
+
+def form_and_path(name: str, output: OutputOptions, forms: Mapping[str, str]) -> tuple[str, Path | None]:
+    """Return the form of a text, by `--format` or else by the ending of `-o`, and the file; None: stdout.
+
+    Args:
+        name: of the form, as the user has it; empty: none was named.
+        output: where the text goes.
+        forms: name -> ending of its files.
+
+    Raises:
+        UsageError: no form is called so.
+    """
+    form = name.lower() or format_by_ending(output.name, {ending: known for known, ending in forms.items()})
+    if form not in forms:
+        raise UsageError(f"--format {form}: unknown", f"one of {', '.join(forms)}")
+    return form, output.path(forms[form])
 
 
 @contextlib.contextmanager

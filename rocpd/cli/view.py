@@ -1,4 +1,4 @@
-"""Owns `rocpd view`: a job in the browser."""
+"""`rocpd view`: a job in the browser."""
 
 from __future__ import annotations
 
@@ -45,15 +45,8 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     ui = find_ui(asked.perfetto_ui)
     with selection.connect(inputs, execution):
         pass  # what cannot be opened, and what there is to know of it, is said before a browser opens
-    job = ViewedJob(
-        tuple(inputs.paths),
-        inputs.skip_bad,
-        selection.align,
-        selection.clock_offsets(),
-        selection.window(),
-        selection.filters(),
-        execution.jobs or None,
-    )
+    selected = selection.align, selection.clock_offsets(), selection.window(), selection.filters()
+    job = ViewedJob(tuple(inputs.paths), inputs.skip_bad, *selected, execution.jobs or None)
     with ViewServer(job, ui, ViewLimits(asked.sql_seconds, asked.sql_rows), asked.port) as server:
         with standard_output() as out:
             out.write(f"{server.address}\n")

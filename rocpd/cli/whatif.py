@@ -1,4 +1,4 @@
-"""Owns `rocpd whatif`: how long a step would take, had something been different."""
+"""`rocpd whatif`: how long a step would take, had something been different."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ def _kinds(verb: str) -> list[str]:
     return [f"{kind}:" if name and name[0] != "[" else kind for kind, name in named.items()]
 
 
-_FORMATS = (CONSOLE, _JSON)
-
-
-def _formats() -> tuple[str, ...]:
-    return _FORMATS
+_FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 
 @frozen
@@ -68,7 +64,7 @@ class Changed:
             complete=partial(_kinds, "overlap"),
         ),
     ] = ()
-    format: Annotated[str, tables.format_option("Format:", _formats)] = ""
+    format: Annotated[str, tables.format_option("Format:", _FORMS.keys)] = ""
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
@@ -94,11 +90,7 @@ def whatif(
     from rocpd.replay.whatif import what_if
     from rocpd.schema.rules.kernel_categories import load
 
-    form = changed.format.lower() or tables.format_by_ending(output.name, {".json": _JSON, ".txt": CONSOLE})
-    if form not in _FORMATS:
-        raise UsageError(f"--format {form}: unknown", f"one of {', '.join(_FORMATS)}")
-    ending = ".json" if form == _JSON else ".txt"
-    path = output.destination([ending]).path(ending) if output.is_asked else None
+    form, path = tables.form_and_path(changed.format, output, _FORMS)
     wanted = changes(changed.without, changed.scale, changed.overlap)
     if selection.window():
         raise UsageError("whatif replays whole jobs: a window has no effect", "rocpd trim writes the part of a window")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -85,35 +86,31 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
     """Return the mean unit of all runs of a side."""
     scale = math.lcm(*(run.scale for run in runs))
     units = sum(run.units for run in runs)
-    uses: dict[KernelLaunch, list[LaunchUse]] = {}
-    calls, durations = Counter[KernelLaunch](), Counter[KernelLaunch]()
+    uses = defaultdict[KernelLaunch, list[tuple[int, LaunchUse]]](list)
     times = Counter[tuple[int, str, KernelLaunch | None]]()
     for run in runs:
         factor = scale // run.scale
         for use in run.uses:
-            uses.setdefault(use.launch, []).append(use)
-            calls[use.launch] += factor * use.calls
-            durations[use.launch] += factor * use.time
+            uses[use.launch].append((factor, use))
             for part, time in use.exposed.items():
                 times[PARTS.index(part), part, use.launch] += factor * time
         for part, time in run.idle.items():
             times[len(PARTS), part, None] += factor * time
     ordered = sorted(times, key=lambda key: (key[0], key[1], repr(key[2])))
     shares = dict(zip(ordered, apportioned([times[key] for key in ordered], scale * units), strict=True))
-    by_launch: dict[KernelLaunch, dict[str, int]] = {}
+    by_launch = defaultdict[KernelLaunch | None, dict[str, int]](dict)
     for (_, part, launch), time in shares.items():
-        if launch is not None:
-            by_launch.setdefault(launch, {})[part] = time
+        by_launch[launch][part] = time
     of_launches = {
         launch: UnitShare(
-            calls[launch] / (scale * units),
-            durations[launch] / (scale * units),
+            sum(factor * use.calls for factor, use in some) / (scale * units),
+            sum(factor * use.time for factor, use in some) / (scale * units),
             by_launch[launch],
-            median(known) if (known := [use.median for use in some if use.median is not None]) else None,
+            median(known) if (known := [use.median for _, use in some if use.median is not None]) else None,
         )
         for launch, some in uses.items()
     }
-    return Side(of_launches, {part: time for (_, part, launch), time in shares.items() if launch is None})
+    return Side(of_launches, by_launch[None])
 
 
 @frozen
@@ -223,11 +220,10 @@ def _paired(
     key: Callable[[KernelIdentity], Hashable],
 ) -> Iterator[KernelPair]:
     """Yield pairs of kernels with equal keys, and remove them from those that are left."""
-    groups: dict[Hashable, tuple[list[KernelIdentity], list[KernelIdentity]]] = {}
-    for number, kernels in enumerate(left):
-        for kernel in kernels:
-            if (identity := key(kernel)) is not None:
-                groups.setdefault(identity, ([], []))[number].append(kernel)
+    groups = defaultdict[Hashable, tuple[list[KernelIdentity], list[KernelIdentity]]](lambda: ([], []))
+    for number, kernel in ((number, kernel) for number, kernels in enumerate(left) for kernel in kernels):
+        if (identity := key(kernel)) is not None:
+            groups[identity][number].append(kernel)
     for sides in groups.values():
         if all(sides):
             for kernels, those in zip(left, sides, strict=True):
@@ -267,9 +263,9 @@ def _same_places(
 
 def _by_place(uses: Iterable[LaunchUse]) -> dict[tuple[str, str], list[KernelIdentity]]:
     """Return marker ranges and operator -> kernels that are launched there, in the order of their first launch."""
-    places: dict[tuple[str, str], dict[KernelIdentity, None]] = {}
+    places = defaultdict[tuple[str, str], dict[KernelIdentity, None]](dict)
     for use in uses:
-        places.setdefault((use.launch.path, use.launch.operator), {})[identity_of(use.launch)] = None
+        places[use.launch.path, use.launch.operator][identity_of(use.launch)] = None
     return {place: list(kernels) for place, kernels in places.items()}
 
 
@@ -278,22 +274,18 @@ def _by_operators(uses: Iterable[LaunchUse], left: Container[KernelIdentity]) ->
 
     Only of kernels that are left and are no copies. An operator counts that launches a tenth of the time of a kernel.
     """
-    times: dict[KernelIdentity, dict[str, int]] = {}
+    times = defaultdict[KernelIdentity, Counter[str]](Counter)
     for use in uses:
         kernel = identity_of(use.launch)
         if kernel in left and kernel.kind != COPY_KIND:
-            of_kernel = times.setdefault(kernel, {})
-            of_kernel[use.launch.operator] = of_kernel.get(use.launch.operator, 0) + use.time
+            times[kernel][use.launch.operator] += use.time
     groups: list[tuple[set[KernelIdentity], set[tuple[str, str]]]] = []
     for kernel, of_kernel in times.items():
         least = _OFTEN * sum(of_kernel.values())
-        kernels, operators = (
-            {kernel},
-            {(kernel.kind, name) for name, time in of_kernel.items() if name and time >= least},
-        )
+        operators = {(kernel.kind, name) for name, time in of_kernel.items() if name and time >= least}
         met = [group for group in groups if group[1] & operators]
         groups = [group for group in groups if group not in met]
-        groups.append((kernels.union(*(each[0] for each in met)), operators.union(*(each[1] for each in met))))
+        groups.append(({kernel}.union(*(each[0] for each in met)), operators.union(*(each[1] for each in met))))
     return {kernel: number for number, (kernels, operators) in enumerate(groups) if operators for kernel in kernels}
 
 
@@ -367,29 +359,20 @@ def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifferen
     sides = _shares(base, pair.base), _shares(new, pair.new)
     is_known = all(any(launch.grid for launch, _ in side) for side in sides)
     grids = [_by_grid(side, is_known) for side in sides]
-    totals = [sum(share.total for _, share in side) for side in sides]
+    before, after = (sum(share.total for _, share in side) for side in sides)
     waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
     calls, work, speed = map(round, _effects(*grids))
     waited = waiting[1] - waiting[0]
-    overlap = totals[1] - totals[0] - calls - work - speed - waited
+    overlap = after - before - calls - work - speed - waited
     if abs(overlap) <= _ROUNDING:
         speed, overlap = speed + overlap, 0
     others = [_sum(grid for key, grid in grids[side].items() if key not in grids[1 - side]) for side in (0, 1)]
     is_other = bool(others[0].calls and others[1].calls)
-    return KernelDifference(
-        totals[0],
-        totals[1],
-        pair,
-        (_sum(grids[0].values()).calls, _sum(grids[1].values()).calls),
-        calls,
-        work,
-        speed,
-        overlap,
-        waited,
-        None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*grids),
-        is_other,
-        _launched(*([launch for launch, _ in side] for side in sides)),
-    )
+    per_unit = _sum(grids[0].values()).calls, _sum(grids[1].values()).calls
+    ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*grids)
+    launched = _launched(*([launch for launch, _ in side] for side in sides))
+    effects = calls, work, speed, overlap, waited
+    return KernelDifference(before, after, pair, per_unit, *effects, ratio, is_other, launched)
 
 
 def _shares(side: Side, kernels: Iterable[KernelIdentity]) -> list[tuple[KernelLaunch, UnitShare]]:
@@ -526,14 +509,8 @@ def attribute(base: Side, new: Side, pairs: Sequence[KernelPair]) -> Attribution
     known = {part: times for part, times in by_part.items() if times.base or times.new}
     kernels = [kernel_difference(pair, base, new) for pair in pairs]
     ordered = sorted(kernels, key=lambda kernel: (-abs(kernel.change), -kernel.base, kernel.pair))
-    return Attribution(
-        Difference(base.total, new.total),
-        known,
-        ordered,
-        _by(base, new, lambda launch: launch.category),
-        _by(base, new, lambda launch: launch.path),
-        _by(base, new, lambda launch: launch.operator),
-    )
+    divided = [_by(base, new, attrgetter(name)) for name in ("category", "path", "operator")]
+    return Attribution(Difference(base.total, new.total), known, ordered, *divided)
 
 
 def _by(base: Side, new: Side, key: Callable[[KernelLaunch], str]) -> dict[str, Difference]:

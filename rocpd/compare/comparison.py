@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -267,17 +268,8 @@ def compare(
         decision = replace(decision, verdict=verdict, confidence=confidence, reason=reason, needed=None)
     if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
         decision = replace(decision, confidence=Confidence.LIKELY)
-    comparison = Comparison(
-        tuple(run.name for run in base),
-        tuple(run.name for run in new),
-        base[0].unit,
-        metric,
-        decision,
-        compared,
-        attribution,
-        tuple(_ranks(base, new)),
-        subject,
-    )
+    names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
+    comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject)
     return replace(comparison, findings=tuple(_findings(comparison)))
 
 
@@ -307,29 +299,27 @@ def _tested(
     times = [[_times(run) for run in side] for side in (base, new)]
     probabilities = []
     for row in kernels:
-        of_base, of_new = row.pair.base or row.pair.new, row.pair.new or row.pair.base
+        pair = row.pair.base or row.pair.new, row.pair.new or row.pair.base
         sides = [
-            [sum(run.get(kernel, 0.0) for kernel in those) for run in side]
-            for side, those in zip(times, (of_base, of_new), strict=True)
+            [sum(run[kernel] for kernel in those) for run in side] for side, those in zip(times, pair, strict=True)
         ]
-        probabilities.append(mann_whitney(sides[0], sides[1]))
+        probabilities.append(mann_whitney(*sides))
     return [replace(row, p=p) for row, p in zip(kernels, holm(probabilities), strict=True)]
 
 
-def _times(run: RunProfile) -> dict[KernelIdentity, float]:
+def _times(run: RunProfile) -> defaultdict[KernelIdentity, float]:
     """Return the time that each kernel adds to a unit of a run."""
-    times: dict[KernelIdentity, float] = {}
+    times = defaultdict[KernelIdentity, float](float)
     for use in run.uses:
-        kernel = identity_of(use.launch)
-        times[kernel] = times.get(kernel, 0.0) + sum(use.exposed.values()) / run.scale / run.units
+        times[identity_of(use.launch)] += sum(use.exposed.values()) / run.scale / run.units
     return times
 
 
 def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDifference]:
-    ranks: dict[int, tuple[list[RankUse], list[RankUse]]] = {}
+    ranks = defaultdict[int, tuple[list[RankUse], list[RankUse]]](lambda: ([], []))
     for number, side in enumerate((base, new)):
         for use in (use for run in side for use in run.ranks):
-            ranks.setdefault(use.rank, ([], []))[number].append(use)
+            ranks[use.rank][number].append(use)
     rows = []
     for rank, sides in ranks.items():
         times = [fmean(use.own for use in uses) if uses else None for uses in sides]
@@ -350,12 +340,7 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
-_OF_VERDICT = {
-    ChangeVerdict.SLOWER: Verdict.PROBLEM,
-    ChangeVerdict.FASTER: Verdict.NONE,
-    ChangeVerdict.SAME: Verdict.NONE,
-    ChangeVerdict.UNCLEAR: Verdict.UNKNOWN,
-}
+_OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
 
 def _verdict(comparison: Comparison) -> Finding:
@@ -381,9 +366,8 @@ def _verdict(comparison: Comparison) -> Finding:
         parts.append(decision.reason)
     if decision.needed:
         parts.append(f"about {decision.needed} runs a side would tell")
-    return Finding(
-        "; ".join(parts), "diff.verdict", _OF_VERDICT[decision.verdict], decision.confidence, evidence=evidence
-    )
+    verdict = _OF_VERDICT.get(decision.verdict, Verdict.NONE)
+    return Finding("; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
 
 
 def _of_runs(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -156,11 +157,9 @@ def _shapes(
     at, _ = find_rows(row, ops.row[dispatched])
     chosen = [column[at] for column in rest]
     groups = group_rows(chosen)
-    count: dict[int, int] = {}
+    count = Counter(key[0] for key, _ in groups)
     shapes: list[Sequence[int]] = []
     kernel[dispatched] = chosen[0]
-    for key, _ in groups:
-        count[key[0]] = count.get(key[0], 0) + 1
     for (number, *of_shape), rows in groups:
         if count[number] <= _MOST_SHAPES:
             shape[dispatched[rows]] = len(shapes)
@@ -289,7 +288,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     calls, time, medians = _count(ops, codes, units, len(launches))
     exposed, idle = np.zeros(calls.shape, np.int64), np.zeros((len(units.numbers), len(CAUSES)), np.int64)
     communication = [np.zeros((5, 0), np.int64)]
-    counted = RankTime(int(units.edges[0]), int(units.edges[-1]))
+    counted, agents = RankTime(int(units.edges[0]), int(units.edges[-1])), len(set(ops.agent.tolist()))
     for spent in read_agent_times(reading, counted, ops, kinds, causes=True):
         unit, pieces = divided(spent.pieces(), units.edges)
         of, is_idle = spent.cut(pieces), spent.part[pieces.of] == IDLE
@@ -298,20 +297,9 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         talks = of.part == COMMUNICATION
         rows = of.operation[talks]
         communication.append(np.array([unit[talks], codes[rows], ops.row[rows], of.start[talks], of.end[talks]]))
-    return RankMeasure(
-        units,
-        len(set(ops.agent.tolist())),
-        launches,
-        calls,
-        time,
-        exposed,
-        medians,
-        idle,
-        ExposedCommunication(*np.concatenate(communication, axis=1)),
-        channels,
-        _phases(reading, how.marker, units),
-        part,
-    )
+    shown, phases = ExposedCommunication(*np.concatenate(communication, axis=1)), _phases(reading, how.marker, units)
+    times = calls, time, exposed, medians, idle
+    return RankMeasure(units, agents, launches, *times, shown, channels, phases, part)
 
 
 def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:

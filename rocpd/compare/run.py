@@ -63,10 +63,6 @@ class Comparing:
     selection: str = ""
     on_note: OnNote | None = None
 
-    def compare(self, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Comparison:
-        """Compare two sides."""
-        return compare(base, new, self.options, self.metric)
-
     def runs(self, inputs: Sequence[str]) -> list[RunProfile]:
         """Return the runs of a side, each once: those of a baseline, or of jobs.
 
@@ -149,10 +145,8 @@ class Comparing:
         base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
         new, unit = replace(new, name=listed(new.numbers)), run.about.unit
         places = {number: place for place, number in enumerate(run.about.numbers)}
-        values = [
-            {places[number]: value for number, value in zip(side.numbers, side.samples[self.metric.name], strict=True)}
-            for side in (base, new)
-        ]
+        pairs = [zip(side.numbers, side.samples[self.metric.name], strict=True) for side in (base, new)]
+        values = [{places[number]: value for number, value in of_side} for of_side in pairs]
         subject = Subject(
             f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
             f"{base.units} and {new.units} {PLURALS[unit]}",

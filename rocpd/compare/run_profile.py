@@ -282,9 +282,8 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
-    facts: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()
-    }
+    facts: dict[str, Any] = known["facts"]
+    facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)
     return RunProfile(**known)
 
@@ -403,7 +402,7 @@ class _Member:
         calls, time, exposed, medians, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
         idle: `[unit, cause]`.
         length: time of each unit.
-        values: of what decides, in each unit; the time of launches where that is none of units.
+        values: of what decides, in each unit; the time of launches where units have no value of it.
     """
 
     number: int
@@ -541,20 +540,9 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
     times = about.scale // measure.agents
     columns = (measure.calls, measure.time, measure.exposed, *_waiting(measure, waits))
     calls, time, exposed, waiting, unmatched = (column[rows] * times for column in columns)
-    return _Member(
-        place if each.rank.run else each.rank.number,
-        each.rank.hostname,
-        measure.launches,
-        calls,
-        time,
-        exposed,
-        measure.medians[rows],
-        waiting,
-        unmatched,
-        idle[rows] * times,
-        length[rows] * times,
-        metric.values(measure)[rows],
-    )
+    who = place if each.rank.run else each.rank.number, each.rank.hostname, measure.launches
+    units = idle[rows] * times, length[rows] * times, metric.values(measure)[rows]
+    return _Member(*who, calls, time, exposed, measure.medians[rows], waiting, unmatched, *units)
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
@@ -587,14 +575,10 @@ def measured_runs(
     return runs_of(asked_of(Reading(session, asked, progress), options, metric), name, options, metric)
 
 
-def asked_of(reading: Reading, options: DiffOptions, metric: DiffMetric) -> RankAnswers[_Measured]:
-    """Return what a comparison asks of each rank."""
-    return _asked(reading, options, metric, None)
-
-
-def _asked(
-    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None
+def asked_of(
+    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None = None
 ) -> RankAnswers[_Measured]:
+    """Return what a comparison asks of each rank; `given` as in `Measuring`."""
     step = is_step(options.step_marker)
     how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
     return reading.each(partial(_of_rank, how=how))
@@ -624,7 +608,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         waits, groups = _match(reading.session, ranks)
         unit, given = _units(ranks, groups)
         if given:
-            again = _measured(_asked(reading, options, metric, given))
+            again = _measured(asked_of(reading, options, metric, given))
             ranks = [again[each.rank.number] for each in ranks]
             waits, _ = _match(reading.session, ranks)
         warm = frozenset[int]()
@@ -660,8 +644,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, S
     waits: dict[int, Ints] = {}
     every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
     for group in every:
-        of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
-        waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
+        waits |= zip(map(id, group), arrivals(group, clocks, np.arange(len(group[0]))).waits, strict=True)
     return waits, every
 
 

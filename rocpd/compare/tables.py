@@ -6,7 +6,7 @@ What people see is the same on the console and on pages; what changes little is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.base.types import Row
@@ -136,18 +136,9 @@ def _verdict(comparison: Comparison) -> Row:
     decision, ratio = comparison.decision, comparison.decision.ratio
     ends = (percent(ratio.estimate), percent(ratio.low), percent(ratio.high)) if ratio else (None, None, None)
     said = decision.verdict.value, decision.confidence.value, comparison.metric.name, comparison.unit
-    score = comparison.comparability.score
-    return (
-        *said,
-        *decision.medians,
-        *ends,
-        decision.margin * 100,
-        decision.p,
-        *decision.runs,
-        score,
-        decision.reason or None,
-        None if decision.noise is None else decision.noise * 100,
-    )
+    tested = decision.margin * 100, decision.p, *decision.runs, comparison.comparability.score
+    noise = None if decision.noise is None else decision.noise * 100
+    return (*said, *decision.medians, *ends, *tested, decision.reason or None, noise)
 
 
 def _rows(times: Mapping[str, Difference] | Mapping[str | None, Difference], base: int) -> list[Row]:
@@ -160,17 +151,10 @@ def _times(row: Difference, base: int) -> Row:
 
 def _kernel(kernel: KernelDifference, base: int) -> Row:
     names = [_JOINED.join(one.name for one in side) or None for side in (kernel.pair.base, kernel.pair.new)]
-    return (
-        names[1] or names[0],
-        kernel.pair.level.value,
-        *_times(kernel, base),
-        *(kernel.calls, kernel.work, kernel.speed, kernel.overlap, kernel.waiting),
-        percent(kernel.ratio),
-        *kernel.calls_per_unit,
-        kernel.p,
-        kernel.launched or None,
-        names[0] if all(names) and names[0] != names[1] else None,
-    )
+    effects = kernel.calls, kernel.work, kernel.speed, kernel.overlap, kernel.waiting
+    calls = percent(kernel.ratio), *kernel.calls_per_unit, kernel.p, kernel.launched or None
+    base_name = names[0] if all(names) and names[0] != names[1] else None
+    return (names[1] or names[0], kernel.pair.level.value, *_times(kernel, base), *effects, *calls, base_name)
 
 
 def _rank(row: RankDifference) -> Row:
@@ -186,12 +170,11 @@ _IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks
 
 def document_of(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as a JSON document."""
-    rows = {
-        table.name.removeprefix("diff-"): [dict(zip(table.columns, row, strict=True)) for row in table]
-        for table in tables_of(comparison)
-    }
+    tables = ((table.name.removeprefix("diff-"), table) for table in tables_of(comparison))
+    rows = {name: [dict(zip(table.columns, row, strict=True)) for row in table] for name, table in tables}
     (decided,) = rows["diff"]
-    unit = comparison.attribution.unit
+    unit, compared = comparison.attribution.unit, comparison.comparability
+    differences = list(compared.sentences)
     return {
         "rocpd_diff": VERSION,
         **{key: decided[key] for key in ("verdict", "confidence", "reason")},
@@ -203,17 +186,10 @@ def document_of(comparison: Comparison) -> dict[str, Any]:
         "new": {"runs": list(comparison.new), "median": decided["new"]},
         **{key: decided[key] for key in ("change_percent", "low_percent", "high_percent", "margin_percent")},
         **{key: decided[key] for key in ("deviation_percent", "p")},
-        "comparable": {
-            "score": comparison.comparability.score,
-            "is_enough": comparison.comparability.is_enough,
-            "differences": list(comparison.comparability.sentences),
-        },
+        "comparable": {"score": compared.score, "is_enough": compared.is_enough, "differences": differences},
         "unit_ns": {"base": unit.base, "new": unit.new, "change": unit.change},
         **{key: rows.get(key, []) for key in _IN_DOCUMENT},
-        "findings": [
-            {"rule": finding.rule, "verdict": finding.verdict.value, "text": finding.text}
-            for finding in comparison.findings
-        ],
+        "findings": [{"rule": f.rule, "verdict": f.verdict.value, "text": f.text} for f in comparison.findings],
     }
 
 
@@ -255,10 +231,8 @@ def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
     """Yield the same as tables of a page; the first one has the sentences above it."""
     lines = [finding.text for finding in comparison.findings]
     for section in _sections(comparison):
-        rows = (
-            tuple(readable(cell, head.unit) for cell, head in zip(row, section.heads, strict=True))
-            for row in section.rows
-        )
+        units = [head.unit for head in section.heads]
+        rows = (tuple(map(readable, row, units)) for row in section.rows)
         yield Sheet(section.title, section.doc, [heading(head) for head in section.heads], rows, lines)
         lines = []
     if lines:
@@ -317,9 +291,7 @@ def _signed(change: int) -> str:
 
 def _bars(parts: Sequence[Difference], width: int) -> list[str]:
     """Return a bar for each change, from where those before it lead."""
-    ends = [0]
-    for part in parts:
-        ends.append(ends[-1] + part.change)
+    ends = list(accumulate((part.change for part in parts), initial=0))
     low, span = min(ends), max(ends) - min(ends)
     bars = []
     for start, end in pairwise(ends):
@@ -337,10 +309,8 @@ def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[s
     chosen = [every[row] for row in rows]
     left = [row for number, row in enumerate(every) if number not in rows]
     if left and columns:
-        sums = [
-            sum(column) if field.unit == "ns" else None
-            for field, column in zip(fields, zip(*left, strict=True), strict=True)
-        ]
+        by_field = zip(fields, zip(*left, strict=True), strict=True)
+        sums = [sum(column) if field.unit == "ns" else None for field, column in by_field]
         chosen.append((f"{len(left)} others", *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]

@@ -338,18 +338,11 @@ def marker_batches(references: ReferenceTables, damaged: Counter[str]) -> Iterat
         damaged: gets the number of cells that are no numbers where numbers belong, by column.
     """
     for source in MARKER_SOURCES:
-        reader = marker_reader(references, source)
+        reader = ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
         for rows in reader.batches():
-            columns = {
-                item.name: rows.column("name" if item.name == "function" else item.name) for item in marker_items()
-            }
-            yield columns | {"name": marker_messages(rows)}
+            columns = {item.name: rows.column(item.name) for item in marker_items() if item.name != "function"}
+            yield columns | {"function": columns["name"], "name": marker_messages(rows)}
         damaged.update(reader.damaged)
-
-
-def marker_reader(references: ReferenceTables, source: str) -> ViewReader:
-    """Return a reader of the markers among `regions` or `sample_regions`."""
-    return ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
 
 
 def marker_messages(rows: ViewRows) -> list[str | None]:

@@ -77,7 +77,8 @@ class DerivedCalculator:
         """Return a derived counter of each dispatch, or why it can't be said."""
         if name in self._broken:
             return self._broken[name]
-        terms = {term: node for term, node in self._terms.items() if term == name or not self._has(term)}
+        collected = set().union(*(run.counters for run in self._measured.passes))
+        terms = {term: node for term, node in self._terms.items() if term == name or term not in collected}
         try:
             needed = needs(self._terms[name], terms)
         except RecursionError:
@@ -122,9 +123,6 @@ class DerivedCalculator:
         """Return the passes with a counter, those first that have it under just this name."""
         runs = [run for run in self._measured.passes if _find(run, name)]
         return sorted(runs, key=lambda run: name not in run.counters)
-
-    def _has(self, name: str) -> bool:
-        return any(name in run.counters for run in self._measured.passes)
 
     def _reduced(self, node: Node, terms: Mapping[str, Node]) -> Iterator[str]:
         """Yield the counters of which a formula takes the largest, smallest or mean instance."""

@@ -98,13 +98,14 @@ class Calculator:
         counters = [name for name in needed if is_counter(name)]
         passes, missing = self._passes_with(counters)
         known = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
-        missing += [name for name in known if not self._knows(name)]
+        missing += [n for n in known if n != "dur" and n not in self._measured.sizes and n not in self.constants]
         if missing:
             return Calculated(None, missing=tuple(missing))
         leaves = {name: self._leaf(name, passes) for name in needed}
         values = np.empty(len(self._chosen))
         values[:] = evaluate(metric.value, leaves.__getitem__, self.terms)
-        windows = self._windows(passes[_CYCLES], leaves[_CYCLES]) if self._has_windows(metric, needed) else None
+        has_windows = not self._is_amds and metric.unit == "%" and _CYCLES in needed
+        windows = self._windows(passes[_CYCLES], leaves[_CYCLES]) if has_windows else None
         used = len(set(passes.values())) or 1
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
@@ -140,9 +141,6 @@ class Calculator:
             self._sums[run, name] = rows.summed(self._measured.count)[self._chosen] if rows else None
         return self._sums[run, name]
 
-    def _knows(self, name: str) -> bool:
-        return name == "dur" or name in self._measured.sizes or name in self.constants
-
     def _leaf(self, name: str, passes: Mapping[str, int]) -> Floats:
         if name in passes:
             values = self._sum(passes[name], name)
@@ -160,9 +158,6 @@ class Calculator:
         if len(of_passes) == 1 and of_passes[0] is not None and not self._is_amds:
             return of_passes[0][self._chosen]
         return self._durations
-
-    def _has_windows(self, metric: CounterMetric, needed: tuple[str, ...]) -> bool:
-        return not self._is_amds and metric.unit == "%" and _CYCLES in needed
 
     def _windows(self, run: int, cycles: Floats) -> Floats | None:
         """Return the cycles that a pass counted by those that the highest clock allows while the kernel runs."""
@@ -215,10 +210,8 @@ class MetricSums:
             of_rows = calculated.windows[rows[known]]
             windows = (float(np.nansum(of_rows)), int(np.count_nonzero(~np.isnan(of_rows))))
         every = tuple(some.tolist()) if keeps_values else ()
-        limits = float(some.min()), float(some.max())
-        return MetricSums(
-            len(some), (float(some.sum()),), *limits, leaves, windows, (), calculated.passes, every
-        )  # fmt: skip
+        sums, limits = (float(some.sum()),), (float(some.min()), float(some.max()))
+        return MetricSums(len(some), sums, *limits, leaves, windows, (), calculated.passes, every)
 
     def __add__(self, other: MetricSums) -> MetricSums:
         if not self.count or not other.count:

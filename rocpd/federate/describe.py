@@ -98,7 +98,8 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
     gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
     if gpus:
-        yield "gpus", _some(f"{words} on {_each(number)}" for words, number in gpus.items())
+        hosts_of = {words: "1 host" if number == 1 else f"each of {number} hosts" for words, number in gpus.items()}
+        yield "gpus", _some(f"{words} on {where}" for words, where in hosts_of.items())
     yield from _software(session)
     yield "date", _date(session)
 
@@ -111,10 +112,6 @@ def _date(session: Federation) -> str:
     first, last = min(span.start for span in spans), max(span.end for span in spans)
     start, end = (datetime.fromtimestamp(time // 10**9).astimezone() for time in (first, last))
     return f"{start:%Y-%m-%d %H:%M}" + (f" to {end:%Y-%m-%d %H:%M}" if last - first >= _MINUTE_NS else "")
-
-
-def _each(hosts: int) -> str:
-    return "1 host" if hosts == 1 else f"each of {hosts} hosts"
 
 
 def _described(agents: Agents) -> str:

@@ -124,14 +124,12 @@ class Job:
             return self.kept_alignment
         if self.clock_offsets:
             return given_offsets(self.clock_offsets, self.ranks)
-        measure = partial(self.aligner, self._largest_run().map_ranks) if self.aligner else None
+        # Ranks of other runs had no collectives with those of the largest.
+        largest = self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
+        measure = partial(self.aligner, largest.map_ranks) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
         of_day = [rank.number for rank in self.ranks if rank.has_date]
         return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
-
-    def _largest_run(self) -> Job:
-        """Return the job of the run with most ranks: ranks of others had no collectives with these."""
-        return self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
 
     @cached_property
     def by_run(self) -> tuple[tuple[Rank, ...], ...]:

@@ -131,7 +131,7 @@ def _names(openings: Sequence[Opening]) -> list[str]:
     for path in paths:
         name = path.name
         if lowered.count(name.lower()) > 1:
-            parent = Path(os.path.abspath(path)).parent.name  # noqa: PTH100
+            parent = _absolute(path).parent.name
             name = f"{parent}_{name}" if parent else name
         stem, ending, number = Path(name).stem, Path(name).suffix, 2
         while name.lower() in {used.lower() for used in (*names, INDEX, INDEX_FOLDER)}:

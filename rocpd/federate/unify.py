@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocpd.base.sqlite import apsw
-from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, named, relations, select_text
+from rocpd.schema.render import RankTables, keyed_text, keyed_views, named, relations, select_text
 from rocpd.schema.write import create_view_text, naming_view
 
 
 class Unifier:
     """Creates views over the tables of ranks on a connection when statements first name them.
 
-    `keyed`: those of `schema.keyed` too, which see the first rank.
+    `keyed`: those that make grouping by name fast too, which see the first rank.
     """
 
     def __init__(self, connection: apsw.Connection, tables: Sequence[RankTables], *, keyed: bool = False) -> None:

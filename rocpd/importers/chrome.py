@@ -53,19 +53,22 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     with source.stream() as stream:
         for events in JsonEvents(source.path, target.lose).batches(stream):
             for event in events:
-                _add_names(processes, event)
+                if event.get("ph") == "M":
+                    _add_names(processes, event)
     times = Counter(process.facts.get("rank") for process in processes.values())
     numbered = iter(processes.items())
     while some := list(itertools.islice(numbered, _MOST_FILES)):
         with contextlib.ExitStack() as ranks:
             rows: dict[object, ChromeRows] = {}
             for pid, process in some:
-                rank, agents = process.facts.get("rank"), process.facts.get("agents", {})
-                info = _process(pid, process, is_numbered=times[rank] == 1)
+                facts, rank = process.facts, process.facts.get("rank")
+                extdata = json.dumps({"mpi_rank": rank} if rank is not None and times[rank] == 1 else {})
+                command = facts.get("command", process.label)
+                info = ProcessInfo(facts.get("pid") or pid, command=command, extdata=extdata)
                 # All are on one time line: however many machines they ran on, their clocks compare.
-                node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=process.facts.get("hostname"))
+                node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=facts.get("hostname"))
                 trace = ranks.enter_context(target.rank(pid if rank is None else rank, node, info))
-                rows[pid] = ChromeRows(trace, process.tracks, agents, target.lose)
+                rows[pid] = ChromeRows(trace, process.tracks, facts.get("agents", {}), target.lose)
             stream = ranks.enter_context(source.stream())
             for events in JsonEvents(source.path, lambda _: None, exactly=True).batches(stream):
                 for pid, of_process in itertools.groupby(events, lambda event: event.get("pid")):
@@ -73,18 +76,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                         rows[pid].add(of_process)
 
 
-def _process(pid: int, process: ChromeProcess, *, is_numbered: bool) -> ProcessInfo:
-
-    facts = process.facts
-    rank = facts.get("rank")
-    extdata = {"mpi_rank": rank} if rank is not None and is_numbered else {}
-    command = facts.get("command", process.label)
-    return ProcessInfo(facts.get("pid") or pid, command=command, extdata=json.dumps(extdata))
-
-
 def _add_names(processes: dict[int, ChromeProcess], event: Event) -> None:
-    if event.get("ph") != "M":
-        return
     arguments: Any = event.get("args") or {}
     if event.get("name") == "process_name":
         processes[event["pid"]] = ChromeProcess(str(arguments.get("name")), {}, {})
@@ -138,7 +130,11 @@ class ChromeRows:
                 for unit, value in arguments.items():
                     if value is not None:
                         self._counters.add(event["name"], None, unit, _ns(event["ts"]), float(value))
-        self._write()
+        for kind, rows in self._rows.items():
+            if rows:
+                write_rows(self._trace, kind, rows)
+        self._rows = {Regions: []}
+        self._counters.write()
 
     def _add_region(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         extdata = message_json(event["name"]) if is_marker(arguments["category"]) else "{}"
@@ -211,13 +207,6 @@ class ChromeRows:
     def _put(self, kind: type[Any], row: dict[str, Any], arguments: Mapping[str, Any], extdata: str = "{}") -> None:
         event = {"category": arguments.get("category"), "stack_id": arguments.get("stack_id", 0), "extdata": extdata}
         self._rows.setdefault(kind, []).append({**row, "event": event})
-
-    def _write(self) -> None:
-        for kind, rows in self._rows.items():
-            if rows:
-                write_rows(self._trace, kind, rows)
-        self._rows = {Regions: []}
-        self._counters.write()
 
 
 def _kernel(key: tuple[Any, ...]) -> KernelInfo:

@@ -10,6 +10,7 @@ piece that starts with an event and parses ends with one. It says what a damaged
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import json
 import re
@@ -216,7 +217,7 @@ class JsonEvents:
         for place in places[: -_TRIED - 1 : -1]:
             events = self._parsed(b"[" + self._buffer[:place] + b"]")
             if events is not None:
-                self._drop(place)
+                self._buffer = self._buffer[place:].lstrip()[1:]
                 return list(events)
         if places and len(self._buffer) > _MOST_UNPARSED:
             raise self._error(0)
@@ -245,7 +246,7 @@ class JsonEvents:
     def _first_document(self, text: bytes) -> Any:
         """Return a document that another one follows; None: that is not the case."""
         try:
-            document, _ = json.JSONDecoder(strict=False).raw_decode(text.decode("utf-8", "replace"))
+            document, _ = _DECODER.raw_decode(text.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return None
         self._tell("part of the file after the end of the trace")
@@ -274,9 +275,6 @@ class JsonEvents:
         at = self._read - len(self._buffer) + place
         return InputError(f"{self._path}: damaged: no JSON from about byte {at:,} on", _HINT)
 
-    def _drop(self, place: int) -> None:
-        self._buffer = self._buffer[place:].lstrip()[1:]
-
     def _take_facts(self, facts: Any) -> None:
         self.facts |= {key: value for key, value in (facts or {}).items() if key != "traceEvents"}
 
@@ -288,10 +286,8 @@ class JsonEvents:
 
     def _parsed(self, text: bytes) -> Any:
         """Return what a text of JSON holds; None: it is none. Texts that are no Unicode are repaired, NaN is read."""
-        try:
+        with contextlib.suppress(ValueError):
             return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
-        except ValueError:
-            pass
         try:
             parsed = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
         except (ValueError, RecursionError):

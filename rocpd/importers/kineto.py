@@ -26,22 +26,9 @@ import orjson
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.importers.words import (
-    HOST,
-    MEMORY_SET,
-    SIZES,
-    Argument,
-    CounterTracks,
-    Registered,
-    ThreadIds,
-    api_category,
-    copy_direction,
-    gpu,
-    write_arguments,
-    write_rows,
-)
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -209,10 +196,10 @@ def _ranks_of(text: Any) -> str | None:
     """Return how the ranks of a group are listed; PyTorch cuts long lists."""
     if not isinstance(text, str) or not re.search(r"\d", text):
         return None
-    words = re.findall(r"\d+|\.\.\.", text)
-    if "..." not in words and set(np.diff([int(word) for word in words]).tolist()) == {1}:
-        return f"{words[0]}-{words[-1]}"
-    return ",".join(words)
+    parts = re.findall(r"\d+|\.\.\.", text)
+    if "..." not in parts and set(np.diff([int(word) for word in parts]).tolist()) == {1}:
+        return f"{parts[0]}-{parts[-1]}"
+    return ",".join(parts)
 
 
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
@@ -303,8 +290,7 @@ class KinetoSurvey:
         end = start + (event.get("dur") or 0)
         first, last = self.span or (start, end)
         self.span = min(first, start), max(last, end)
-        name = event.get("name")
-        arguments = event.get("args")
+        name, arguments = event.get("name"), event.get("args")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             return
         if name == OPERATOR or (name.startswith(ANNOTATION) and category == ANNOTATIONS):
@@ -357,7 +343,7 @@ class _Region(NamedTuple):
     stack: int = 0
     extdata: str = "{}"
     call_stack: str = "{}"
-    recorded: Sequence[Argument] = ()
+    recorded: Sequence[words.Argument] = ()
 
 
 class KinetoRows:
@@ -373,22 +359,21 @@ class KinetoRows:
         self._trace, self._survey, self._lose = trace, survey, lose
         self._base = survey.base
         self._collectives = survey.collectives()
-        self._threads = ThreadIds(
+        self._threads = words.ThreadIds(
             trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
         )
-        self._counters = CounterTracks(trace)
-        self._kernels = Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
-        self._agents = Registered(trace, gpu)
-        self._streams = Registered(trace, StreamInfo)
+        self._counters = words.CounterTracks(trace)
+        self._kernels = words.Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
+        self._agents = words.Registered(trace, words.gpu)
+        self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._regions: list[_Region] = []
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {
-            KernelDispatches: [],
-            MemoryCopies: [],
-            MemoryAllocations: [],
-        }
-        self._memory_is_on = _same_device(*survey.devices)
-        trace.register(HOST)
+        kinds: tuple[type[Any], ...] = (KernelDispatches, MemoryCopies, MemoryAllocations)
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
+        is_one = [len(devices) for devices in survey.devices] == [1, 1]
+        self._memory_is_on = dict(zip(*reversed(survey.devices), strict=True)) if is_one else {}
+        trace.register(words.HOST)
         described = _devices(survey.facts)
         for device in described:
             self._agents[device["id"]] = trace.register(_agent(device["id"], device))
@@ -467,7 +452,7 @@ class KinetoRows:
         region = self._region(event, times, MARKER_RANGE, arguments)
         self._regions.append(region._replace(recorded=recorded, extdata=_json({"message": event["name"]})))
 
-    def _of_collective(self, event: Event) -> list[Argument]:
+    def _of_collective(self, event: Event) -> list[words.Argument]:
         if not self._collectives:
             return []
         facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
@@ -475,7 +460,7 @@ class KinetoRows:
 
     def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
-        region = self._region(event, times, api_category(event["name"]), arguments)
+        region = self._region(event, times, words.api_category(event["name"]), arguments)
         self._regions.append(region._replace(recorded=recorded, stack=arguments.get("correlation", 0)))
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
@@ -508,30 +493,22 @@ class KinetoRows:
             "start": times[0], "end": times[1], "agent_id": self._agent(event, arguments), "kernel_id": kernel,
             "stream_id": self._stream(event, arguments), "group_segment_size": arguments.get("shared memory"),
             "graph_exec_id": arguments.get("graph id"), "graph_node_id": arguments.get("graph node id"),
-            **dict(zip(SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
+            **dict(zip(words.SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
         })  # fmt: skip
 
     def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        name, from_host, to_host = copy_direction(event["name"])
-        agent = self._agent(event, arguments)
-        ends = [None if is_host is None else 0 if is_host else agent for is_host in (from_host, to_host)]
-        for at, key in enumerate(("fromDevice", "toDevice")):
+        """Add a copy, or what fills memory: that has no source."""
+        is_set, agent = category_of(event) == SETS, self._agent(event, arguments)
+        name, *hosts = (words.MEMORY_SET, None, False) if is_set else words.copy_direction(event["name"])
+        ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
+        for at, key in enumerate(() if is_set else ("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
                 ends[at] = self._agent({}, {"device": arguments[key]})
-        self._put_copy(event, times, arguments, "MEMORY_COPY", name, ends)
-
-    def _add_set(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        self._put_copy(event, times, arguments, MEMORY_SET, MEMORY_SET, [None, self._agent(event, arguments)])
-
-    def _put_copy(
-        self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
-        category: str, name: str, ends: Sequence[int | None],
-    ) -> None:  # fmt: skip
         size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
         self._rows[MemoryCopies].append({
             "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
             "size": size, "stream_id": self._stream(event, arguments),
-            "event": {"category": category, **_gpu_event(arguments)},
+            "event": {"category": words.MEMORY_SET if is_set else "MEMORY_COPY", **_gpu_event(arguments)},
         })  # fmt: skip
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
@@ -539,7 +516,7 @@ class KinetoRows:
         time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
         is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
         device = self._memory_is_on.get(device, device)
-        agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
+        agent = self._agent({}, {"device": device}) if is_gpu else words.HOST.id
         thread = self._threads.thread(event.get("tid"))
         kind = "FREE" if size < 0 else "ALLOC"
         self._rows[MemoryAllocations].append({
@@ -566,11 +543,11 @@ class KinetoRows:
             )
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            write_arguments(self._trace, rows.events, recorded)
+            words.write_arguments(self._trace, rows.events, recorded)
             self._regions.clear()
         for kind, collected in self._rows.items():
             if collected:
-                write_rows(self._trace, kind, collected)
+                words.write_rows(self._trace, kind, collected)
                 collected.clear()
         self._counters.write()
 
@@ -583,7 +560,7 @@ _ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str,
     PYTHON: KinetoRows._add_python,
     KERNELS: KinetoRows._add_kernel,
     COPIES: KinetoRows._add_copy,
-    SETS: KinetoRows._add_set,
+    SETS: KinetoRows._add_copy,
     GPU_ANNOTATIONS: KinetoRows._add_on_gpu,
     **dict.fromkeys(CALLS, KinetoRows._add_call),
 }
@@ -595,19 +572,12 @@ def _devices(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [device for device in listed if isinstance(device, dict) and isinstance(device.get("id"), int)]
 
 
-def _same_device(of_operations: set[int], of_memory: set[int]) -> Mapping[int, int]:
-    """Return GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too."""
-    if len(of_operations) == len(of_memory) == 1:
-        return dict(zip(of_memory, of_operations, strict=True))
-    return {}
-
-
 def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
     """Return the agent with this number that an entry of `deviceProperties` describes."""
     known = {"id", "name", "numSms", "totalGlobalMem", "warpSize"}
     more = {key: value for key, value in device.items() if key not in known}
     facts = {"cu_count": device.get("numSms"), "wave_front_size": device.get("warpSize"), **more}
-    return gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
+    return words.gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
 
 
 def _external(arguments: Mapping[str, Any]) -> int:
@@ -617,28 +587,19 @@ def _external(arguments: Mapping[str, Any]) -> int:
 
 
 def _gpu_event(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of the event of work of a GPU."""
-    stack = arguments.get("correlation", 0)
-    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _left(arguments)}
+    """Return the columns of the event of work of a GPU; arguments without a column are its JSON."""
+    stack, left = arguments.get("correlation", 0), {n: v for n, v in arguments.items() if n not in _IN_COLUMNS}
+    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _json(left)}
 
 
 def _sizes(sizes: Any) -> Sequence[int]:
     return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
 
 
-def _recorded(arguments: Mapping[str, Any]) -> list[Argument]:
+def _recorded(arguments: Mapping[str, Any]) -> list[words.Argument]:
     """Return the arguments of an operator: type, name and text of each."""
-    return [
-        ("int" if isinstance(value, int) else "", name, _text(value))
-        for name, value in arguments.items()
-        if name not in _IN_COLUMNS
-    ]
-
-
-def _left(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments of GPU work that have no column, as JSON."""
-    left = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS}
-    return _json(left) if left else "{}"
+    shown = ((name, value) for name, value in arguments.items() if name not in _IN_COLUMNS)
+    return [("int" if isinstance(value, int) else "", name, _text(value)) for name, value in shown]
 
 
 def _text(value: Any) -> str:
@@ -673,19 +634,13 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 trace.note(f"kineto::{name}", str(value))
 
 
-def _process(survey: KinetoSurvey) -> Any:
-
+def _process(survey: KinetoSurvey) -> ProcessInfo:
     info = survey.facts.get("distributedInfo")
     job = info if isinstance(info, dict) else {}
     extdata = {"distributedInfo": job} if job else {}
     for name, key in (("mpi_rank", "rank"), ("mpi_size", "world_size")):
         if isinstance(job.get(key), int):
             extdata[name] = job[key]
-    first, last = (survey.base + round(time * 1000) for time in survey.span or (0, 0))
-    return ProcessInfo(
-        survey.pid,
-        start=first if survey.span else None,
-        end=last if survey.span else None,
-        command=survey.processes.get(survey.pid),
-        extdata=json.dumps(extdata),
-    )
+    start, end = (survey.base + round(time * 1000) for time in survey.span) if survey.span else (None, None)
+    command = survey.processes.get(survey.pid)
+    return ProcessInfo(survey.pid, start=start, end=end, command=command, extdata=json.dumps(extdata))

@@ -13,21 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rocpd.base.documents import json_object
+from rocpd.importers import words
 from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
-from rocpd.importers.words import (
-    HOST,
-    MEMORY_SET,
-    SIZES,
-    Argument,
-    CounterTracks,
-    Registered,
-    ThreadIds,
-    api_category,
-    copy_direction,
-    gpu,
-    operator_in,
-    write_arguments,
-)
 from rocpd.schema.rules.categories import GPU_WAIT, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -73,11 +60,6 @@ class NsightTables(SourceTables):
     def texts(self) -> Mapping[int, str]:
         """Number of a text -> the text."""
         return dict(self.rows("StringIds", ("id", "value")))
-
-    @functools.cached_property
-    def has_utc(self) -> bool:
-        """Whether it says when the session began."""
-        return self.shift != 0
 
     @functools.cached_property
     def shift(self) -> int:
@@ -163,17 +145,17 @@ class NsightRows:
     def __init__(self, trace: TraceWriter, tables: NsightTables, pid: int, *, holds_metrics: bool) -> None:
         self._trace, self._tables, self._pid = trace, tables, pid
         self._holds_metrics = holds_metrics
-        self._agents = Registered(trace, lambda device: gpu(device, vendor="NVIDIA"))
+        self._agents = words.Registered(trace, lambda device: words.gpu(device, vendor="NVIDIA"))
         self._devices: dict[int, int] = {}  # number of a GPU in the machine -> its number in the process
-        self._kernels = Registered(trace, self._kernel)
+        self._kernels = words.Registered(trace, self._kernel)
         names = {
             thread & 0xFFFFFF: tables.texts.get(name)
             for thread, name in tables.rows("ThreadNames", ("globalTid", "nameId"), "1 ORDER BY priority DESC")
             if pid_of(thread) == pid
         }
-        self._threads = ThreadIds(trace, {tid: name for tid, name in names.items() if name})
+        self._threads = words.ThreadIds(trace, {tid: name for tid, name in names.items() if name})
         self._stacks = _call_stacks(tables)
-        trace.register(HOST)
+        trace.register(words.HOST)
         self._describe_gpus()
         self._describe_streams()
 
@@ -200,7 +182,7 @@ class NsightRows:
         if number in self._gpus:
             name, memory, units, wave, *more = self._gpus[number]
             facts = {"cu_count": units, "wave_front_size": wave, **dict(zip(_GPU_COLUMNS[4:], more, strict=True))}
-            self._agents[device] = self._trace.register(gpu(device, name, memory, facts, "NVIDIA"))
+            self._agents[device] = self._trace.register(words.gpu(device, name, memory, facts, "NVIDIA"))
 
     def _agent_in_machine(self, number: int) -> int | None:
         """Return the agent of a GPU by its number in the machine, of which the process may see some only."""
@@ -259,7 +241,7 @@ class NsightRows:
             kernels = [self._kernels[key] for key in zip(name, mangled, registers, strict=True)]
             self._trace.write(KernelDispatches(
                 **times, agent_id=self._agents_of(device), kernel_id=kernels, stream_id=_or_0(stream),
-                **dict(zip(SIZES, (bx, by, bz, *grids), strict=True)), private_segment_size=local,
+                **dict(zip(words.SIZES, (bx, by, bz, *grids), strict=True)), private_segment_size=local,
                 group_segment_size=[(a or 0) + (b or 0) for a, b in zip(static, dynamic, strict=True)],
                 graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
                 graph_node_id=node, event=Events(None, _or_0(correlation)),
@@ -277,11 +259,11 @@ class NsightRows:
         for times, (device, stream, correlation, size, kind, source, to) in self._lasting(table, columns):
             names, ends = [], ([], [])  # type: ignore[var-annotated]
             for number, on, *others in zip(kind, self._agents_of(device), source, to, strict=True):
-                name, *hosts = copy_direction(str(kinds.get(number, "")))
+                name, *hosts = words.copy_direction(str(kinds.get(number, "")))
                 names.append(name)
                 for side, is_host, other in zip(ends, hosts, others, strict=True):
                     agent = on if other is None else self._agents_of([other])[0]
-                    side.append(HOST.id if is_host else None if is_host is None else agent)
+                    side.append(words.HOST.id if is_host else None if is_host is None else agent)
             self._trace.write(MemoryCopies(
                 **times, name=names, src_agent_id=ends[0], dst_agent_id=ends[1], size=_or_0(size), stream_id=stream,
                 event=Events(None, _or_0(correlation)),
@@ -291,8 +273,8 @@ class NsightRows:
         columns = ("deviceId", "streamId", "correlationId", "bytes")
         for times, (device, stream, correlation, size) in self._lasting(table, columns):
             self._trace.write(MemoryCopies(
-                **times, name=MEMORY_SET, size=_or_0(size), dst_agent_id=self._agents_of(device), stream_id=stream,
-                event=Events(MEMORY_SET, _or_0(correlation)),
+                **times, name=words.MEMORY_SET, size=_or_0(size), dst_agent_id=self._agents_of(device),
+                stream_id=stream, event=Events(words.MEMORY_SET, _or_0(correlation)),
             ))  # fmt: skip
 
     def _write_graphs(self, table: str) -> None:
@@ -314,13 +296,13 @@ class NsightRows:
             rows = self._trace.write(Regions(
                 **times, tid=[self._threads.thread(number & 0xFFFFFF) for number in thread], name=names,
                 event=Events(
-                    list(map(api_category, names)) if category is None else category,
+                    list(map(words.api_category, names)) if category is None else category,
                     _or_0(correlation) if category is None else 0,
                     call_stack=[self._stacks.get(number, "{}") for number in chain],
                 ),
             ))  # fmt: skip
             returned = [[("int", "returnValue", str(code))] if code else [] for code in result]
-            write_arguments(self._trace, rows.events, returned)
+            words.write_arguments(self._trace, rows.events, returned)
 
     def _write_synchronizations(self, table: str) -> None:
         kinds = dict(self._tables.rows("ENUM_CUPTI_SYNC_TYPE", ("id", "label")))
@@ -356,24 +338,21 @@ class NsightRows:
                 arguments.append(recorded)
             self._write_regions(regions, arguments)
 
-    def _write_regions(self, regions: Sequence[Any], arguments: Sequence[Sequence[Argument]]) -> None:
+    def _write_regions(self, regions: Sequence[Any], arguments: Sequence[Sequence[words.Argument]]) -> None:
         if not regions:
             return
         start, end, tid, name, category, extdata = zip(*regions, strict=True)
-        events = Events(category, extdata=extdata)
-        rows = self._trace.write(
-            Regions(start=self._times(start), end=self._times(end), tid=tid, name=name, event=events)
-        )
-        write_arguments(self._trace, rows.events, arguments)
+        times, events = {"start": self._times(start), "end": self._times(end)}, Events(category, extdata=extdata)
+        rows = self._trace.write(Regions(**times, tid=tid, name=name, event=events))
+        words.write_arguments(self._trace, rows.events, arguments)
 
     def _write_memory(self, table: str) -> None:
         columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId", "memKind")
         for start, device, size, address, kind, stream, memory in self._batches(table, columns):
             times = self._times(start)
-            on_gpus = self._agents_of(
-                [None if of in _HOST_MEMORY else on for on, of in zip(device, memory, strict=True)]
-            )
-            agents = [HOST.id if of in _HOST_MEMORY else on for on, of in zip(on_gpus, memory, strict=True)]
+            is_host = [kind_of in _HOST_MEMORY for kind_of in memory]
+            on_gpus = self._agents_of([None if host else on for on, host in zip(device, is_host, strict=True)])
+            agents = [words.HOST.id if host else on for on, host in zip(on_gpus, is_host, strict=True)]
             self._trace.write(MemoryAllocations(
                 start=times, end=times, agent_id=agents, address=address, size=_or_0(size),
                 type=["FREE" if operation else "ALLOC" for operation in kind], stream_id=stream,
@@ -387,7 +366,7 @@ class NsightRows:
             (kind, metric): name
             for kind, metric, name in self._tables.rows("TARGET_INFO_GPU_METRICS", ("typeId", "metricId", "metricName"))
         }
-        counters = CounterTracks(self._trace)
+        counters = words.CounterTracks(self._trace)
         for batch in self._tables.batches(table, ("timestamp", "typeId", "metricId", "value")):
             for time, kind, metric, value in zip(*batch, strict=True):
                 agent = self._agent_in_machine(kind & 0xFF)
@@ -421,7 +400,7 @@ def _call_stacks(tables: NsightTables) -> dict[int, str]:
     return {number: json.dumps(names) for number, names in frames.items()}
 
 
-def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[Argument]]:
+def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[words.Argument]]:
     """Return name, category, JSON and arguments of an NVTX range.
 
     NCCL puts ranges around its calls; PyTorch (`emit_nvtx`) around operators, whose numbers it adds to their names.
@@ -435,18 +414,14 @@ def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str
     """
     if domain == _NCCL and text.startswith("nccl"):
         return text, "RCCL_API", "{}", _nccl_arguments(text, payload)
-    operator = operator_in(text)
+    operator = words.operator_in(text)
     if operator:
         return operator[0], TORCH_OPERATOR, "{}", operator[1]
-    facts_of_range: dict[str, object] = {"message": text}
-    if domain:
-        facts_of_range["domain"] = domain
-    if payload:
-        facts_of_range["payload"] = payload
+    facts_of_range = {"message": text} | {k: v for k, v in (("domain", domain), ("payload", payload)) if v}
     return text, MARKER_RANGE, json.dumps(facts_of_range, ensure_ascii=False), ()
 
 
-def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
+def _nccl_arguments(function: str, payload: str | None) -> Sequence[words.Argument]:
     """Return what the payload of a range of NCCL says, under the names of NCCL's arguments."""
     facts = json_object(payload) or {}
     recorded = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
@@ -457,13 +432,8 @@ def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
 
 
 _WITH_PROCESS = (
-    (
-        ("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_MEMCPY", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_MEMSET", "globalPid"),
-        ("CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"),
-    ),
-    (("NVTX_EVENTS", "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
+    ((_KERNELS, "globalPid"), (_COPIES, "globalPid"), (_SETS, "globalPid"), (_CALLS, "globalTid")),
+    ((_RANGES, "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
 )
 """What tells processes: those with calls of CUDA or work of GPUs, and only where there are none, any others."""
 
@@ -489,7 +459,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             for name, value in tables.rows("META_DATA_EXPORT", ("name", "value")):
                 if name.startswith(("EXPORT_PRODUCT_", "EXPORT_SCHEMA_VERSION")):
                     trace.note(f"nsys::{name}", str(value))
-            if tables.has_utc:
+            if tables.shift:  # the export says when the session began
                 trace.note("clock", "CLOCK_REALTIME")
     for name, count in tables.left_out(NsightRows.TABLES, processes).items():
         target.lose(f"rows of the table {name}", count)
@@ -506,8 +476,7 @@ def _processes(tables: NsightTables) -> list[int]:
     return []
 
 
-def _process(tables: NsightTables, pid: int) -> Any:
-
+def _process(tables: NsightTables, pid: int) -> ProcessInfo:
     names = {number: name for number, name in tables.rows("PROCESSES", ("pid", "name")) if name}
     ranks = {pid_of(number): rank for number, rank in tables.rows("MPI_RANKS", ("globalPid", "rank"))}
     extdata = {"mpi_rank": ranks[pid], "mpi_size": len(ranks)} if pid in ranks else {}

@@ -97,7 +97,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         system_name=system.get("linux_distro"),
         release=system.get("linux_kernel_version"),
     )
-    pids = [row[name] for row in workload.dispatches.values() for name in ("pid",) if row.get(name, "").isdigit()]
+    pids = [row["pid"] for row in workload.dispatches.values() if row.get("pid", "").isdigit()]
     process = ProcessInfo(
         int(pids[0]) if pids else 1,
         command=system.get("command"),
@@ -137,13 +137,9 @@ def _workload(path: Path) -> CountedProgram:
         dispatches.setdefault(int(row["dispatch_id"]), {**known, **row})
     values = list(_long(rows) if rows and "Counter_Name" in rows[0] else _wide(rows))
     values += _levels(path, values)
-    system = next(_rows_of_system(path / SYSTEM), {})
+    with (path / SYSTEM).open(newline="", encoding="utf-8", errors="replace") as file:
+        system = next(csv.DictReader(file), {})
     return CountedProgram(dispatches, tuple(values), system, max((value.number for value in values), default=0))
-
-
-def _rows_of_system(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        yield from csv.DictReader(file)
 
 
 def _long(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
@@ -191,7 +187,6 @@ def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue
 
 
 def _write(trace: TraceWriter, workload: CountedProgram) -> None:
-
     agents = _agents(trace, workload)
     events: dict[int, int] = {}
     counters = Registered(trace, lambda key: counter_of(*key))

@@ -86,7 +86,6 @@ def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequ
 def _write_counters(
     trace: TraceWriter, rows: Sequence[Mapping[str, str]], events: Sequence[tuple[int, int]], counters: Sequence[str]
 ) -> int:
-
     values: list[tuple[int | None, int, float]] = []
     no_numbers = 0
     for (event, agent), row in zip(events, rows, strict=True):

@@ -116,7 +116,7 @@ def _number(text: str, default: Any) -> Any:
         return default
 
 
-_NAMES = {"name": "name", "model_name": "model_name", "vendor_name": "vendor_name", "product_name": "product_name"}
+_NAMES = ("name", "model_name", "vendor_name", "product_name")
 _SAMPLE_NUMBERS = ("exec_mask", "dispatch_id", "correlation_id", "wave_issued_instruction", "wave_count")
 _SAMPLE_TEXTS = ("instruction", "instruction_comment", "instruction_type", "stall_reason")
 _SIZES = {"lds_block_size": "group_segment_size", "scratch_size": "private_segment_size"}
@@ -174,7 +174,7 @@ class CsvRows:
                 self._trace.register(AgentInfo(
                     number, type=kind if kind in ("CPU", "GPU", "NIC") else None, absolute_index=number,
                     logical_index=int(row.get("logical_node_id") or number), type_index=index,
-                    extdata=json.dumps(facts), **{field: row.get(name) for name, field in _NAMES.items()},
+                    extdata=json.dumps(facts), **{name: row.get(name) for name in _NAMES},
                 ))  # fmt: skip
 
     def _agents(self, batch: Columns, name: str = "agent_id") -> list[int | None]:

@@ -5,7 +5,6 @@ The keys are those of rocprofiler-sdk's own records. Rows get the ids that rocpr
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from rocpd.importers import signs
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import JsonWalk
 from rocpd.importers.words import Argument, as_columns, sizes_of, write_arguments, write_values
+from rocpd.schema.trace import infos
 from rocpd.schema.trace.events import (
     Events,
     KernelDispatches,
@@ -25,16 +25,6 @@ from rocpd.schema.trace.events import (
     MemoryCopies,
     Regions,
     message_json,
-)
-from rocpd.schema.trace.infos import (
-    AgentInfo,
-    CodeObjectInfo,
-    CounterInfo,
-    KernelInfo,
-    NodeInfo,
-    ProcessInfo,
-    QueueInfo,
-    StreamInfo,
 )
 from rocpd.schema.trace.writer import TableRows, TraceWriter
 
@@ -91,13 +81,14 @@ class RocprofRows:
         if write is None:
             self.lost[f"records of {kind}"] += len(records)
         elif records:
+            self._has_dispatches |= kind == "kernel_dispatch"
             write(self, records)
 
     def add_counters(self, records: Sequence[Record]) -> None:
         """Write counters, after all dispatches; each has a record of its dispatch, which may be the only one."""
         data = [{**record.get("dispatch_data", {}), "thread_id": record.get("thread_id")} for record in records]
         if not self._has_dispatches:
-            self._write_some_dispatches(data)
+            self._write_dispatches(data)
         dispatches = [each["dispatch_info"]["dispatch_id"] for each in data]
         values = [
             (self._events_of.get(dispatch), handle(value, "counter_id"), float(value["value"]))
@@ -110,14 +101,14 @@ class RocprofRows:
         """Register agents, code objects, kernels and counters."""
         for agent in self._facts.get("agents", ()):
             number = agent["node_id"]
-            self._agents[agent["id"]["handle"]] = self._trace.register(AgentInfo(
+            self._agents[agent["id"]["handle"]] = self._trace.register(infos.AgentInfo(
                 number, type={1: "CPU", 2: "GPU"}.get(agent["type"], "NIC"), absolute_index=number,
                 logical_index=agent.get("logical_node_id"), type_index=agent.get("logical_node_type_id"),
                 name=agent.get("name"), model_name=agent.get("model_name"), vendor_name=agent.get("vendor_name"),
                 product_name=agent.get("product_name"), extdata=json.dumps(agent),
             ))  # fmt: skip
         for code in self._facts.get("code_objects", ()):
-            self._trace.register(CodeObjectInfo(
+            self._trace.register(infos.CodeObjectInfo(
                 code["code_object_id"], agent_id=self._agent(code), uri=code.get("uri"),
                 load_base=code.get("load_base"), load_size=code.get("load_size"), load_delta=code.get("load_delta"),
                 storage_type=_STORAGE.get(code.get("storage_type", 0)),
@@ -125,7 +116,7 @@ class RocprofRows:
         for kernel in self._facts.get("kernel_symbols", ()):
             self._register_kernel(kernel)
         for counter in self._facts.get("counters", ()):
-            self._trace.register(CounterInfo(
+            self._trace.register(infos.CounterInfo(
                 handle(counter, "id"), agent_id=self._agent(counter), target_arch="GPU", name=counter.get("name"),
                 description=counter.get("description"), block=counter.get("block"),
                 expression=counter.get("expression"), is_constant=int(counter.get("is_constant") or 0),
@@ -138,7 +129,7 @@ class RocprofRows:
             "kernel_object", "kernarg_segment_size", "kernarg_segment_alignment", "group_segment_size",
             "private_segment_size", "sgpr_count", "arch_vgpr_count", "accum_vgpr_count",
         )  # fmt: skip
-        self._trace.register(KernelInfo(
+        self._trace.register(infos.KernelInfo(
             kernel["kernel_id"], code_object_id=kernel["code_object_id"], kernel_name=kernel.get("kernel_name"),
             display_name=kernel.get("formatted_kernel_name") or kernel.get("kernel_name"),
             extdata=json.dumps({name: kernel[name] for name in names if name in kernel}),
@@ -177,26 +168,25 @@ class RocprofRows:
         write_arguments(self._trace, written.events, [_arguments(record.get("args") or ()) for record in records])
 
     def _write_dispatches(self, records: Sequence[Record]) -> None:
-        self._has_dispatches = True
-        self._write_some_dispatches(records)
-
-    def _write_some_dispatches(self, records: Sequence[Record]) -> None:
-        infos: list[Record] = column(records, "dispatch_info")
-        sizes = sizes_of(lambda what, axis: [info[f"{what}_size"][axis] for info in infos])
-        queues, streams = [handle(info, "queue_id") for info in infos], [handle(each, "stream_id") for each in records]
+        launched: list[Record] = column(records, "dispatch_info")
+        sizes = sizes_of(lambda what, axis: [info[f"{what}_size"][axis] for info in launched])
+        queues, streams = (
+            [handle(info, "queue_id") for info in launched],
+            [handle(each, "stream_id") for each in records],
+        )
         for number in sorted(set(queues)):
-            self._trace.register(QueueInfo(number))
+            self._trace.register(infos.QueueInfo(number))
         for number in sorted(set(streams)):
-            self._trace.register(StreamInfo(number))
-        dispatches = column(infos, "dispatch_id")
+            self._trace.register(infos.StreamInfo(number))
+        dispatches = column(launched, "dispatch_id")
         numbers = set(dispatches)
         self._is_numbered &= len(numbers) == len(dispatches) and self._events_of.keys().isdisjoint(numbers)
         written = self._trace.write(KernelDispatches(
             id=dispatches if self._is_numbered else None, dispatch_id=dispatches,
-            **self._common(records), **sizes, agent_id=[self._agent(info) for info in infos],
-            kernel_id=column(infos, "kernel_id"), queue_id=queues, stream_id=streams,
-            private_segment_size=column(infos, "private_segment_size"),
-            group_segment_size=column(infos, "group_segment_size"),
+            **self._common(records), **sizes, agent_id=[self._agent(info) for info in launched],
+            kernel_id=column(launched, "kernel_id"), queue_id=queues, stream_id=streams,
+            private_segment_size=column(launched, "private_segment_size"),
+            group_segment_size=column(launched, "group_segment_size"),
         ))  # fmt: skip
         self._events_of |= zip(dispatches, written.events, strict=True)
 
@@ -311,24 +301,16 @@ def _sample_columns(entry: Any) -> dict[str, Any] | None:
     record = entry.get("record") if isinstance(entry, Mapping) else None
     if not isinstance(record, Mapping) or _whole(record, "timestamp") is None:
         return None
-    address, snapshot, correlation = (_member(record, name) for name in ("pc", "snapshot", "corr_id"))
+    inner = (record.get(name) for name in ("pc", "snapshot", "corr_id"))
+    address, snapshot, correlation = (each if isinstance(each, Mapping) else {} for each in inner)
     return {
-        "timestamp": _whole(record, "timestamp"),
-        "dispatch_id": _whole(record, "dispatch_id"),
+        **{name: _whole(record, name) for name in ("timestamp", "dispatch_id", "exec_mask", "wave_issued")},
+        **{name: _whole(address, name) for name in ("code_object_id", "code_object_offset")},
         "correlation_id": _whole(correlation, "internal"),
-        "exec_mask": _whole(record, "exec_mask"),
-        "code_object_id": _whole(address, "code_object_id"),
-        "code_object_offset": _whole(address, "code_object_offset"),
-        "wave_issued": _whole(record, "wave_issued"),
         "inst_type": instruction_type(record.get("inst_type")),
         "stall_reason": stall_reason(snapshot.get("stall_reason")),
         "wave_count": _whole(record, "wave_cnt"),
     }
-
-
-def _member(record: Record, name: str) -> Record:
-    member = record.get(name)
-    return member if isinstance(member, Mapping) else {}
 
 
 def _whole(record: Record, name: str) -> int | None:
@@ -349,8 +331,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: it is no JSON.
     """
-
-    with contextlib.ExitStack() as ranks:
+    with ExitStack() as ranks:
         processes: list[_Process] = []
         with source.stream() as stream:
             walk = JsonWalk(stream, source.path, _HINT)
@@ -427,29 +408,15 @@ class _Process:
                         self.rows.add_counters(batch)
 
     def _start(self, facts: Record) -> None:
-
         metadata = facts["metadata"]
-        pid = metadata["pid"]
+        pid, node, command = metadata["pid"], metadata["node"], metadata.get("command")
         self.key = pid if pid not in self._keys else f"{pid}-{len(self._keys)}"
-        trace = self._ranks.enter_context(self._target.rank(self.key, _node(metadata), _process(metadata)))
+        names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
+        machine = infos.NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
+        process = infos.ProcessInfo(
+            pid, ppid=metadata.get("ppid"), init=metadata.get("init_time"), fini=metadata.get("fini_time"),
+            command=" ".join(command) if isinstance(command, list) else command,
+            extdata=json.dumps(metadata.get("config") or {}),
+        )  # fmt: skip
+        trace = self._ranks.enter_context(self._target.rank(self.key, machine, process))
         self.rows = RocprofRows(trace, facts)
-
-
-def _node(metadata: Record) -> Any:
-
-    node = metadata["node"]
-    names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
-    return NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
-
-
-def _process(metadata: Record) -> Any:
-
-    command = metadata.get("command")
-    return ProcessInfo(
-        metadata["pid"],
-        ppid=metadata.get("ppid"),
-        init=metadata.get("init_time"),
-        fini=metadata.get("fini_time"),
-        command=" ".join(command) if isinstance(command, list) else command,
-        extdata=json.dumps(metadata.get("config") or {}),
-    )

@@ -304,7 +304,9 @@ def _import_missing(
         answers = _import_into(cache, inputs, jobs, on_note, progress)
     except OutputError as error:
         on_note(f"cache not used, imported for this command alone: {error.message}")
-        return _import_into(_imports_in(_temporary_root()), inputs, jobs, on_note, progress)
+        root = _new_folder(Path(tempfile.gettempdir()))
+        atexit.register(leftovers.remove, root)
+        return _import_into(_imports_in(root), inputs, jobs, on_note, progress)
     cache.evict()
     return answers
 
@@ -394,13 +396,6 @@ def _place(cache: Cache[CacheEntry], task: ImportTask, imported: Imported) -> Ca
 def _new_folder(root: Path) -> Path:
     with as_output_error(root):
         return leftovers.make_folder(root)
-
-
-def _temporary_root() -> Path:
-    """Return a folder that is removed when this process ends."""
-    folder = _new_folder(Path(tempfile.gettempdir()))
-    atexit.register(leftovers.remove, folder)
-    return folder
 
 
 def _tell(imported: Mapping[Path, Imported], root: Path, seconds: float, on_note: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Owns running a command under the recorder: its environment, its signals, its exit code, the files it wrote."""
+"""Runs a command under the recorder: its environment, its signals, its exit code, the files it wrote."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
             raise
         return Outcome(_wait(command, os.environ), why_not=error)
     code = _wait(command, environment)
-    return Outcome(code, tuple(_written(settings.folder, token)), environment.get("ROCPD_START", "") not in _OFF)
+    written = filter(None, (_describe(path, token) for path in sorted(settings.folder.glob("*.db"))))
+    return Outcome(code, tuple(written), environment.get("ROCPD_START", "") not in _OFF)
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -227,13 +228,6 @@ def _in_foreground() -> bool:
             return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
     except OSError:
         return False
-
-
-def _written(folder: Path, token: str) -> Iterator[Written]:
-    for path in sorted(folder.glob("*.db")):
-        written = _describe(path, token)
-        if written is not None:
-            yield written
 
 
 def _describe(path: Path, token: str) -> Written | None:

@@ -1,4 +1,4 @@
-"""Owns commands to the recorder of another process, through the Unix socket that it listens on.
+"""Sends commands to the recorder of another process, through the Unix socket that it listens on.
 
 Believes nobody but that process: others may make the folder first, listen in its place, or answer without end.
 """
@@ -90,10 +90,8 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
                     path.unlink()  # of an earlier process with this number, or the process runs another program now
             raise _nobody_listens(pid, error) from error
         except TimeoutError as error:
-            raise InputError(
-                f"process {pid}: no answer within {_PATIENCE_S:g} s",
-                "it may be stopped, or still be writing: rocpd control status asks again",
-            ) from error
+            hint = "it may be stopped, or still be writing: rocpd control status asks again"
+            raise InputError(f"process {pid}: no answer within {_PATIENCE_S:g} s", hint) from error
         except OSError as error:
             raise _nobody_listens(pid, error) from error
 
@@ -137,10 +135,8 @@ def _status(pid: int, action: Action, reply: dict[str, object] | None) -> Status
 
 
 def _nobody_listens(pid: int, error: OSError) -> InputError:
-    return InputError(
-        f"process {pid}: no recorder listens ({error.strerror or error})",
-        "it listens from its first marker on, unless ROCPD_CONTROL=0",
-    )
+    hint = "it listens from its first marker on, unless ROCPD_CONTROL=0"
+    return InputError(f"process {pid}: no recorder listens ({error.strerror or error})", hint)
 
 
 def socket_of(pid: int) -> Path:
@@ -160,9 +156,8 @@ def _owner_and_socket(pid: int) -> tuple[int, Path]:
         _clean_after(pid)
         raise InputError(f"process {pid}: there is no such process") from error
     if os.geteuid() not in (0, owner):
-        raise InputError(
-            f"process {pid} belongs to {_user(owner)}", "its own user and root may ask its recorder, nobody else"
-        )
+        hint = "its own user and root may ask its recorder, nobody else"
+        raise InputError(f"process {pid} belongs to {_user(owner)}", hint)
     try:
         return owner, _folder(owner) / f"{_space(process)}-{pid}.sock"
     except OSError as error:

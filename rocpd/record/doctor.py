@@ -1,4 +1,4 @@
-"""Owns what this machine can record, and why not. Starts no recording, and changes nothing.
+"""Says what this machine can record, and why not. Starts no recording, and changes nothing.
 
 What it returns can be shown to anybody: no host, user or machine id, no value of a variable that is not ours.
 """
@@ -61,18 +61,8 @@ _FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
     """Return what this machine can record into `folder`, in ten checks."""
-    return (
-        _rocpd(),
-        _recorder(environ),
-        _sdk(environ),
-        _roctx(environ),
-        _gpus(),
-        _smi(environ),
-        _kernel(),
-        _clock(),
-        _output(folder),
-        _other_tools(environ),
-    )
+    gpu_work = _sdk(environ), _roctx(environ), _gpus(), _smi(environ)
+    return _rocpd(), _recorder(environ), *gpu_work, _kernel(), _clock(), _output(folder), _other_tools(environ)
 
 
 def _rocpd() -> Check:
@@ -152,9 +142,8 @@ def _kernel() -> Check:
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     words = f"perf_event_paranoid {paranoid or 'unknown'}, ptrace_scope {scope or 'off'}"
     if paranoid and int(paranoid) > 2:
-        return Check(
-            "perf", State.LIMITED, words, "for perf beside rocpd, which needs none: sysctl kernel.perf_event_paranoid=2"
-        )
+        fix = "for perf beside rocpd, which needs none: sysctl kernel.perf_event_paranoid=2"
+        return Check("perf", State.LIMITED, words, fix)
     return Check("perf", State.OK, f"{words}; rocpd needs neither")
 
 
@@ -194,9 +183,8 @@ def _output(folder: Path) -> Check:
 
 
 def _other_tools(environ: Mapping[str, str]) -> Check:
-    tools = sorted(
-        name for name, value in environ.items() if value and (name in _OTHERS or name.startswith(_OTHER_PREFIXES))
-    )
+    set_up = (name for name, value in environ.items() if value)
+    tools = sorted(name for name in set_up if name in _OTHERS or name.startswith(_OTHER_PREFIXES))
     ours = sorted(name for name in environ if name.startswith("ROCPD_"))
     settings = f"; settings: {', '.join(ours)}" if ours else ""
     if not tools:

@@ -1,4 +1,4 @@
-"""Owns ranges and marks of Python code: `with range("step")`, `@range("step")`, `mark("here")`.
+"""Ranges and marks of Python code: `with range("step")`, `@range("step")`, `mark("here")`.
 
 They cost a function call when the process is not recorded, and never raise an error of the recorder.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from rocpd.base.errors import RocpdError
@@ -17,29 +16,18 @@ from rocpd.record import library
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Push = Callable[[bytes, int], object]
-Pop = Callable[[], object]
 
-
-def _no_push(_text: bytes, _size: int) -> None:
-    """Do nothing, where there is no recorder."""
-
-
-def _no_pop() -> None:
-    """Do nothing, where there is no recorder."""
-
-
-def _no_correlate(_id: int) -> None:
+def nothing(*_: object) -> None:
     """Do nothing, where there is no recorder."""
 
 
 class Calls:
     """The functions that ranges and marks call; empty ones until a recorder is in the process."""
 
-    push: Push = staticmethod(_no_push)
-    pop: Pop = staticmethod(_no_pop)
-    mark: Push = staticmethod(_no_push)
-    correlate: Callable[[int], object] = staticmethod(_no_correlate)
+    push: Callable[[bytes, int], object] = staticmethod(nothing)
+    pop: Callable[[], object] = staticmethod(nothing)
+    mark: Callable[[bytes, int], object] = staticmethod(nothing)
+    correlate: Callable[[int], object] = staticmethod(nothing)
 
 
 def connect() -> None:
@@ -75,7 +63,7 @@ class range:  # noqa: N801 (used as a function)
     def __enter__(self) -> None:
         Calls.push(self._text, self._size)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         Calls.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

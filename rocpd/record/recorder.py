@@ -1,4 +1,4 @@
-"""Owns switching the recorder of this process on and off. The library decides what is recorded, and where to."""
+"""Switches the recorder of this process on and off. The library decides what is recorded, and where to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from rocpd.base.errors import OutputError, UsageError
@@ -120,7 +119,7 @@ class Recorder:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

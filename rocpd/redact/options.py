@@ -35,6 +35,7 @@ class Clue(enum.StrEnum):
     KERNEL = "kernel"
     MARKER = "marker"
     RULE = "rule"
+    TEXT = "text"
 
 
 @frozen

@@ -24,14 +24,16 @@ from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress
 from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
-from rocpd.federate.open.identify import TAG, Rank
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
+from rocpd.redact.encodings import decoded
 from rocpd.redact.options import Clue, Level, RedactOptions
+from rocpd.redact.strict import InJob, Strict, allowed
 from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, survey
 from rocpd.redact.texts import Pseudonyms, Redactor
+from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import OUTSIDE, RankTables, select_text, views_over
-from rocpd.schema.rules.events import SPANS
+from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import create_view_text
 
@@ -103,9 +105,11 @@ class RankCopy:
         ).fetchall()
         for base in self._tables.columns:
             of_table = [(kind, sql) for table, kind, sql in texts if table == base + self._tables.suffix]
-            self._execute_all(self._identity.in_text(sql) for kind, sql in of_table if kind == "table")
+            self._connection.execute(self._definition(base, [sql for kind, sql in of_table if kind == "table"]))
             self._connection.execute(f"INSERT INTO main.{self._new_name(base)} {self._select(base)}")
-            self._execute_all(self._identity.in_text(sql) for kind, sql in of_table if kind == "index")
+            for sql in (self._identity.in_text(sql) for kind, sql in of_table if kind == "index"):
+                if not self._redactor.is_strict and self._redactor.text(sql) == sql:
+                    self._connection.execute(sql)
         self._write_views()
         self._connection.execute("COMMIT")
 
@@ -115,9 +119,16 @@ class RankCopy:
             for _ in self._connection.execute(self._select(base)):
                 pass
 
-    def _execute_all(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self._connection.execute(text)
+    def _definition(self, base: str, texts: Sequence[str]) -> str:
+        """Return the text that creates a table: the file's own, or a plain one where that may tell more."""
+        for text in map(self._identity.in_text, texts):
+            if not self._redactor.is_strict and self._redactor.text(text) == text:
+                return text
+        types = {column.name: column.declaration.split()[0] for column in table(base).columns} if base in TABLES else {}
+        if base not in self._tables.keyless:
+            types["id"] = "INTEGER PRIMARY KEY"
+        columns = (f"{quote_name(name)} {types.get(name, '')}" for name in self._tables.columns[base])
+        return f"CREATE TABLE {self._new_name(base)} ({', '.join(columns)})"
 
     def _write_views(self) -> None:
         columns = dict(self._tables.columns)
@@ -152,7 +163,7 @@ class RankCopy:
         )
 
     def _decoded(self, raw: bytes) -> str:
-        return self._identity.in_text(raw.decode("utf-8", "backslashreplace"))
+        return self._identity.in_text(decoded(raw))
 
     def _redacted(self, *cells: Any) -> str:
         key, raw = cells
@@ -243,8 +254,7 @@ def redact(
         OutputError: the folder exists or cannot be written, or a file still holds what should be replaced; then nothing
             is written.
     """
-    redactor, guids = _prepare(session, options)
-    numbers = {**NUMBERS, **(shifts(session) if options.level is Level.STRICT else {})}
+    redactor, numbers, guids = _prepare(session, options)
     identities = [NewIdentity(rank, guids[rank.guid]) for rank in session.ranks]
     with contextlib.ExitStack() as stack:
         temporary = None if options.dry_run else stack.enter_context(folder_complete_or_nothing(folder, force))
@@ -259,11 +269,18 @@ def redact(
     return counts
 
 
-def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Mapping[str, str]]:
+def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Numbers, Mapping[str, str]]:
+    """Return what replaces texts, and numbers, and the GUID of a rank -> the one that it gets."""
     pseudonyms = Pseudonyms()
     known, guids = survey(session, pseudonyms, options.keep)
-    whole = kernels_and_markers(session) if options.level is Level.STRICT else {}
-    return Redactor(pseudonyms, known, frozenset(options.keep), _rules(options.rules), whole), guids
+    rules, keep = _rules(options.rules), frozenset(options.keep)
+    for guid in guids.values():
+        pseudonyms.given.update((guid, suffix_of(guid)))
+    if options.level is Level.SHARE:
+        return Redactor(pseudonyms, known, keep, rules), NUMBERS, guids
+    anew, before = shifts(session)
+    in_job = InJob(kernels_and_markers(session, pseudonyms), before)
+    return Strict(pseudonyms, known, keep, rules, in_job), {**NUMBERS, **anew}, guids
 
 
 def _rules(path: Path | None) -> Mapping[str, str]:
@@ -299,13 +316,18 @@ def _copies(
     return counts
 
 
-def _copied(tables: RankTables, numbers: Numbers) -> RankTables:
-    """Return the tables that are copied: where times count anew, a merged window forgets what lies outside of it."""
-    if not any(base in SPANS for base, _ in numbers):
-        return tables
-    columns = {base: names for base, names in tables.columns.items() if not base.startswith(OUTSIDE)}
-    only = {**tables.only, "rocpd_metadata": f"tag IS NOT '{TAG}'"}
-    return replace(tables, columns=columns, only=only)
+def _copied(tables: RankTables) -> RankTables:
+    """Return the tables and columns that strict files have: those of the schema, with the facts that are listed.
+
+    As times count anew, a merged window forgets what lies outside of it.
+    """
+    columns = {
+        base: tuple(column.name for column in table(base).columns if column.name.lower() in map(str.lower, names))
+        for base, names in tables.columns.items()
+        if base in TABLES
+    }
+    tags = ", ".join(map(quote_text, sorted(allowed().tags)))
+    return replace(tables, columns=columns, only={**tables.only, "rocpd_metadata": f"tag IN ({tags})"})
 
 
 def _copy(
@@ -319,7 +341,9 @@ def _copy(
             connection.pragma("synchronous", 0)
             connection.pragma("ignore_check_constraints", True)  # rows are copied as they are, not judged
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
-            tables = _copied(session.rank_tables(rank.number, "source"), numbers)
+            tables = session.rank_tables(rank.number, "source")
+            if redactor.is_strict:
+                tables = _copied(tables)
             copy = RankCopy(connection, tables, identity, redactor, numbers)
             if path:
                 copy.write()

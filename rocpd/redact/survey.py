@@ -2,9 +2,9 @@
 kernels and markers of all ranks. They are replaced wherever they stand, not only in the columns that they come from.
 
 All columns without a rule, of tables of the contract or not, are texts or documents. In strict files the names of
-kernels and markers say what analyses go by, and nothing else: a kernel keeps its category, and kernels of one function
-stay together; a marker keeps its numbers, and that of a step, whose words are few and known, stays. Kernels of
-collectives, whose names are those of public libraries, stay.
+kernels and markers say what analyses go by, and nothing else: a kernel keeps its category, that of a collective what it
+does, and kernels of one function stay together; a marker keeps how many numbers it has and their order, and that of a
+step, whose words are few and known, stays.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import names_secret
+from rocpd.redact.strict import is_listed, is_public
 from rocpd.redact.texts import NOT_TELLING, Pseudonyms, Redactor, may_stay
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.events import MEASURED, PC_SAMPLES, POINTS, SPANS
@@ -41,13 +42,51 @@ def plain(redactor: Redactor, text: str) -> str:
     return redactor.document(text) if text[:1] in ("{", "[") else redactor.text(text)
 
 
+def _name(redactor: Redactor, text: str) -> str:
+    return redactor.name(text)
+
+
+def _value(redactor: Redactor, text: str) -> str:
+    return redactor.value(text)
+
+
 RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
         ("rocpd_info_node", "hostname"): _named(Clue.HOST),
         ("rocpd_info_node", "machine_id"): _named(Clue.MACHINE),
         ("rocpd_info_node", "domain_name"): _named(Clue.HOST, but=("", "(none)")),
-        ("rocpd_info_process", "command"): Redactor.command,
-        ("rocpd_info_process", "environment"): Redactor.environment,
+        ("rocpd_info_process", "command"): lambda redactor, text: redactor.command(text),
+        ("rocpd_info_process", "environment"): lambda redactor, text: redactor.environment(text),
+        ("rocpd_metadata", "tag"): lambda redactor, text: redactor.tag(text),
+        ("rocpd_arg", "name"): lambda redactor, text: redactor.argument(text),
+        **dict.fromkeys(
+            (
+                ("rocpd_arg", "value"),
+                ("rocpd_metadata", "value"),
+            ),
+            _value,
+        ),
+        **dict.fromkeys(
+            (
+                ("rocpd_string", "string"),
+                ("rocpd_arg", "type"),
+                ("rocpd_info_agent", "name"),
+                ("rocpd_info_agent", "product_name"),
+                ("rocpd_info_kernel_symbol", "kernel_name"),
+                ("rocpd_info_kernel_symbol", "display_name"),
+                ("rocpd_info_queue", "name"),
+                ("rocpd_info_stream", "name"),
+                ("rocpd_info_pmc", "name"),
+                ("rocpd_info_pmc", "symbol"),
+                ("rocpd_memory_access", "isa_instruction"),
+                ("rocpd_memory_access", "architecture"),
+                ("rocpd_disassembly_data", "instruction"),
+                ("rocpd_pc_sampling", "instruction"),
+                ("rocpd_pc_sampling", "instruction_type"),
+                ("rocpd_pc_sampling", "stall_reason"),
+            ),
+            _name,
+        ),
         ("rocpd_memory_access", "code"): lambda _redactor, _text: "",
     }
 )
@@ -86,9 +125,14 @@ def rule(base: str, column: str) -> Rule:
     return RULES.get((base, column), plain)
 
 
-_LETTERS = 3
+_COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AllToAll", "SendRecv", "Broadcast", "Reduce")
+_COLLECTIVE = re.compile(r"(?i)all_?(?:reduce|gather|to_?all)|reduce_?scatter|send_?recv|broadcast|reduce")
 _DIGITS = re.compile(r"\d+")
 _STEP = re.compile(STEP_MARKER)
+_FEW_SIGNS = re.compile(
+    r"[\[(<{#* ]{0,4}[A-Za-z_ -]{1,40}[ _#:=.-]{0,4}\d{0,9}(?: ?(?:/|of) ?\d{1,9})?[\])>}#*: ]{0,4}"
+)
+_MOST_DIGITS = 300
 _FUNCTION = re.compile(r"[^(<]*")
 
 
@@ -104,16 +148,16 @@ def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
      'void gemm<half>(half*)': 'GEMM_001<2>', '_Z4gemmIhE.kd': 'GEMM_001_2.kd', '_Z4gemmIhE': 'GEMM_001_2'}
     """
     categories = load(None)
-    functions: dict[str, str] = {}
+    functions: dict[tuple[str, str], str] = {}
     variants: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     for display, mangled, *others in sorted(set(symbols)):
         category = categories.of(display)
-        if is_communication(category):
+        if is_communication(category) and all(not name or is_public(name) for name in (display, mangled, *others)):
             continue
         function = _function(display)
-        short = functions.setdefault(function, f"{category}_{len(functions) + 1:03}")
-        known = variants.setdefault(function, [])
+        short = functions.setdefault((function, category), f"{_kind(category, display)}_{len(functions) + 1:03}")
+        known = variants.setdefault(short, [])
         if display not in known:
             known.append(display)
         number = known.index(display) + 1
@@ -126,6 +170,20 @@ def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
     return {name: new for name, new in names.items() if name}
 
 
+def _kind(category: str, display: str) -> str:
+    """Return the category of a kernel as a name that has this category, too; of a collective with what it does.
+
+    >>> _kind("GEMM", "gemm"), _kind("communication", "my_all_gather<half>"), _kind("communication", "msccl")
+    ('GEMM', 'ncclAllGather', 'nccl')
+    """
+    if not is_communication(category):
+        return category
+    done = _COLLECTIVE.search(display)
+    return "nccl" + next(
+        (name for name in _COLLECTIVES if done and name.lower() == done[0].replace("_", "").lower()), ""
+    )
+
+
 def _function(display: str) -> str:
     """Return the bare name of a function.
 
@@ -136,41 +194,43 @@ def _function(display: str) -> str:
     return (match[0] if match else display).split(" ")[-1] or display
 
 
-def _letters(number: int) -> str:
-    """Return a number as letters, at least three: paths of markers fold digits, so different markers would be one.
+def marker_names(texts: Iterable[str], pseudonyms: Pseudonyms) -> dict[str, str]:
+    """Return text of a marker -> text in its place; not those of public interfaces.
 
-    >>> _letters(0), _letters(27), _letters(26**3)
-    ('aaa', 'abb', 'baaa')
+    >>> texts = ["step 1", "step 2", "load shard 12 of 9", "load shard 9 of 9", "forward", "forward aloud"]
+    >>> marker_names(texts, Pseudonyms())  # doctest: +NORMALIZE_WHITESPACE
+    {'forward': 'marker-aaa', 'forward aloud': 'marker-aab', 'load shard 9 of 9': 'marker-aac 1',
+     'load shard 12 of 9': 'marker-aac 2', 'step 1': 'step 1', 'step 2': 'step 2'}
     """
-    letters = ""
-    while number or len(letters) < _LETTERS:
-        number, letter = divmod(number, 26)
-        letters = chr(ord("a") + letter) + letters
-    return letters
+    own = [text for text in sorted(set(texts), key=_by_form) if not is_listed(text)]
+    return {text: _step(text) or pseudonyms.of_form(Clue.MARKER, text) for text in own}
 
 
-def marker_names(texts: Iterable[str]) -> dict[str, str]:
-    """Return text of a marker -> text in its place.
+def _by_form(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return a text without its numbers, and these, by which texts that differ in numbers alone are in order."""
+    return _DIGITS.sub("#", text), tuple(int(digits[:_MOST_DIGITS]) for digits in _DIGITS.findall(text))
 
-    >>> marker_names(["step 1", "step 2", "load shard 7 of 9", "forward"])
-    {'forward': 'm_aaa', 'load shard 7 of 9': 'm_aab 7 9', 'step 1': 'step 1', 'step 2': 'step 2'}
+
+def _step(text: str) -> str | None:
+    """Return the text of a step without what PyTorch adds to it; None where it is no step, or has more than its words.
+
+    >>> _step("step 7, seq = 3, sizes = [[8]]"), _step("[iteration 3/100]"), _step("forward"), _step("step" + "!" * 99)
+    ('step 7', '[iteration 3/100]', None, None)
     """
-    forms: dict[str, str] = {}
-    names = {}
-    for text in sorted(set(texts)):
-        if _STEP.search(text):
-            names[text] = text
-            continue
-        form = forms.setdefault(_DIGITS.sub("#", text), f"m_{_letters(len(forms))}")
-        names[text] = " ".join([form, *_DIGITS.findall(text)])
-    return names
+    shown = text.partition(", ")[0]
+    return shown if _STEP.search(text) and _FEW_SIGNS.fullmatch(shown) else None
 
 
 _USER_VARIABLES = re.compile(r"USER|LOGNAME|ACCOUNT|OWNER")
 _HOST_VARIABLES = re.compile(r"HOST|NODE|ADDR|SERVER|DOMAIN|CLUSTER")
 _NAME = re.compile(r"[A-Za-z][\w.\-]*")
 _FORMS = ("formatted_kernel_name", "demangled_kernel_name", "truncated_kernel_name")
-_MESSAGES = "SELECT DISTINCT json_extract(extdata, '$.message') FROM rocpd_event WHERE json_valid(extdata)"
+_MARKERS = (
+    "SELECT DISTINCT json_extract(extdata, '$.message') FROM rocpd_event WHERE json_valid(extdata)",
+    "SELECT DISTINCT name FROM markers",
+)
+_WITH_TIMES = ("rocpd_event", "rocpd_pmc_event")  # in their documents
+_START = "CASE WHEN json_valid(extdata) THEN json_extract(extdata, '$.start') END"
 _SMALL = 4096  # times and addresses up to here are none
 _LEAST = 3  # characters of what is replaced in the middle of any text
 
@@ -196,19 +256,19 @@ def survey(
     return known, dict(zip(guids, fresh, strict=True))
 
 
-def kernels_and_markers(session: Federation) -> dict[str, str]:
+def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms) -> dict[str, str]:
     """Return names of kernels and texts of markers -> what stands in their place in strict files."""
     symbols: set[tuple[str, ...]] = set()
     markers: set[str] = set()
     for rank in session.ranks:
         reader = session.reader(rank.number).whole()
         symbols.update(_texts(reader, "kernel_symbols", "display_name", "kernel_name", *_FORMS))
-        markers.update(str(text) for (text,) in reader.rows(_MESSAGES) if text)
+        markers.update(str(text) for sql in _MARKERS for (text,) in reader.rows(sql) if text)
     measured = _measured_kernels(session)
     known = {without_instrumentation(display): display for display, *_ in sorted(symbols)}
     names = kernel_names({*symbols, *((kernel, "") for kernel in measured if kernel not in known)})
     same = {kernel: names[known[kernel]] for kernel in measured if known.get(kernel) in names}
-    return {**marker_names(markers), **names, **same}
+    return {**marker_names(markers, pseudonyms), **names, **same}
 
 
 def _measured_kernels(session: Federation) -> set[str]:
@@ -223,21 +283,31 @@ def _measured_kernels(session: Federation) -> set[str]:
     }
 
 
-def shifts(session: Federation) -> dict[tuple[str, str], str]:
-    """Return (table, column) -> expression in place of times and addresses: they count from the least of the job."""
+def shifts(session: Federation) -> tuple[dict[tuple[str, str], str], int]:
+    """Return (table, column) -> expression in place of times and addresses, which count from the least of the job, and
+    what is taken from times in documents [ns].
+    """
     least = {True: 1 << 62, False: 1 << 62}
     for rank in session.ranks:
+        reader = session.reader(rank.number).whole()
         for base, column, is_time in _COUNTED_ANEW:
             if column in rank.tables.get(base, ()):
-                name = quote_name(column)
-                sql = f"SELECT MIN({name}) FROM {base} WHERE typeof({name}) = 'integer' AND {name} > {_SMALL}"  # noqa: S608
-                [(value,)] = session.reader(rank.number).whole().rows(sql)
-                least[is_time] = min(least[is_time], least[is_time] if value is None else int(value))
+                least[is_time] = min(least[is_time], _least(reader, base, quote_name(column)))
+        for base in _WITH_TIMES:
+            if "extdata" in rank.tables.get(base, ()):
+                least[True] = min(least[True], _least(reader, base, _START))
     anew = {
         is_time: f"CASE WHEN {{column}} > {_SMALL} THEN {{column}} - {first - 2 * _SMALL} ELSE {{column}} END"
         for is_time, first in least.items()
     }
-    return {(base, column): anew[is_time] for base, column, is_time in _COUNTED_ANEW}
+    return {(base, column): anew[is_time] for base, column, is_time in _COUNTED_ANEW}, least[True] - 2 * _SMALL
+
+
+def _least(reader: RankReader, base: str, value: str) -> int:
+    """Return the least of the values of an expression that are no small numbers."""
+    sql = f"SELECT MIN({value}) FROM {base} WHERE typeof({value}) = 'integer' AND {value} > {_SMALL}"  # noqa: S608
+    [(least,)] = reader.rows(sql)
+    return 1 << 62 if least is None else int(least)
 
 
 def _of_rank(reader: RankReader, keep: Collection[str]) -> Iterator[tuple[str, Clue]]:

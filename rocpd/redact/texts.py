@@ -16,8 +16,25 @@ from typing import Any
 
 from rocpd.base.documents import json_object
 from rocpd.federate.open.identify import MPI_VARIABLES
+from rocpd.redact.encodings import may_be_encoded, readings
 from rocpd.redact.options import Clue
-from rocpd.redact.secrets import names_secret, secrets_in
+from rocpd.redact.secrets import has_secret_part, names_secret, secrets_in
+
+_LETTERS = 3
+_DIGITS = re.compile(r"\d+")
+
+
+def _letters(number: int) -> str:
+    """Return a number as letters, at least three: names of which analyses fold digits would be one by numbers.
+
+    >>> _letters(0), _letters(27), _letters(26**3)
+    ('aaa', 'abb', 'baaa')
+    """
+    letters = ""
+    while number or len(letters) < _LETTERS:
+        number, letter = divmod(number, 26)
+        letters = chr(ord("a") + letter) + letters
+    return letters
 
 
 class Pseudonyms:
@@ -30,6 +47,7 @@ class Pseudonyms:
 
     def __init__(self) -> None:
         self._names: dict[Clue, dict[str, str]] = {}
+        self._forms: dict[str, tuple[str, list[str]]] = {}
         self.given: set[str] = set()
 
     def of(self, kind: Clue, text: str, word: str = "") -> str:
@@ -38,6 +56,23 @@ class Pseudonyms:
         name = names.get(text)
         if name is None:
             name = names[text] = f"{word or kind}-{len(names) + 1:02}"
+            self.given.add(name)
+        return name
+
+    def of_form(self, kind: Clue, text: str) -> str:
+        """Return the name of a text that analyses take for another with other numbers, so that its name is alike.
+
+        >>> names = Pseudonyms()
+        >>> [names.of_form(Clue.TEXT, text) for text in ("layer 12", "head", "layer 7", "layer 12")]
+        ['text-aaa 1', 'text-aab', 'text-aaa 2', 'text-aaa 1']
+        """
+        names = self._names.setdefault(kind, {})
+        name = names.get(text)
+        if name is None:
+            form = _DIGITS.sub("#", text)
+            letters, known = self._forms.setdefault(form, (_letters(len(self._forms)), []))
+            known.append(text)
+            name = names[text] = f"{kind}-{letters}" + f" {len(known)}" * (form.count("#") > 0)
             self.given.add(name)
         return name
 
@@ -75,12 +110,23 @@ NOT_TELLING = frozenset({
 """Names of accounts and machines that come with software: they tell nothing, and stand in names of public software."""
 
 _PATH = r"(?:(?<=file:)/{0,2}|(?<![\w/.~-])(?:~|\.{1,2})?)(?:/[^\s/'\"<>|:;,()\[\]{}*?&#=\\]+)+/?"
+_UUID = r"(?i)(?<![0-9a-z])(?:GPU-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])"
+_SERIAL = (
+    r"(?i)\b(?:serial|s/n)(?:[ _-]?(?:number|num|no))?[\"']?[ \t]{0,4}[:=#]?[ \t]{0,4}[\"']?"
+    r"(?=[a-z-]{0,31}\d)[\w-]{6,40}"
+)
+_OF_DEVICES = re.compile(r"(?i)(?:\w{1,20}_)?(?:uuid|serial(?:_?(?:number|no))?|unique_?id|hive_id|board_serial)")
+"""Keys of JSON under which devices have names for good."""
+
 _PATTERNS: tuple[tuple[Clue, str], ...] = (
     (Clue.URL, r"\b(?!file:)[A-Za-z][A-Za-z0-9+.\-]{1,15}://[^\s'\"<>]+"),
     (Clue.MAIL, r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"),
     (Clue.HOST, r"(?<![\w.\-])[A-Za-z][\w\-]{0,62}(?:\.[\w\-]{1,63}){1,8}(?=:/)"),
     (Clue.ADDRESS, r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|(?<![\w:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![\w:])"),
     (Clue.ADDRESS, r"(?<![\w:.])(?=[0-9a-fA-F]*:)[0-9a-fA-F:]{3,39}(?![\w:])"),
+    (Clue.GUID, _UUID),
+    (Clue.MACHINE, r"\bGPU-[0-9a-f]{12,16}\b"),
+    (Clue.MACHINE, _SERIAL),
     (Clue.PATH, r"(?<!\w)[A-Za-z]:\\[^\s'\"<>|:*?]+"),
     (Clue.PATH, _PATH),
 )
@@ -88,7 +134,6 @@ _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[\d.]+")
 _KEPT_PATHS = re.compile(r"/(usr|lib|lib64|bin|sbin|proc|sys|dev|opt/rocm[^/]*)(/|$)")
 _KEPT_ROOTS = frozenset({"", ".", "..", "~", "home", "root", "tmp", "var", "mnt", "opt", "data", "scratch", "users"})
 _ENDING = re.compile(r"(?<=.)((?:\.[A-Za-z]\w{0,7})(?:\.\d+)*)$")
-_POINTER = r"\b0[xX][0-9a-fA-F]{6,}\b"
 _PROGRAM = re.compile(r"(python|bash|sh|mpirun|mpiexec|srun|torchrun|rocprof)[\w.-]*")
 
 
@@ -100,11 +145,12 @@ class Redactor:
         known: texts that identify wherever they stand, with what they are.
         keep: kinds, and environment variables, that stay.
         rules: regular expression -> word, for what the user knows besides.
-        whole: texts -> what stands in their place where they are a whole text; with it, pointers in texts go too.
 
     Attributes:
         known: those that are replaced.
     """
+
+    is_strict = False
 
     def __init__(
         self,
@@ -112,12 +158,10 @@ class Redactor:
         known: Mapping[str, Clue],
         keep: frozenset[str] = frozenset(),
         rules: Mapping[str, str] = MappingProxyType({}),
-        whole: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.pseudonyms = pseudonyms
         self.keep = keep
         self._rules = rules
-        self._whole = whole
         self.known = {text: kind for text, kind in known.items() if kind not in keep}
         self._steps: list[Callable[[str], str]] = []
         self._folded = {text.lower(): (kind, text) for text, kind in self.known.items()}
@@ -127,16 +171,14 @@ class Redactor:
             self._add(pattern, partial(pseudonyms.of, Clue.RULE, word=word))
         if Clue.SECRET not in keep:
             self._steps.append(self._without_secrets)
-        ways = {Clue.PATH: self._path, Clue.ADDRESS: self._address}
+        ways = {Clue.PATH: self._path, Clue.ADDRESS: self._address, Clue.MACHINE: self._serial}
         for kind, pattern in _PATTERNS:
             if kind not in keep:
                 self._add(pattern, ways.get(kind) or partial(self._new_name, kind))
-        if whole:
-            self._add(_POINTER, self._pointer)
 
     def knowing(self, further: Mapping[str, Clue]) -> Redactor:
         """Return one that replaces further texts wherever they stand; its names are those that were given."""
-        return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._whole)
+        return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules)
 
     def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
         self._steps.append(partial(re.compile(pattern).sub, lambda match: replace(match[0])))
@@ -147,16 +189,31 @@ class Redactor:
     def _new_name(self, kind: Clue, text: str) -> str:
         return text if text in self.pseudonyms.given else self._name(kind, text)
 
-    def _pointer(self, text: str) -> str:
-        return f"0x{self._name(Clue.POINTER, text).rpartition('-')[2]:0>12}"
-
     def text(self, text: str) -> str:
-        """Return a text without what identifies."""
-        if text in self._whole:
-            return self._whole[text]
+        """Return a text without what identifies; what it holds in another writing is read, if that does."""
+        if may_be_encoded(text):
+            text = re.sub(r"\S+", lambda word: self._read(word[0]), text)
+        return self._replaced(text)
+
+    def _read(self, word: str) -> str:
+        """Return a word as it reads without what identifies, or itself where that is the same."""
+        for read in readings(word):
+            replaced = self._replaced(read)
+            if replaced != read:
+                return replaced
+        return word
+
+    def _replaced(self, text: str) -> str:
         for step in self._steps:
             text = step(text)
         return text
+
+    name = argument = tag = text
+    """What strict files keep more of than of any text: names of functions and of arguments, tags of metadata."""
+
+    def value(self, text: str) -> str:
+        """Return the value of an argument: a text, or the strings of a JSON document."""
+        return self.document(text) if text[:1] in ("{", "[") else self.text(text)
 
     def _without_secrets(self, text: str) -> str:
         parts, until = [], 0
@@ -164,6 +221,11 @@ class Redactor:
             parts += [text[until:start], self._new_name(Clue.SECRET, text[start:end])]
             until = end
         return "".join([*parts, text[until:]])
+
+    def _serial(self, text: str) -> str:
+        """Return the name of what a device is called for good; what introduces it stays."""
+        word = re.split(r"[\s\"':=#]", text)[-1]
+        return text.removesuffix(word) + self._new_name(Clue.MACHINE, word)
 
     def _address(self, text: str) -> str:
         """Return the name of an address; colons between digits may be a time, or a scope of C++."""
@@ -191,8 +253,25 @@ class Redactor:
         if isinstance(value, list):
             return [self._value(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(key): self._value(item) for key, item in value.items()}
+            return {self.text(key): self._item(key, item) for key, item in value.items()}
         return value
+
+    def _item(self, key: str, value: Any) -> Any:
+        if _OF_DEVICES.fullmatch(key) and Clue.MACHINE not in self.keep:
+            return self._of_device(value)
+        if isinstance(value, str) and value and key.lower() != "key" and has_secret_part(key):
+            return value if Clue.SECRET in self.keep else self._new_name(Clue.SECRET, value)
+        return self._value(value)
+
+    def _of_device(self, value: Any) -> Any:
+        """Return what stands in place of the name that a device has for good: its numbers are 0."""
+        if isinstance(value, str):
+            return self._new_name(Clue.MACHINE, value) if value else value
+        if isinstance(value, list):
+            return [self._of_device(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._of_device(item) for key, item in value.items()}
+        return value if isinstance(value, bool) or value is None else 0
 
     def environment(self, text: str) -> str:
         """Return the JSON of a process's environment with the variables that may stay."""

@@ -39,7 +39,9 @@ from rocpd.replay.graph import (
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
-_MANY = 50_000  # points from which a compiled loop pays for its compilation
+_MANY = 1_000_000  # points of all replays from which a compiled loop pays for its compilation of a second
+_MORE = 3  # replays that follow one, at least
+_PLAIN = [0]  # points that were replayed without it
 
 
 @frozen
@@ -132,7 +134,8 @@ class JobGraph:
 def _times(edges: Edges, work: Ints) -> Ints:
     """Return when each point comes, given what passes from the latest of its sources on [ns]."""
     first = np.searchsorted(edges.target, np.arange(len(work) + 1))
-    if len(work) < _MANY:
+    _PLAIN[0] += len(work)
+    if _PLAIN[0] + _MORE * len(work) < _MANY:
         times = [0] * len(work)
         _run(first.tolist(), edges.source.tolist(), edges.lag.tolist(), work.tolist(), times)
         return np.array(times, np.int64)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocpd.base import entries
@@ -118,15 +117,12 @@ def _section(entry: Entry, material: Material, before: Sequence[Section], is_nam
     """Make a section; without any data it is one line, which says what would record it, or None where it is rare."""
     function = entries.load(entry.home, f"section {entry.name}")
     arguments = (material, before) if entry.name == "appendix" else (material,)
-    make = partial(_blocks, function, arguments)
-    blocks = each_for_itself(f"section {entry.name}", make, lambda why: (Text(f"{why}."),))
+    blocks: tuple[Block, ...] = each_for_itself(
+        f"section {entry.name}", lambda: tuple(function(*arguments)), lambda why: (Text(f"{why}."),)
+    )
     if entry.is_rare and not blocks and not is_named:
         return None
     return Section(entry.name, entry.title, blocks or (Text(_missing(entry, material)),))
-
-
-def _blocks(function: Callable[..., Iterable[Block]], arguments: Sequence[object]) -> tuple[Block, ...]:
-    return tuple(function(*arguments))
 
 
 def _missing(entry: Entry, material: Material) -> str:

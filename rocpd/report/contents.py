@@ -27,6 +27,9 @@ class Inquiry:
     analysis: str
     by: By | None = None
 
+    def __str__(self) -> str:
+        return f"{self.analysis} by {self.by}" if self.by else self.analysis
+
 
 @frozen
 class Entry:
@@ -96,12 +99,9 @@ SECTIONS: dict[str, Entry] = {
 
 def known_sections() -> dict[str, Entry]:
     """Return SECTIONS and those of installed packages, in order; a name of ours cannot be replaced."""
-    others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Entry, _plain) if name not in SECTIONS}
-    return {
-        **{name: entry for name, entry in SECTIONS.items() if name != "appendix"},
-        **others,
-        "appendix": SECTIONS["appendix"],
-    }
+    *ours, appendix = SECTIONS.items()
+    others = ((name, entry) for name, entry in entries.added(ENTRY_POINTS, Entry, _plain) if name not in SECTIONS)
+    return dict((*ours, *others, appendix))
 
 
 def chosen_sections(names: Iterable[str], *, has_base: bool = False) -> list[Entry]:

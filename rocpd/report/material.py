@@ -198,25 +198,20 @@ def gather(
     every = known_analyses()
     costly = {table for analysis in every.values() for table in analysis.costly} - tables_of_rules(known_rules())
     wanted = frozenset(tables_of(every)) - costly
-    functions: dict[str, Function] = {}
-    options_of: dict[str, Options] = {}
-    for question in asked:
-        key = f"{question.analysis} by {question.by}" if question.by else question.analysis
-        options_of[key] = _options(session, options, question)
-        if base and question == COMPARED:
-            functions[key] = compared_with(base.runs, base.options, base.selection)
-        else:
-            functions[key] = analysis_function(question.analysis)
-    answers: dict[Inquiry, dict[str, Summary]] = {}
-    missing: dict[Inquiry, str] = {}
+    options_of = {str(question): _options(session, options, question) for question in asked}
+    functions = {str(question): _function(question, base) for question in asked}
     known = known_tables(session, functions, options_of, wanted, progress)
-    for question, (_, answer) in zip(asked, known, strict=True):
-        if isinstance(answer, str):
-            missing[question] = answer
-        else:
-            answers[question] = answer
+    every_answer = {question: answer for question, (_, answer) in zip(asked, known, strict=True)}
+    answers = {question: answer for question, answer in every_answer.items() if not isinstance(answer, str)}
+    missing = {question: answer for question, answer in every_answer.items() if isinstance(answer, str)}
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
     return Material(quiet.counted_once(), options, answers, missing, inputs, base)
+
+
+def _function(question: Inquiry, base: ReportBase | None) -> Function:
+    if base and question == COMPARED:
+        return compared_with(base.runs, base.options, base.selection)
+    return analysis_function(question.analysis)
 
 
 def advised() -> tuple[Inquiry, ...]:

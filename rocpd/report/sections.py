@@ -49,9 +49,7 @@ _CAUSES: Mapping[str, Sequence[str]] = {
 
 def verdict(material: Material) -> Iterator[Block]:
     """Yield what analyses and rules of advice find; what is wrong comes first, and which rules could not look last."""
-    tables: dict[str, Summary] = {}
-    for name in joined_analyses():
-        tables |= material.tables(name)
+    tables = {name: table for analysis in joined_analyses() for name, table in material.tables(analysis).items()}
     job, *concluded = conclude(material.session, tables)
     advice = _advice(material)
     symptoms, others = _divided(concluded, advice)
@@ -68,9 +66,8 @@ def verdict(material: Material) -> Iterator[Block]:
 
 
 def _advice(material: Material) -> Advice:
-    tables: dict[str, Summary] = {}
-    for question in advised():
-        tables |= material.tables(question.analysis, question.by)
+    asked = (material.tables(question.analysis, question.by) for question in advised())
+    tables = {name: table for answer in asked for name, table in answer.items()}
     rules = known_rules()
     categories = load(material.options.categories)
     return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)

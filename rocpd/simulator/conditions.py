@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -247,10 +246,6 @@ class NodeClock:
         drifted: Ints = np.floor(true * (self.drift_ppm * 1e-6)).astype(np.int64)
         shown: Ints = true + drifted + self.offset_ns
         return shown + self.step_ns * (true >= self.step_at) if self.step_ns else shown
-
-    def stepping(self, step_ns: int, step_at: int) -> NodeClock:
-        """Return this clock with a jump."""
-        return replace(self, step_ns=step_ns, step_at=step_at)
 
 
 def make_clock(random: np.random.Generator, node: int, most_ppm: float) -> NodeClock:

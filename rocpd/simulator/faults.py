@@ -124,14 +124,14 @@ def clear_beside(path: Path) -> None:
 def leave_as(path: Path, rank: RankPlan) -> None:
     """Bring the finished file `path` into the state that the plan gives it."""
     if rank.disk_state == "wal_header":
-        _rewrite(path, _switch_to_wal, None)
+        _rewrite(path, lambda connection: connection.pragma("journal_mode", "wal"), None)
     elif rank.disk_state == "leftover_wal":
         _rewrite(path, lambda connection: _append_to_wal(connection, rank), "-wal")
     elif rank.disk_state == "hot_journal":
         _rewrite(path, lambda connection: _spill(connection, rank), "-journal")
 
 
-def _rewrite(path: Path, change: Callable[[apsw.Connection], None], ending: str | None) -> None:
+def _rewrite(path: Path, change: Callable[[apsw.Connection], object], ending: str | None) -> None:
     """Apply `change` to a copy; take the copy, and the file with `ending` beside it, while the change is under way."""
     with tempfile.TemporaryDirectory(prefix=".rocpd-", dir=path.parent) as folder:
         copy = Path(folder) / "copy.db"
@@ -152,10 +152,6 @@ def _rewrite(path: Path, change: Callable[[apsw.Connection], None], ending: str 
 def _put(source: Path, target: Path) -> None:
     with complete_or_nothing(target, force=True) as temporary:
         shutil.copyfile(source, temporary)
-
-
-def _switch_to_wal(connection: apsw.Connection) -> None:
-    connection.pragma("journal_mode", "wal")
 
 
 def _append_to_wal(connection: apsw.Connection, rank: RankPlan) -> None:

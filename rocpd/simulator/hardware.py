@@ -19,12 +19,6 @@ CLOCK_GHZ = 2.1
 DIES = 8
 """Cycles per ns at full speed, and the dies that each count them."""
 
-PEAK_FLOPS_PER_NS: dict[str, float] = {"MFMA_BF16": 1_307_400.0, "F32": 163_400.0, "F64": 81_700.0}
-"""What a GPU can do at most, by unit."""
-
-PEAK_BYTES_PER_NS = 5300.0
-"""What its memory can give and take at most."""
-
 
 def agent_handle(index: int) -> int:
     """Return the runtime's handle of an agent."""
@@ -42,11 +36,8 @@ def agent(index: int) -> dict[str, Any]:
     links = [_link(index, to) for to in range(CPUS + GPUS) if to != index]
     facts = {"id": {"handle": agent_handle(index)}, "node_id": index, "logical_node_id": index}
     facts |= {"logical_node_type_id": index, "io_links": links, "io_links_count": len(links)}
-    return _cpu(index) | facts if index < CPUS else _gpu(index) | facts | {"logical_node_type_id": index - CPUS}
-
-
-def _cpu(index: int) -> dict[str, Any]:
-    return _machine()["cpu"] | {"cpu_core_id_base": 128 * index}
+    of_cpu = _machine()["cpu"] | {"cpu_core_id_base": 128 * index}
+    return of_cpu | facts if index < CPUS else _gpu(index) | facts | {"logical_node_type_id": index - CPUS}
 
 
 def _gpu(index: int) -> dict[str, Any]:

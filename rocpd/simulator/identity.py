@@ -13,24 +13,13 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.facts.cxx import bare_name
-from rocpd.schema.trace.infos import (
-    AgentInfo,
-    CodeObjectInfo,
-    KernelInfo,
-    NodeInfo,
-    ProcessInfo,
-    QueueInfo,
-    StreamInfo,
-    ThreadInfo,
-    TrackInfo,
-)
+from rocpd.schema.trace import infos
 from rocpd.schema.trace.writer import Sink, TraceWriter
 from rocpd.simulator import hardware, samples
 from rocpd.simulator.conditions import NodeClock
 from rocpd.simulator.job_plan import JobPlan, RankPlan
 from rocpd.simulator.kernels import Kernel
-from rocpd.simulator.profiles import profile_of
-from rocpd.simulator.workload import streams_of
+from rocpd.simulator.workload import profile_of, streams_of
 
 _QUEUES = (16, 17, 18, 19, 20, 21, 22)
 _QUEUE_OF_STREAM = {0: 0, 1: 0, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # copies run beside all queues
@@ -62,20 +51,20 @@ def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
     ids = identity_of(rank)
     trace = TraceWriter(sink, _node(job.nodes[rank.node]), _process(job, rank))
     for tid, name in zip(ids.tids, _THREADS, strict=True):
-        trace.register(ThreadInfo(tid, name=name))
+        trace.register(infos.ThreadInfo(tid, name=name))
     for index in range(hardware.CPUS + hardware.GPUS):
         trace.register(_agent(index))
-    trace.register(QueueInfo(0))
+    trace.register(infos.QueueInfo(0))
     streams = streams_of(job.layout)
     for queue in sorted({queue_of(stream) for stream in streams} - {0}):
-        trace.register(QueueInfo(queue, name=f"Queue {_QUEUES.index(queue)}"))
+        trace.register(infos.QueueInfo(queue, name=f"Queue {_QUEUES.index(queue)}"))
     for stream in streams:
-        trace.register(StreamInfo(stream))
+        trace.register(infos.StreamInfo(stream))
     counters = samples.COUNTERS if job.planting.counts_much else samples.COUNTERS[: samples.FEW]
     for code, counter in enumerate(counters, 1):
         trace.register(replace(counter.info, agent_id=ids.gpu, event_code=code))
     for index, name in enumerate(samples.TRACKS):
-        trace.register(TrackInfo(name=name, tid=ids.tids[0] if index == samples.MARK else None))
+        trace.register(infos.TrackInfo(name=name, tid=ids.tids[0] if index == samples.MARK else None))
     return trace
 
 
@@ -84,8 +73,8 @@ def end_of(job: JobPlan, rank: RankPlan) -> int:
     return int(job.timing.end.max() if rank.idle else job.timing.end[rank.number])
 
 
-def _node(node: NodeClock) -> NodeInfo:
-    return NodeInfo(
+def _node(node: NodeClock) -> infos.NodeInfo:
+    return infos.NodeInfo(
         hash=node.hash,
         machine_id=node.machine_id,
         system_name="Linux",
@@ -97,12 +86,12 @@ def _node(node: NodeClock) -> NodeInfo:
     )
 
 
-def _process(job: JobPlan, rank: RankPlan) -> ProcessInfo:
+def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
     node = job.nodes[rank.node]
     start, end = node.local(np.array([rank.start_ns, end_of(job, rank) + _EXIT_ROOM])).tolist()
     facts = {"hostname": node.hostname, "ranks": len(job.ranks), "rank": rank.number, "pid": rank.pid}
     facts |= {"local_rank": rank.local_rank, "local_size": rank.local_size}
-    return ProcessInfo(
+    return infos.ProcessInfo(
         rank.pid,
         ppid=1,
         init=start,
@@ -115,9 +104,9 @@ def _process(job: JobPlan, rank: RankPlan) -> ProcessInfo:
     )
 
 
-def _agent(index: int) -> AgentInfo:
+def _agent(index: int) -> infos.AgentInfo:
     facts = hardware.agent(index)
-    return AgentInfo(
+    return infos.AgentInfo(
         index,
         type="GPU" if index >= hardware.CPUS else "CPU",
         logical_index=index,
@@ -146,7 +135,7 @@ def write_symbols(trace: TraceWriter, ids: Identity, kernels: Iterable[Kernel]) 
         trace.register(_symbol(number, kernel))
 
 
-def _code_object(ids: Identity, number: int) -> CodeObjectInfo:
+def _code_object(ids: Identity, number: int) -> infos.CodeObjectInfo:
     base, size = _LOAD_BASE + number * _LOAD_STRIDE, 0x9000 * number
     load: dict[str, Any] = {
         "uri": _URIS[number].format(pid=ids.pid),
@@ -157,7 +146,7 @@ def _code_object(ids: Identity, number: int) -> CodeObjectInfo:
     in_file = number == _LIBRARY
     described = {"size": 88, "code_object_id": number, "agent_id": {"handle": hardware.agent_handle(ids.gpu)}, **load}
     memory = {"memory_base": 664204288 + number * 65536, "memory_size": size - 4248}
-    return CodeObjectInfo(
+    return infos.CodeObjectInfo(
         number,
         agent_id=ids.gpu,
         storage_type="FILE" if in_file else "MEMORY",
@@ -166,7 +155,7 @@ def _code_object(ids: Identity, number: int) -> CodeObjectInfo:
     )
 
 
-def _symbol(number: int, kernel: Kernel) -> KernelInfo:
+def _symbol(number: int, kernel: Kernel) -> infos.KernelInfo:
     code_object = _LIBRARY if kernel.module else _RUNTIME if kernel.key == "fill" else _PROGRAM
     address, entry = _LOAD_BASE + code_object * _LOAD_STRIDE + 64 * number, 4288 + 640 * number
     symbol = f"{kernel.mangled}.kd"
@@ -185,7 +174,7 @@ def _symbol(number: int, kernel: Kernel) -> KernelInfo:
     described |= {"kernel_code_entry_byte_offset": entry, "kernel_address": {"handle": address + entry}}
     described |= {"formatted_kernel_name": kernel.display, **_demangled(kernel)}
     names: dict[str, Any] = {"kernel_name": symbol, "display_name": kernel.display}
-    return KernelInfo(number, code_object_id=code_object, extdata=hardware.compact(described), **names, **sizes)
+    return infos.KernelInfo(number, code_object_id=code_object, extdata=hardware.compact(described), **names, **sizes)
 
 
 def _demangled(kernel: Kernel) -> dict[str, str]:

@@ -19,6 +19,7 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
+from rocpd.simulator.kineto import write_kineto
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
 from rocpd.simulator.script import Template, word
@@ -51,6 +52,9 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
         with as_output_error(path):
             faults.clear_beside(path)
             _write_rank(path, job, rank)
+            if options.kineto:
+                options.kineto.mkdir(parents=True, exist_ok=True)
+                write_kineto(path, options.kineto / f"{path.stem}.json.gz", force=options.force)
             faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))
@@ -100,14 +104,11 @@ def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
         return
     stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))
     if rank.idle:
-        _wait(stamp, TemplateColumns(workload.idle(), trace, identity_of(rank), {}), job, rank)
+        anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
+        life = TemplateColumns(workload.idle(), trace, identity_of(rank), {})
+        stamp.write(life, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
     else:
         _compute(stamp, trace, job, rank)
-
-
-def _wait(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan) -> None:
-    anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
-    stamp.write(columns, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
 
 
 def _compute(stamp: Stamp, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -261,7 +261,8 @@ def _with_steps(node: int, clock: NodeClock, facts: tuple[PlantedFact, ...], tim
     """Return the clock of a node with the jump that is planted, at the start of its step."""
     for fact in facts:
         if fact.plant is Plant.CLOCK_STEP and fact.node == node:
-            return clock.stepping(int(fact.size * 1000), int(times.anchors[fact.steps[0] + 1, :, 0].min()))
+            at = int(times.anchors[fact.steps[0] + 1, :, 0].min())
+            return replace(clock, step_ns=int(fact.size * 1000), step_at=at)
     return clock
 
 

@@ -20,7 +20,9 @@ SMALL_MICROS = 3.0
 JITTER = 0.06
 """By what part of its duration, at most, a run is shorter."""
 
-_HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
+HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
+"""Profile -> key of the kernel that takes most time."""
+
 _TILE = re.compile(r"((?:MT|IL[ij]|<))\d+")  # of Tensile, and the first argument of a template
 _OF_EXPERTS = "sendrecv"
 _FEW_GROUPS = 76  # a quarter of the compute units
@@ -112,7 +114,7 @@ def kernels_of(profile: str, planting: Planting, has_experts: bool = False) -> M
     kernels = {kernel.key: kernel for kernel in KERNELS if has_experts or kernel.key != _OF_EXPERTS}
     if Plant.SMALL_KERNELS in planting:
         kernels = {key: kernel if kernel.communicates else kernel.cut() for key, kernel in kernels.items()}
-    hot = kernels[_HOTTEST[profile]]
+    hot = kernels[HOTTEST[profile]]
     if Plant.SMALL_GRIDS in planting:
         hot = replace(hot, grid=(_FEW_GROUPS * hot.block[0], 1, 1))
     if Plant.LOW_OCCUPANCY in planting:
@@ -129,8 +131,3 @@ def _changed(hot: Kernel, planting: Planting) -> Kernel:
         return hot
     mangled, display = (_TILE.sub(r"\g<1>512", name, count=1) for name in (hot.mangled, hot.display))
     return replace(hot, mangled=mangled, display=display)
-
-
-def hottest(profile: str) -> str:
-    """Return the key of the kernel that takes most time."""
-    return _HOTTEST[profile]

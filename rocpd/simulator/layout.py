@@ -39,6 +39,34 @@ class ExchangeKind(StrEnum):
 
 
 @frozen
+class ExchangeRequest:
+    """What a rank asks for.
+
+    Args:
+        kind: what is done.
+        group: the kind of group that does it.
+        size: bytes.
+        blocks: whether the computation waits for it.
+        peer: stages to the partner of a send or receive, -1 or 1.
+        connects: whether the group sets up its connections first.
+        members: ranks that an all-to-all sends to.
+    """
+
+    kind: ExchangeKind
+    group: GroupKind
+    size: int
+    blocks: bool = False
+    peer: int = 0
+    connects: bool = False
+    members: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Whether it can start before anything is computed."""
+        return self.kind is ExchangeKind.RECEIVE
+
+
+@frozen
 class RankGroup:
     """Ranks that share a communicator, in their order in it."""
 
@@ -89,10 +117,8 @@ class Layout:
 
     def has(self, kind: GroupKind) -> bool:
         """Whether there are groups of a kind; gradients of all ranks need none of their own."""
-        return kind is GroupKind.WORLD or (self.size(kind) > 1 and not self._is_of_all(kind))
-
-    def _is_of_all(self, kind: GroupKind) -> bool:
-        return kind is GroupKind.DATA and self.gradients is GroupKind.WORLD
+        is_of_all = kind is GroupKind.DATA and self.gradients is GroupKind.WORLD
+        return kind is GroupKind.WORLD or (self.size(kind) > 1 and not is_of_all)
 
     def members(self, kind: GroupKind) -> Ints:
         """Return the ranks of all groups of a kind: a row for each group, in rank order."""

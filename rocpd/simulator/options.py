@@ -6,6 +6,7 @@ Never touches the disk. Imports nothing heavy.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,9 @@ MOST_MEMORY = 0.99
 """Largest correlation of that from one step to the next."""
 
 
+_OfLayout, _OfTiming = partial(Option, heading=Heading.LAYOUT), partial(Option, heading=Heading.TIMING)
+
+
 @frozen
 class JobOptions:
     """What to simulate: the arguments of `rocpd.simulate`, which says what each means."""
@@ -77,63 +81,32 @@ class JobOptions:
     faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
-    tp: Annotated[int, Option("Ranks that share each layer (tensor parallelism).", heading=Heading.LAYOUT, least=1)] = 1
-    pp: Annotated[
-        int,
-        Option("Stages of layers (pipeline parallelism); the rest shares the data.", heading=Heading.LAYOUT, least=1),
-    ] = 1
+    kineto: Annotated[
+        Path | None,
+        Option("Also write each rank as PyTorch's profiler sees it, into this folder.", "DIR", heading=Heading.OUTPUT),
+    ] = None
+    tp: Annotated[int, _OfLayout("Ranks that share each layer (tensor parallelism).", least=1)] = 1
+    pp: Annotated[int, _OfLayout("Stages of layers (pipeline parallelism); the rest shares the data.", least=1)] = 1
     ep: Annotated[
-        int,
-        Option(
-            "Ranks that share the experts of each layer, of those that share the data.", heading=Heading.LAYOUT, least=1
-        ),
+        int, _OfLayout("Ranks that share the experts of each layer, of those that share the data.", least=1)
     ] = 1
-    idle_ranks: Annotated[int, Option("Further processes without GPU work.", heading=Heading.LAYOUT, least=0)] = 0
+    idle_ranks: Annotated[int, _OfLayout("Further processes without GPU work.", least=0)] = 0
     rccl: Annotated[
-        str,
-        Option(
-            "Record no calls of RCCL, all but the sizes of communicators, or all.", heading=Heading.LAYOUT, kind=Rccl
-        ),
+        str, _OfLayout("Record no calls of RCCL, all but the sizes of communicators, or all.", kind=Rccl)
     ] = Rccl.SIZES.value
     counters: Annotated[
-        str,
-        Option(
-            "Counters of operations and bytes, or those that panels and advice need.",
-            heading=Heading.LAYOUT,
-            kind=CounterSet,
-        ),
+        str, _OfLayout("Counters of operations and bytes, or those that panels and advice need.", kind=CounterSet)
     ] = CounterSet.FEW.value
-    start_spread: Annotated[
-        float, Option("Ranks start within so many seconds.", "S", heading=Heading.TIMING, least=0, most=3600)
-    ] = 0.003
-    drift: Annotated[
-        float, Option("Clocks of nodes drift by 1 to so many ppm.", "PPM", heading=Heading.TIMING, least=0, most=1000)
-    ] = 50.0
+    start_spread: Annotated[float, _OfTiming("Ranks start within so many seconds.", "S", least=0, most=3600)] = 0.003
+    drift: Annotated[float, _OfTiming("Clocks of nodes drift by 1 to so many ppm.", "PPM", least=0, most=1000)] = 50.0
     jitter: Annotated[
-        float,
-        Option(
-            "Members of a collective end 5 to so many us apart.", "US", heading=Heading.TIMING, least=0, most=10_000
-        ),
+        float, _OfTiming("Members of a collective end 5 to so many us apart.", "US", least=0, most=10_000)
     ] = 30.0
     noise: Annotated[
-        float,
-        Option(
-            "Standard deviation of a rank's compute per step.",
-            "PERCENT",
-            heading=Heading.TIMING,
-            least=0,
-            most=MOST_NOISE,
-        ),
+        float, _OfTiming("Standard deviation of a rank's compute per step.", "PERCENT", least=0, most=MOST_NOISE)
     ] = 1.0
     noise_memory: Annotated[
-        float,
-        Option(
-            "Correlation of that from one step to the next; 0: none.",
-            "RHO",
-            heading=Heading.TIMING,
-            least=0,
-            most=MOST_MEMORY,
-        ),
+        float, _OfTiming("Correlation of that from one step to the next; 0: none.", "RHO", least=0, most=MOST_MEMORY)
     ] = 0.0
     plant: Annotated[
         str,

@@ -161,10 +161,6 @@ def _accesses(kernel: Kernel) -> float:
     return _instructions(kernel) * 16
 
 
-def _misses(kernel: Kernel) -> float:
-    return _accesses(kernel) * 0.4
-
-
 def _conflicts(kernel: Kernel) -> float:
     return 0.01 * _cycles(kernel) if kernel.lds else 0.0
 
@@ -199,7 +195,7 @@ FURTHER: tuple[Counter, ...] = (
     _counted("TA_TOTAL_WAVEFRONTS_sum", "Instructions of memory", "TA", _instructions),
     _counted("TCP_TOTAL_ACCESSES_sum", "Accesses of L1", "TCP", _accesses),
     _counted("TCP_TOTAL_CACHE_ACCESSES_sum", "Accesses of L1 that look into it", "TCP", _accesses),
-    _counted("TCP_TCC_READ_REQ_sum", "Reads of L1 from L2", "TCP", _misses, 0.02),
+    _counted("TCP_TCC_READ_REQ_sum", "Reads of L1 from L2", "TCP", lambda k: _accesses(k) * 0.4, 0.02),
     _counted("TCP_TCC_WRITE_REQ_sum", "Writes of L1 to L2", "TCP"),
     _counted("TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "Atomics that return", "TCP"),
     _counted("TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum", "Atomics that return nothing", "TCP"),

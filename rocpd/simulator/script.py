@@ -14,8 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from rocpd.base.frozen import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import JITTER, Kernel
-from rocpd.simulator.layout import ExchangeKind, GroupKind
-from rocpd.simulator.profiles import ExchangeRequest
+from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind
 
 
 class Time(NamedTuple):
@@ -80,23 +79,10 @@ class After:
 
 @frozen
 class Exchange:
-    """Op: when this rank's part of an exchange ends, which starts at anchor `start`.
-
-    Args:
-        start: anchor at which the kernel of this rank starts.
-        kind: what is done.
-        group: the kind of group that does it; the stages of a pipeline exchange with a neighbour.
-        size: bytes.
-        peer: stages to the partner of a send or receive, -1 or 1.
-        connects: whether the group sets up its connections first, as its first exchange does.
-    """
+    """Op: when this rank's part of an exchange ends, whose kernel starts at anchor `start`."""
 
     start: int
-    kind: ExchangeKind
-    group: GroupKind
-    size: int
-    peer: int = 0
-    connects: bool = False
+    request: ExchangeRequest
 
 
 class Arg(NamedTuple):
@@ -477,8 +463,7 @@ class Script:
         if stream in self._exchanged:
             waits.append(self._exchanged[stream].later(1000))
         start = self._after([*waits, self.now(thread).later(_LATENCY)])
-        op = Exchange(start, request.kind, request.group, request.size, request.peer, request.connects)
-        end = Time(self._anchor(op))
+        end = Time(self._anchor(Exchange(start, request)))
         self._exchanged[stream] = end
         dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), Time(start), end, 0.0)
         self.template.dispatches.append(dispatch)

@@ -19,7 +19,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
-from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout
+from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
 from rocpd.simulator.script import LANE_GAP, After, Exchange, Lane, LaneEnd, Template, Time
 
 
@@ -104,7 +104,7 @@ class Meeting:
         end: anchor at which each member ends.
     """
 
-    exchange: Exchange
+    exchange: ExchangeRequest
     members: Ints
     start: Ints
     end: Ints
@@ -195,29 +195,30 @@ class _Ordering:
                 yield self._latest(op, stage)
                 self._at[stage] += 1
                 continue
-            stages = self._stages(op, stage)
-            if not all(self._is_answer(op, stage, other) for other in stages):
+            stages = self._stages(op.request, stage)
+            if not all(self._is_answer(op.request, stage, other) for other in stages):
                 return
-            yield self._meeting(op, stages)
+            yield self._meeting(op.request, stages)
             for other in stages:
                 self._at[other] += 1
 
-    def _stages(self, op: Exchange, stage: int) -> list[int]:
+    def _stages(self, asked: ExchangeRequest, stage: int) -> list[int]:
         """Return the stages that make an exchange together, of a transfer the sender's first."""
-        if op.group is GroupKind.WORLD:
+        if asked.group is GroupKind.WORLD:
             return list(range(len(self._ops)))
-        if not op.peer:
+        if not asked.peer:
             return [stage]
-        return [stage, stage + op.peer] if op.kind is ExchangeKind.SEND else [stage + op.peer, stage]
+        return [stage, stage + asked.peer] if asked.kind is ExchangeKind.SEND else [stage + asked.peer, stage]
 
-    def _is_answer(self, op: Exchange, stage: int, other: int) -> bool:
+    def _is_answer(self, asked: ExchangeRequest, stage: int, other: int) -> bool:
         """Whether another stage has come to its side of an exchange."""
-        there = self._next(other)
-        if not isinstance(there, Exchange) or there.group is not op.group:
+        op = self._next(other)
+        if not isinstance(op, Exchange) or op.request.group is not asked.group:
             return False
-        if not op.peer or other == stage:
-            return (there.kind, there.peer) == (op.kind, op.peer)
-        return there.kind is not op.kind and there.peer == -op.peer
+        kind, peer = op.request.kind, op.request.peer
+        if not asked.peer or other == stage:
+            return (kind, peer) == (asked.kind, asked.peer)
+        return kind is not asked.kind and peer == -asked.peer
 
     def _latest(self, op: After, stage: int) -> Latest:
         latest: dict[int, int] = {}
@@ -228,18 +229,18 @@ class _Ordering:
         times = tuple(Time(anchor, fixed) for anchor, fixed in latest.items())
         return Latest(self._layout.of_stage(stage), self._at[stage] + 1, times, tuple(lanes), op.stalls)
 
-    def _meeting(self, op: Exchange, stages: Sequence[int]) -> Meeting:
+    def _meeting(self, asked: ExchangeRequest, stages: Sequence[int]) -> Meeting:
         first, last = self._layout.of_stage(stages[0]), self._layout.of_stage(stages[-1])
-        if op.peer:
+        if asked.peer:
             members = np.stack([np.arange(first.start, first.stop), np.arange(last.start, last.stop)], axis=1)
         else:
-            every = self._layout.members(op.group)
+            every = self._layout.members(asked.group)
             members = every[(every[:, 0] >= first.start) & (every[:, 0] < last.stop)]
-        at = np.array([self._at[self._layout.stage(rank)] for rank in members[0].tolist()], dtype=np.int64)
-        ops = [self._ops[self._layout.stage(rank)][n] for rank, n in zip(members[0].tolist(), at.tolist(), strict=True)]
-        start = np.array([there.start for there in ops if isinstance(there, Exchange)], dtype=np.int64)
-        sent = next(there for there in ops if isinstance(there, Exchange))
-        return Meeting(sent, members, start, at + 1)
+        of_members = [self._layout.stage(rank) for rank in members[0].tolist()]
+        ops = [op for op in map(self._next, of_members) if isinstance(op, Exchange)]
+        start = np.array([op.start for op in ops], dtype=np.int64)
+        end = np.array([self._at[stage] + 1 for stage in of_members], dtype=np.int64)
+        return Meeting(ops[0].request, members, start, end)
 
 
 LEAST_JITTER = 5.0

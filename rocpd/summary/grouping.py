@@ -96,8 +96,20 @@ def added(
     return groups
 
 
-def all_added(answers: Iterable[tuple[object, Sequence[Mapping[Any, Any]]]], count: int) -> list[dict[Any, Any]]:
-    """Return the sums of all ranks whose answers have so many parts, by key, or by division and what is counted."""
+def all_added(
+    answers: Iterable[tuple[object, Sequence[Mapping[Any, Any]]]], count: int, what: str = "", hint: str | None = None
+) -> list[dict[Any, Any]]:
+    """Return the sums of all ranks whose answers have so many parts, by key, or by division and what is counted.
+
+    Args:
+        answers: pairs of a rank and its answer.
+        count: parts of an answer.
+        what: the first part counts; empty: there may be nothing of that.
+        hint: how that is recorded.
+
+    Raises:
+        RocpdError: there is nothing of that.
+    """
     parts: list[dict[Any, Any]] = [{} for _ in range(count)]
     for _, answer in answers:
         for sums, part in zip(parts, answer, strict=True):
@@ -106,6 +118,8 @@ def all_added(answers: Iterable[tuple[object, Sequence[Mapping[Any, Any]]]], cou
                     merge(sums.setdefault(key, {}), value)
                 else:
                     merge(sums, {key: value})
+    if what and not parts[0]:
+        raise nothing(what, hint)
     return parts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rocpd.summary.grouping import order_of
-from rocpd.summary.result import Summary
+from rocpd.summary.result import Summary, by_front
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour, Screen
@@ -107,13 +107,10 @@ def steps(table: Summary, screen: Screen) -> Iterator[str]:
 
 def _courses(table: Summary) -> list[_Course]:
     """Return the rows of a table by what stands before the time."""
-    at = table.columns.index("at_ns")
-    by_key: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-    for row in table:
-        by_key.setdefault(row[:at], []).append(row)
+    columns = table.columns[: table.columns.index("at_ns")]
     return [
-        _Course(_name(table.columns[:at], key), tuple(v for v in key if isinstance(v, str)), rows)
-        for key, rows in by_key.items()
+        _Course(_name(columns, key), tuple(value for value in key if isinstance(value, str)), rows)
+        for key, rows in by_front(table, "at_ns").items()
     ]
 
 

@@ -15,7 +15,7 @@ from rocpd.chart.model import BarPart, Bars, Chart, Lines, Matrix, Series, Timel
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
-from rocpd.summary.result import Summary
+from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
 
@@ -52,11 +52,8 @@ def kernels(table: Summary) -> Chart:
 
 def budget(table: Summary) -> Chart:
     """Show the parts of each division as one bar; of many those that differ most from the median of all."""
-    place = table.columns.index("part")
-    bars: dict[Row, dict[str, float]] = {}
-    for row in table.fetchall():
-        percent = row[table.columns.index("percent")]
-        bars.setdefault(row[:place], {})[row[place]] = percent or 0.0
+    place, percent = table.columns.index("part"), table.columns.index("percent")
+    bars = {key: {row[place]: row[percent] or 0.0 for row in rows} for key, rows in by_front(table, "part").items()}
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
     what = " ".join(table.columns[:place])
     labelled: Mapping[str, Mapping[str, float]] = {
@@ -82,10 +79,10 @@ def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
 
 def heat(table: Summary) -> Chart:
     """Show what each rank does in each slice of the time line."""
-    rows: dict[Row, list[list[float]]] = {}
     front, *parts = map(table.columns.index, ("at_ns", *_PARTS))
-    for row in table.fetchall():
-        rows.setdefault(row[:front], []).append([row[part] / 100 for part in parts])
+    rows = {
+        key: [[row[part] / 100 for part in parts] for row in some] for key, some in by_front(table, "at_ns").items()
+    }
     what = table.columns[0]
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
     shares = tuple(tuple(zip(*slices, strict=True)) for slices in rows.values())
@@ -120,12 +117,14 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     return sorted((rank for rank, _ in sums.most_common(_SIDE)), key=lambda rank: order_of([rank]))
 
 
-def _curves(table: Summary, rows: Sequence[Row], value: str, unit: str, title: str) -> Chart:
-    """Show values over time, a line for each division and level; those with most come first."""
+def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Chart:
+    """Show values over time, a line for each division and level, or those of one level; those with most come first."""
     front, place = table.columns.index("at_ns"), table.columns.index(value)
-    lines: dict[Row, list[tuple[float, float]]] = {}
-    for row in rows:
-        lines.setdefault(row[:front], []).append((row[front], row[place] or 0))
+    lines = {
+        key: [(row[front], row[place] or 0) for row in rows]
+        for key, rows in by_front(table, "at_ns").items()
+        if level in (None, *key)
+    }
     most = sorted(lines, key=lambda key: -max(y for _, y in lines[key]))[: len(_SERIES)]
     same = {number for number in range(front) if len({key[number] for key in lines}) == 1}
     names = [_line_name(table.columns, key, same) for key in most]
@@ -143,15 +142,13 @@ def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
 
 def memory(table: Summary) -> Chart:
     """Show real memory where there is any: reserved addresses are no memory yet."""
-    rows = table.fetchall()
-    place = table.columns.index("level")
-    real = [row for row in rows if row[place] == "REAL"]
-    return _curves(table, real or rows, "peak_bytes", "bytes", "Memory held")
+    is_real = any(level == "REAL" for (level,) in _columns(table, "level"))
+    return _curves(table, "peak_bytes", "bytes", "Memory held", "REAL" if is_real else None)
 
 
 def queue_depth(table: Summary) -> Chart:
     """Show how much waits on GPUs over time."""
-    return _curves(table, table.fetchall(), "mean_depth", "", "Operations that wait on GPUs")
+    return _curves(table, "mean_depth", "", "Operations that wait on GPUs")
 
 
 def _word(name: str, value: object) -> str:

@@ -71,6 +71,7 @@ class Analysis:
         costly: those of its tables that reports leave out, unless a rule of advice reads them.
         is_total: whether `rocpd summary --by …` shows it when nothing is named.
         in_overview: whether what it concludes stands in the overview, and in reports.
+        alias_of: what it is now, an analysis with options; it says so when it is asked for by name. Empty: itself.
     """
 
     home: str
@@ -88,6 +89,7 @@ class Analysis:
     costly: tuple[str, ...] = ()
     is_total: bool = False
     in_overview: bool = False
+    alias_of: str = ""
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -98,6 +100,12 @@ class Analysis:
 def _flame_graphs(home: str) -> tuple[TextForm, ...]:
     """Return the formats of flame graphs; `{}` in their home stands for the name of the format."""
     return tuple(TextForm(name, home.format(name), f".{name}{json}") for name, json in _FLAME_GRAPHS.items())
+
+
+_EACH_AGENT = Option(
+    "With --by step or marker: kernels of each agent for itself.", name="each_agent", kind=bool, default=False
+)
+_FLAT = Option("Calls of one name together, wherever they lie.", name="flat", kind=bool, default=False)
 
 
 def _totals(name: str, summary: str, recordable: Recordable | None = None) -> Analysis:
@@ -126,7 +134,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.kernels.totals:kernels",
             ("kernels",),
             "time by kernel, with median, p95 and p99",
-            ("step_marker",),
+            ("step_marker", _EACH_AGENT),
             by=DIVISIONS_OF_TIME,
             recordable=Recordable.KERNELS,
             is_total=True,
@@ -203,10 +211,10 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.time.gpu_time:budget",
-            ("budget",),
+            ("budget", "counted"),
             "what a step consists of: compute, exposed communication and copies, idle",
             ("categories", "step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
+            by=(By.RANK, By.HOST, By.RUN, By.COMMAND, By.AGENT, By.STEP, By.MARKER),
             recordable=Recordable.KERNELS,
             in_overview=True,
         ),
@@ -215,7 +223,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("idle", "idle-calls"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
+            by=(By.RANK, By.HOST, By.RUN, By.COMMAND, By.AGENT, By.STEP, By.MARKER),
             recordable=Recordable.KERNELS,
             in_overview=True,
         ),
@@ -227,6 +235,7 @@ SUMMARIES: dict[str, Analysis] = {
                 "collectives",
                 "stragglers",
                 "waits",
+                "causes",
                 "communication",
                 "transfers",
                 "steps",
@@ -239,7 +248,7 @@ SUMMARIES: dict[str, Analysis] = {
             by_launch=("collectives", "stragglers", "waits"),
             divided_by=By.RANK,
             recordable=Recordable.KERNELS,
-            of_one_job=("imbalance", "collectives", "stragglers", "waits", "communication", "steps", "heat"),
+            of_one_job=("imbalance", "collectives", "stragglers", "waits", "causes", "communication", "steps", "heat"),
             costly=("phases",),  # they match calls and operations once more
             in_overview=True,
         ),
@@ -255,6 +264,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
+            (_FLAT,),
             texts=_flame_graphs("rocpd.summary.host.flame:{}"),
             recordable=Recordable.CALLS,
         ),
@@ -269,6 +279,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("functions",),
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
             recordable=Recordable.CALLS,
+            alias_of="calls --flat",
         ),
         Analysis(
             "rocpd.summary.host.stacks:stacks",
@@ -378,6 +389,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("step_marker",),
             by=(),
             recordable=Recordable.KERNELS,
+            alias_of="kernels --by marker --each-agent",
         ),
         Analysis(
             "rocpd.summary.kernels.variability:variability",

@@ -98,6 +98,15 @@ def table_of(
     return TableDefinition(name, doc, fields, is_exact, title, chart, picture)
 
 
+def by_front(table: Summary, column: str) -> dict[Row, list[Row]]:
+    """Return the rows of a table by the values of the columns before one of them, in order."""
+    place = table.columns.index(column)
+    groups: dict[Row, list[Row]] = {}
+    for row in table:
+        groups.setdefault(tuple(row[:place]), []).append(row)
+    return groups
+
+
 def by_name(*tables: TableDefinition) -> dict[str, TableDefinition]:
     """Return the tables of an analysis by their names."""
     return {table.name: table for table in tables}

@@ -201,6 +201,8 @@ def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
         verb = "is" if len(undivided) == 1 else "are"
         raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
+    if analysis.alias_of:
+        reading.session.note(f"`{name}` is `{analysis.alias_of}`")
     is_empty = True
     asked = reading if analysis.is_whole else reading.of_tables(tables)
     for table in _with_hints(function, asked, analysis.recordable):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
 from rocpd.base import entries
@@ -78,46 +77,44 @@ class TableFormat:
             self.write(sheet.columns, sheet.rows, out)
 
 
-TABLE_FORMATS: Mapping[str, TableFormat] = MappingProxyType(
-    {
-        entry.name: entry
-        for entry in (
-            TableFormat("csv", "comma-separated values", "rocpd.table.csv:write_csv", ".csv"),
-            TableFormat(
-                "json",
-                "an array of objects, one row a line",
-                "rocpd.table.json:write_json",
-                ".json",
-                page="rocpd.table.json:write_json_page",
-                is_document=True,
-            ),
-            TableFormat(
-                "md",
-                "a Markdown table",
-                "rocpd.table.markdown:write_markdown",
-                ".md",
-                page="rocpd.table.markdown:write_markdown_page",
-                is_page=True,
-            ),
-            TableFormat(
-                "html",
-                "a page that stands alone",
-                "rocpd.table.html:write_html",
-                ".html",
-                page="rocpd.table.html:write_html_page",
-                is_page=True,
-                is_document=True,
-            ),
-            TableFormat(
-                "parquet",
-                "typed columns with units",
-                "rocpd.table.parquet:write_parquet",
-                ".parquet",
-                is_columnar=True,
-            ),
-        )
-    }
-)
+TABLE_FORMATS: Mapping[str, TableFormat] = {
+    entry.name: entry
+    for entry in (
+        TableFormat("csv", "comma-separated values", "rocpd.table.csv:write_csv", ".csv"),
+        TableFormat(
+            "json",
+            "an array of objects, one row a line",
+            "rocpd.table.json:write_json",
+            ".json",
+            page="rocpd.table.json:write_json_page",
+            is_document=True,
+        ),
+        TableFormat(
+            "md",
+            "a Markdown table",
+            "rocpd.table.markdown:write_markdown",
+            ".md",
+            page="rocpd.table.markdown:write_markdown_page",
+            is_page=True,
+        ),
+        TableFormat(
+            "html",
+            "a page that stands alone",
+            "rocpd.table.html:write_html",
+            ".html",
+            page="rocpd.table.html:write_html_page",
+            is_page=True,
+            is_document=True,
+        ),
+        TableFormat(
+            "parquet",
+            "typed columns with units",
+            "rocpd.table.parquet:write_parquet",
+            ".parquet",
+            is_columnar=True,
+        ),
+    )
+}
 """The formats of this package, in the order in which help shows them."""
 
 

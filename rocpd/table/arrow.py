@@ -1,4 +1,4 @@
-"""Owns rows as pyarrow and pandas tables: the one place where SQLite's dynamic values get column types.
+"""Rows as pyarrow and pandas tables: the one place where SQLite's dynamic values get column types.
 
 Imported only when Arrow or pandas is asked for.
 """
@@ -36,11 +36,9 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
-    if column.null_count and pa.types.is_int64(column.type):
-        nullable: pd.Series[Any] = column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-        return nullable
-    plain_series: pd.Series[Any] = column.to_pandas()
-    return plain_series
+    mapper = {pa.int64(): pd.Int64Dtype()}.get if column.null_count else None
+    series: pd.Series[Any] = column.to_pandas(types_mapper=mapper)
+    return series
 
 
 def _array(values: Sequence[Any]) -> pa.Array:

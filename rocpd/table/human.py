@@ -1,4 +1,4 @@
-"""Owns tables for people: aligned on a terminal or in a pipe, cut to a number of rows.
+"""Tables for people: aligned on a terminal or in a pipe, cut to a number of rows.
 
 Those of analyses have times, sizes and shares in suitable units, and fewer columns on narrow terminals. A row that is
 wider than the terminal even with shortened names is shown as a block, one column a line. csv, json and parquet, which
@@ -48,14 +48,6 @@ def write_console(
     return more
 
 
-def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, screen: Screen | None) -> None:
-    """Write cells that are text already; `right` says which columns are right-aligned, `screen` as above."""
-    if screen is None:
-        write_plain(columns, cells, right, out)
-    else:
-        _write_terminal(columns, cells, right, out, screen)
-
-
 def all_numbers(values: Iterable[Any]) -> bool:
     """Whether values are numbers or NULL: they are right-aligned."""
     return all(value is None or isinstance(value, (int, float)) for value in values)
@@ -84,9 +76,11 @@ def write_plain(
         out.write("  ".join(padded).rstrip() + "\n")
 
 
-def _write_terminal(
-    columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, screen: Screen
-) -> None:
+def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, screen: Screen | None) -> None:
+    """Write cells that are text already; `right` says which columns are right-aligned, `screen` as above."""
+    if screen is None:
+        write_plain(columns, cells, right, out)
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table

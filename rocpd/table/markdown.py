@@ -1,4 +1,4 @@
-"""Owns rows as a Markdown table (GitHub's form)."""
+"""Rows as a Markdown table (GitHub's form)."""
 
 from __future__ import annotations
 
@@ -32,21 +32,17 @@ def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     """Write a heading, what the table says, and the table, for each."""
     for number, sheet in enumerate(sheets):
         out.write("\n" if number else "")
-        out.writelines(f"**{_cell(line)}**\n\n" for line in sheet.lines)
+        out.writelines(f"**{inline(line)}**\n\n" for line in sheet.lines)
         out.write(f"## {one_line(sheet.title)}\n\n{sheet.doc}\n\n")
         write_markdown(sheet.columns, sheet.rows, out)
 
 
-def inline(text: str) -> str:
-    """Return a text on one line in which no character is Markdown's but backticks."""
-    return _cell(text)
-
-
 def _line(values: Sequence[object], out: TextIO) -> None:
-    out.write(f"| {' | '.join(map(_cell, values))} |\n")
+    out.write(f"| {' | '.join(map(inline, values))} |\n")
 
 
-def _cell(value: object) -> str:
+def inline(value: object) -> str:
+    """Return a value as text on one line in which no character is Markdown's but backticks."""
     text = _ENTITY.sub("&amp;", one_line(value))
     text = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
     text = _EMPHASIS.sub(lambda marks: "".join(f"\\{mark}" for mark in marks[0]), text)

@@ -1,4 +1,4 @@
-"""Owns colours, one for each category and part of time, the same in traces, reports and on the console; and terminals.
+"""Colours, one for each category and part of time, the same in traces, reports and on the console; and terminals.
 
 The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people who see red and green alike
 tell apart, and a grey. No colour says anything alone: a name, a sign or a length stands beside it. A terminal has its
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -39,34 +38,32 @@ RED = Colour(213, 94, 0)
 PURPLE = Colour(204, 121, 167)
 GREY = Colour(190, 190, 190)
 
-COLOURS: Mapping[str, Colour] = MappingProxyType(
-    {
-        # categories of kernels, as schema/rules/data/categories.toml has them
-        "GEMM": BLUE,
-        "attention": GREEN,
-        "communication": RED,
-        "elementwise": SKY,
-        "reduction": PURPLE,
-        "copy": ORANGE,
-        "other": GREY,
-        # parts of the time of a GPU, and of a step
-        "compute": BLUE,
-        "exposed communication": RED,
-        "hidden communication": PURPLE,
-        "exposed copies": ORANGE,
-        "copies": ORANGE,
-        "idle": GREY,
-        # domains of events
-        "KERNELS": BLUE,
-        "MEMORY_COPIES": ORANGE,
-        "MEMORY_ALLOCATIONS": YELLOW,
-        "SCRATCH_MEMORY": PURPLE,
-        "HIP": SKY,
-        "HSA": GREY,
-        "RCCL": RED,
-        "MARKERS": GREEN,
-    }
-)
+COLOURS: Mapping[str, Colour] = {
+    # categories of kernels, as schema/rules/data/categories.toml has them
+    "GEMM": BLUE,
+    "attention": GREEN,
+    "communication": RED,
+    "elementwise": SKY,
+    "reduction": PURPLE,
+    "copy": ORANGE,
+    "other": GREY,
+    # parts of the time of a GPU, and of a step
+    "compute": BLUE,
+    "exposed communication": RED,
+    "hidden communication": PURPLE,
+    "exposed copies": ORANGE,
+    "copies": ORANGE,
+    "idle": GREY,
+    # domains of events
+    "KERNELS": BLUE,
+    "MEMORY_COPIES": ORANGE,
+    "MEMORY_ALLOCATIONS": YELLOW,
+    "SCRATCH_MEMORY": PURPLE,
+    "HIP": SKY,
+    "HSA": GREY,
+    "RCCL": RED,
+    "MARKERS": GREEN,
+}
 """Name of a category of kernels, a part of time or a domain -> its colour."""
 
 _OTHERS = (YELLOW, SKY, PURPLE, ORANGE, GREEN)
@@ -74,7 +71,7 @@ _VIRIDIS = (Colour(68, 1, 84), Colour(59, 82, 139), Colour(33, 145, 140), Colour
 
 
 def colour_of(name: str | None) -> Colour:
-    """Return the colour of a category, a part of time or a domain; a name that is none of ours always has the same one.
+    """Return the colour of a category, a part of time or a domain; other names always have the same.
 
     >>> colour_of("GEMM").hex, colour_of("GEMM") == colour_of("compute"), colour_of(None) == GREY
     ('#0072b2', True, True)

@@ -6,15 +6,16 @@ Each process has the job open and opens it anew when its files changed. Never de
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.base.errors import ClosedError, InputError, RocpdError
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import JOURNALS
 from rocpd.federate.open.source import find_sources
 from rocpd.federate.run.workers import Child
 from rocpd.federate.select.align import Align, GivenOffset
@@ -23,8 +24,10 @@ from rocpd.federate.select.window import Window
 from rocpd.session import Session, connect
 from rocpd.view.questions import Question, Statement
 
-Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
-"""(path, bytes, time of the last change [ns]) of each file, and of the log beside one that is being written."""
+FileStamp: TypeAlias = tuple[str, int, int, int]
+"""Path, inode, size [bytes] and time of the last change [ns] of a file."""
+
+Stamp: TypeAlias = tuple[FileStamp, ...]
 
 
 @frozen
@@ -41,26 +44,21 @@ class ViewedJob:
 
     def connect(self) -> Session:
         """Open the files. Errors as `rocpd.connect`."""
-        return connect(
-            self.inputs,
-            skip_bad=self.skip_bad,
-            align=self.align,
-            clock_offsets=self.clock_offsets,
-            window=self.window,
-            filters=self.filters,
-            jobs=self.jobs,
-        )
+        return connect(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def stamp(self) -> Stamp:
         """Return what tells this state of the files from a later one; files that vanished are missing in it."""
-        stamps = []
-        with contextlib.suppress(InputError):
-            for path in find_sources(self.inputs).paths:
-                for file in (os.fspath(path), f"{os.fspath(path)}-wal"):
-                    with contextlib.suppress(OSError):
-                        status = os.stat(file)  # noqa: PTH116 (a path of a log beside a file is no Path yet)
-                        stamps.append((file, status.st_size, status.st_mtime_ns))
-        return tuple(stamps)
+        return tuple(stamps_of(self.inputs))
+
+
+def stamps_of(inputs: Sequence[str]) -> Iterator[FileStamp]:
+    """Yield the stamp of each file that inputs stand for, and of those that SQLite writes beside it."""
+    with contextlib.suppress(InputError):
+        for path in find_sources(inputs).paths:
+            for file in (Path(f"{path}{ending}") for ending in ("", *JOURNALS[:2])):
+                with contextlib.suppress(OSError):
+                    status = file.stat()
+                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Answer(NamedTuple):
@@ -86,27 +84,28 @@ class Desk:
         for child in self._children:
             self._free.put(child)
 
-    def ask(self, question: Question, limit_s: float) -> Answer:
+    def ask(self, question: Question, limit_s: float, job: ViewedJob | None = None) -> Answer:
         """Return the answer to a question.
 
         Args:
             question: it goes to the process, and its answer comes back.
             limit_s: the process is ended after so many seconds.
+            job: what is asked; None: what is viewed.
 
         Raises:
             RocpdError: it took too long, the viewer has ended, or what answering it raises.
         """
         with self._statements if isinstance(question, Statement) else contextlib.nullcontext():
-            return self._ask(question, limit_s)
+            return self._ask((job or self._job, question), limit_s)
 
-    def _ask(self, question: Question, limit_s: float) -> Answer:
+    def _ask(self, task: tuple[ViewedJob, Question], limit_s: float) -> Answer:
         child, is_over = self._free.get(), threading.Event()
         try:
             deadline = threading.Timer(limit_s, _end, (child, is_over))
             deadline.daemon = True
             deadline.start()
             try:
-                answer: Answer = child.run(_answer, (self._job, question))
+                answer: Answer = child.run(_answer, task)
             except ClosedError as error:
                 raise ClosedError("the viewer has ended") from error
             except (RocpdError, OSError) as error:  # of the pipes, if the process was ended meanwhile

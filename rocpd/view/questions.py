@@ -27,6 +27,7 @@ from rocpd.schema.load import TABLES, VIEWS, BaseTable, View, table, view
 from rocpd.session import Session
 from rocpd.summary.relations import RELATIONS
 from rocpd.table.cell import one_line
+from rocpd.table.human import all_numbers
 
 _MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
 _FEWEST_SLICES, _MOST_SLICES = 50, 2000
@@ -110,17 +111,14 @@ class Statement:
             UsageError: it does not read.
             QueryError: SQLite refuses it.
         """
-        _refuse_writing(self.sql)
+        refuse_writing(self.sql)
         started = time.perf_counter()
-        with _little_memory():
+        with little_memory():
             rows = self.part.of(session).execute(self.sql)
             columns = list(rows.columns)
             shown, numeric, room = [], [True] * len(columns), _MOST_TEXT
             for row in itertools.islice(rows, self.most):
-                numeric = [
-                    known and (value is None or isinstance(value, (int, float)))
-                    for known, value in zip(numeric, row, strict=True)
-                ]
+                numeric = [known and all_numbers([value]) for known, value in zip(numeric, row, strict=True)]
                 shown.append(list(map(_cell, row)))
                 room -= sum(len(text or "") for text in shown[-1])
                 if room < 0:
@@ -143,7 +141,7 @@ def _cell(value: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def _little_memory() -> Iterator[None]:
+def little_memory() -> Iterator[None]:
     """Let this process take so much more memory and no more, for the duration of a block; where the system can't count
     it, there is no limit.
 
@@ -162,7 +160,7 @@ def _little_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _refuse_writing(sql: str) -> None:
+def refuse_writing(sql: str) -> None:
     """Refuse what does not begin as a statement that reads; SQLite's authorizer refuses what writes all the same.
 
     Raises:

@@ -188,7 +188,7 @@ class ViewServer(ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Report a bug of ours; that a browser closed the connection is none."""
+        """Report a bug of ours; a browser may close the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -282,7 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the JSON object of a request.
 
         Raises:
-            UsageError: it is none, or too long.
+            UsageError: it holds no JSON object, or is too long.
         """
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LONGEST_BODY or "Transfer-Encoding" in self.headers:
@@ -337,15 +337,9 @@ def _taken_part(values: dict[str, str]) -> TakenPart:
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
     job, limits = request.server.job, request.server.limits
-    request.send_json(
-        {
-            "inputs": list(job.inputs),
-            "perfetto": request.server.ui.address,
-            "sql_s": limits.sql_s,
-            "sql_rows": limits.sql_rows,
-            "colours": {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")},
-        }
-    )
+    shown = {"inputs": list(job.inputs), "perfetto": request.server.ui.address}
+    colours = {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")}
+    request.send_json({**shown, "sql_s": limits.sql_s, "sql_rows": limits.sql_rows, "colours": colours})
 
 
 _GETS: dict[str, _Route] = {

@@ -95,6 +95,14 @@ std::size_t before_pair_value(std::string_view text, std::size_t colon) {
     return lower(name) != "key" && has_secret_part(name) ? value - colon : 0;  // a key of a table is none of a lock
 }
 
+// So many bytes, from the equals sign on, stand before a secret value: aws_secret_key = x. 0 where none follows.
+std::size_t before_set_value(std::string_view text, std::size_t equals) {
+    std::size_t end = equals, value = equals + 1;
+    while (end > 0 && is_blank(text[end - 1])) --end;
+    while (end < equals && value < text.size() && is_blank(text[value])) ++value;
+    return value < text.size() && has_secret_part(name_before(text, end)) ? value - equals : 0;
+}
+
 std::size_t end_of_setting(std::string_view text, std::size_t at) {
     const char quote = at < text.size() && is_quote(text[at]) ? text[at] : '\0';
     if (quote != '\0') return std::min(text.find(quote, at + 1), text.size());
@@ -126,6 +134,10 @@ std::string inside_masked(std::string_view text) {
                 end = end_of_setting(text, at + kept);
                 break;
             }
+        if (end == 0 && text[at] == '=') {
+            kept = before_set_value(text, at);
+            if (kept > 0) end = end_of_setting(text, at + kept);
+        }
         if (end == 0 && text[at] == ':') {
             kept = before_pair_value(text, at);
             if (kept > 0) end = end_of_setting(text, at + kept);
@@ -153,12 +165,25 @@ std::string inside_masked(std::string_view text) {
     return result;
 }
 
-bool holds_secret(std::string_view value) {
-    return value.find(kPrivateKey) != std::string_view::npos || inside_masked(value) != value;
-}
-
 std::string_view without_dashes(std::string_view option) {
     return option.substr(std::min(option.find_first_not_of("-'\""), option.size()));
+}
+
+// Whether an option that says so is followed by its value: --api-key x.
+bool holds_secret_option(std::string_view text) {
+    bool follows = false;
+    for (std::size_t at = text.find_first_not_of(" \t\n"); at < text.size(); at = text.find_first_not_of(" \t\n", at)) {
+        const std::size_t end = std::min(text.find_first_of(" \t\n", at), text.size());
+        const std::string_view word = text.substr(at, end - at);
+        if (follows && word[0] != '-') return true;
+        follows = word.size() > 1 && word[0] == '-' && has_secret_part(without_dashes(word));
+        at = end;
+    }
+    return false;
+}
+
+bool holds_secret(std::string_view value) {
+    return value.find(kPrivateKey) != std::string_view::npos || holds_secret_option(value) || inside_masked(value) != value;
 }
 
 // Masks the words of a command line one by one. A word may be a command line itself: sh -c 'mysql -psecret'.
@@ -167,6 +192,7 @@ public:
     std::string shown(std::string_view word) {
         const bool is_first = std::exchange(first_, false);
         rest_ = false;
+        if (word.find(kPrivateKey) != std::string_view::npos) return std::string(kMask);
         std::string result;
         for (std::size_t at = 0; at < word.size();) {
             std::size_t end = at;
@@ -184,6 +210,11 @@ private:
     std::string piece(std::string_view text) {
         const bool follows = std::exchange(secret_next_, false);
         const bool is_login = std::exchange(login_next_, false);
+        const std::string_view before = std::exchange(before_, text);
+        if (text == "=") {
+            secret_next_ = has_secret_part(before);
+            return std::string(text);
+        }
         if (rest_ || (follows && text.front() != '-')) return std::string(kMask);
         const auto equals = text.find('=');
         const std::string_view name = text.substr(0, equals);
@@ -220,6 +251,7 @@ private:
         return std::string(text.substr(0, colon + 1)) + std::string(kMask);
     }
 
+    std::string_view before_;   // the piece before this one
     bool first_ = true;         // the program's own name
     bool secret_next_ = false;  // the piece before this one says that this one is a secret
     bool login_next_ = false;   // or that it holds one

@@ -92,11 +92,11 @@ def test_names_in_files_do_nothing(open_job: OpenJob) -> None:
     advice = open_job(builder).advise(step_marker="script")
     assert rules_of(advice) == {"step.outlier"}
     parser = _Tags()
-    parser.feed(FORMS["html"].write(advice))
+    parser.feed(FORMS["html"].text(advice, None))
     assert "script" not in parser.tags
     assert "\x1b" not in str(advice)
-    assert "<script" not in FORMS["md"].write(advice)
-    rows = [line for line in FORMS["md"].write(advice).splitlines() if line.startswith("|")]
+    assert "<script" not in FORMS["md"].text(advice, None)
+    rows = [line for line in FORMS["md"].text(advice, None).splitlines() if line.startswith("|")]
     assert len(rows) == 3
 
 

@@ -46,7 +46,9 @@ def test_commands_that_read_share_their_options(command: str, cli: Cli) -> None:
 
 def test_commands_are_described_in_whole_lines(cli: Cli) -> None:
     text = cli("--help").out
-    lines = text[text.index("Commands:\n") : text.index("Options:\n")].splitlines()[1:-1]
+    lines = [
+        line for line in text[text.index("\nAsk:\n") : text.index("Options:\n")].splitlines() if line.startswith(" ")
+    ]
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert not any(line.endswith("...") or len(line) > 80 for line in lines)
 

@@ -50,6 +50,25 @@ def test_runs(job: list[TraceBuilder], runs: list[int], open_job: OpenJob) -> No
     assert [row[-1] for row in session.info()["ranks"]] == runs
 
 
+@pytest.mark.parametrize(
+    ("hours", "second", "runs"),
+    [
+        (1, {}, [0, 1]),
+        (0.1, {}, [0, 0]),  # clocks of machines may differ by so much
+        (1, mpi(1), [0, 0]),  # MPI knows them as one job: a clock had been set
+    ],
+)
+def test_runs_of_two_machines_whose_clocks_show_the_date(
+    hours: float, second: dict[str, Any], runs: list[int], open_job: OpenJob
+) -> None:
+    later = (1000 + int(hours * 3600e9), 2000 + int(hours * 3600e9))
+    first = mpi(0) if second else {}
+    job = [rank(0, host="a", machine="a", **first), rank(1, later, host="a", machine="b", **second)]
+    for process in job:
+        process.row("rocpd_metadata", id=9, tag="clock", value="CLOCK_REALTIME")
+    assert [each.run for each in open_job(*job).ranks] == runs
+
+
 def test_runs_do_not_depend_on_the_order_of_files(tmp_path: Path) -> None:
     job = [rank(0, host="a"), rank(1, LATE, host="a"), rank(2, host="b"), rank(3, LATE, host="b"), rank(4, host="b")]
     paths = [trace.write(tmp_path / f"{n}.db") for n, trace in enumerate(job)]

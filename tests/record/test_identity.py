@@ -16,8 +16,10 @@ import apsw
 import pytest
 
 import rocpd
+from rocpd.redact.texts import Pseudonyms, Redactor
 from tests.record.build import Build
 from tests.record.runs import CODE, databases, environment, metadata, probe, probe_until, rows
+from tests.redact.corpus import SETTINGS, TOKENS, secret
 
 _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
@@ -209,6 +211,17 @@ def test_secrets_in_the_command_line_are_masked(built: Build, tmp_path: Path) ->
     probe(built, tmp_path / "kept", "threads", "1", "2", *given, env={"ROCPD_KEEP_ENV": "all"})
     (file,) = databases(tmp_path / "kept")
     assert _process(file)[2]["argv"][4:] == given
+
+
+def test_secrets_that_redact_knows_are_masked(built: Build, tmp_path: Path) -> None:
+    """One corpus runs through both matchers: keys of services and secrets with a name, as variables and as words."""
+    secrets = [secret(kind, 1) for kind in (*TOKENS, *SETTINGS)]
+    given = {f"NOTE_{number}": each.text for number, each in enumerate(secrets)}
+    redactor = Redactor(Pseudonyms(), {})
+    assert not [each for each in secrets if each.secret in redactor.text(each.text)]
+    probe(built, tmp_path, "threads", "1", "2", *(each.text for each in secrets), env=given)
+    (file,) = databases(tmp_path)
+    assert not [each for each in secrets if each.secret.encode() in file.read_bytes()]
 
 
 def test_variables_that_are_named_are_kept(built: Build, tmp_path: Path) -> None:

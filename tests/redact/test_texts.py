@@ -10,6 +10,7 @@ import pytest
 
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import rules
+from rocpd.redact.strict import InJob, Strict
 from rocpd.redact.texts import Pseudonyms, Redactor
 
 KNOWN = {"gpu17": Clue.HOST, "bob": Clue.USER, "hunter2-hunter2": Clue.SECRET}
@@ -104,15 +105,95 @@ def test_commands(command: str, redacted: str) -> None:
     assert re.sub(r"program-\d+", "program-02", redactor().command(command)) == redacted
 
 
-def test_rules_and_whole_texts() -> None:
-    names = redactor(rules={r"acme-\w+": "product"}, whole={"secret kernel": "GEMM_001"})
+def test_rules_of_the_user() -> None:
+    names = redactor(rules={r"acme-\w+": "product"})
     assert names.text("acme-x and acme-y of acme-x") == "product-01 and product-02 of product-01"
-    assert names.text("secret kernel") == "GEMM_001"
-    assert names.text("0x7f2a40000000 0x7F2A40000000 0x12") == "0x000000000001 0x000000000002 0x12"
+
+
+def strict(**options: object) -> Strict:
+    return Strict(Pseudonyms(), KNOWN, in_job=InJob({"secret kernel": "GEMM_001"}, 1000), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "piece", ["x", "a@", "a:", "=", "://a", "key= ", "a/", "-----BEGIN ", "ghp_", "a:b@", "\u00e9"]
+    ("text", "redacted"),
+    [
+        ("secret kernel", "GEMM_001"),
+        ("GPU17", "host-01"),
+        ("hipMemcpyAsync", "hipMemcpyAsync"),
+        ("hipMemcpyAsync hunter2", "text-aaa 1"),
+        ("aten::copy_", "aten::copy_"),
+        ("any words", "text-aaa"),
+        ("autograd::engine::evaluate_function: MineBackward", "autograd::engine::evaluate_function: text-aaaBackward"),
+        ("/srv/run.py(17): fit", "text-aaa(17): text-aab"),
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)",) * 2,
+        ("text-07", "text-aaa 1"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_names_that_strict_files_keep(text: str, redacted: str) -> None:
+    assert strict().name(text) == redacted
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("{z=1, y=1, x=256}", "{z=1, y=1, x=256}"),
+        ('[[8, 1], "[1, 1]", "float", "mine"]', '[[8, 1], "[1, 1]", "float", "text-aaa"]'),
+        ("0x7f2a40000000 0x12", "text-aaa 1"),
+        ("0x7f2a40000000", "0x000000000001"),
+        ("4111111111111111", "text-aaa 1"),
+        ("4111 1111 1111 1111", "text-aaa 1"),
+        ("ncclBfloat16", "ncclBfloat16"),
+        ("[True, False]", "[True, False]"),
+    ],
+)
+def test_arguments_that_strict_files_keep(text: str, redacted: str) -> None:
+    assert strict().value(text) == redacted
+
+
+def test_what_else_strict_files_keep() -> None:
+    text = json.dumps({"line": 5, "start": 1500, "host": "gpu17", "message": "secret kernel", "size": 10**18})
+    assert strict().document(text) == '{"line": 5, "start": 500, "message": "GEMM_001", "size": 0}'
+    assert strict().document('{"line"') == "text-aaa"
+    assert (
+        strict().command("python3 x.py -pHunter3pw --manhattan-mode 8")
+        == "python3 argument-01 argument-02 argument-03 argument-04"
+    )
+    assert strict().environment('{"RANK": "3", "OMP_PLACES": "x", "HIP_VISIBLE_DEVICES": "gpu17"}') == '{"RANK": "3"}'
+    assert strict(keep=frozenset({Clue.TEXT})).text("any gpu17") == "any host-01"
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ('{"uuid": {"bytes": [7, 8]}, "hive_id": 5, "s": 3}', '{"uuid": {"bytes": [0, 0]}, "hive_id": 0, "s": 3}'),
+        ('{"board_serial": "PCB01-7"}', '{"board_serial": "machine-01"}'),
+        ("GPU-1b2c3d4e-0000-4000-8000-aabbccddeeff and GPU-0123456789abcdef", "guid-01 and machine-01"),
+        ("serial number: PCB012345-0001, serial kernel", "serial number: machine-01, serial kernel"),
+    ],
+)  # fmt: skip
+def test_devices_are_not_known_by_their_names(text: str, redacted: str) -> None:
+    assert redactor().value(text) == redacted
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "x",
+        "a@",
+        "a:",
+        "=",
+        "://a",
+        "key= ",
+        "a/",
+        "-----BEGIN ",
+        "ghp_",
+        "a:b@",
+        "\u00e9",
+        "%25",
+        "QUJD",
+        "serial number ",
+    ],
 )
 def test_long_texts_take_no_longer_by_the_character(piece: str) -> None:
     """Each character is looked at a bounded number of times: steps of the interpreter are counted, not time."""

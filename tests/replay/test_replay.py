@@ -154,3 +154,55 @@ def test_replays_of_real_files_are_the_recordings(real_files: tuple[Path, ...]) 
         with rocpd.connect(file) as session:
             job = read_job(session)
         assert (job.replay() == job.points.time).all(), file.name
+
+
+TABLES = ("kernel_dispatch", "region", "memory_copy", "event", "arg")
+
+
+@pytest.mark.soak(100)
+@pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
+def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Path) -> None:
+    """Any row of one of the files: the same causes at the same cost, and one collective or transfer less at most."""
+    files = simulate(JobOptions(tmp_path, steps=8, seed=5, plant="straggler=20", **LAYOUTS[layout]))
+    whole = _found(files)
+    random = np.random.default_rng(6)
+    for table in TABLES * sized(1, 20):
+        path = files[random.integers(len(files))]
+        before = path.read_bytes()
+        _lose_a_row(path, table, random)
+        found = _found(files)
+        assert found.matched > 0.97, (table, path.name)
+        assert [(cause.kind, cause.ranks) for cause in found.causes] == [(CauseKind.RANK, whole.causes[0].ranks)]
+        assert found.causes[0].cost == pytest.approx(whole.causes[0].cost, rel=0.05)
+        path.write_bytes(before)
+
+
+def _found(files: Sequence[Path]) -> Blame:
+    with rocpd.connect(files) as session:
+        job = read_job(session)
+    return blame(job, steps_of(job))
+
+
+def _lose_a_row(path: Path, table: str, random: np.random.Generator) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ((name,),) = [row for row in tables if row[0].startswith(f"rocpd_{table}_0")]
+        ids = connection.execute(f'SELECT id FROM "{name}"').fetchall()
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(f'DELETE FROM "{name}" WHERE id = ?', ids[random.integers(len(ids))])
+
+
+def test_kernels_that_were_lost_part_no_group(tmp_path: Path) -> None:
+    """A member of a pair lacks its third kernel, one of four its last but one."""
+    files = simulate(JobOptions(tmp_path, ranks=8, nodes=2, tp=4, steps=8, seed=4, plant="none"))
+    with closing(sqlite3.connect(files[1])) as connection, connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        dispatches, symbols = (
+            next(name for name in tables if name.startswith(base))
+            for base in ("rocpd_kernel_dispatch_", "rocpd_info_kernel_symbol_")
+        )
+        talking = f"kernel_id IN (SELECT id FROM {symbols} WHERE kernel_name LIKE '%ncclDevKernel%')"
+        rows = connection.execute(f"SELECT id FROM {dispatches} WHERE {talking} ORDER BY start").fetchall()
+        connection.executemany(f"DELETE FROM {dispatches} WHERE id = ?", [rows[30], rows[-2]])
+    with rocpd.connect(files) as session:
+        assert read_job(session).matched > 0.97

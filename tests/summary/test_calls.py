@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.facts.rank import By, Options
-from rocpd.summary.host.calls import Node, Range, grow
+from rocpd.summary.host.calls import nested, own_times
 from rocpd.summary.host.flame import folded, speedscope
 from rocpd.summary.reading import Reading
 from rocpd.table.palette import Screen
@@ -75,25 +75,25 @@ def test_every_way_to_lie(ranges: list[tuple[int, int, str]], expected: list[obj
     assert cells(open_job(trace), "calls", "depth name cpu_ns cpu_self_ns") == expected
 
 
-RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=14)
+RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), min_size=1, max_size=14)
 
 
 @given(RANGES)
-def test_own_times_add_up_to_what_any_range_covers(sizes: list[tuple[int, int, int]]) -> None:
-    """Inclusive time is that of the ranges, own time never negative; where all nest, own times are the union."""
-    ranges = sorted(((start, start + size, name, 0) for start, size, name in sizes), key=lambda r: (r[0], -r[1]))
-    root = Node()
-    grow(root, ranges)
-    nodes = [root]
-    for node in nodes:
-        nodes += node.below.values()
-    assert sum(node.calls for node in nodes) == len(ranges)
-    assert sum(node.cpu for node in nodes) == sum(end - start for start, end, *_ in ranges)
-    assert min(node.cpu_self for node in nodes) >= 0
-    covered = {at for start, end, *_ in ranges for at in range(start, end)}
+def test_own_times_add_up_to_what_any_range_covers(sizes: list[tuple[int, int]]) -> None:
+    """Each lies in the one around it; own time is never negative; where all nest, own times are the union."""
+    ranges = sorted(((start, start + size) for start, size in sizes), key=lambda r: (r[0], -r[1]))
+    around = nested(ranges)
+    starts, ends = zip(*ranges, strict=True)
+    own = own_times(starts, ends, enumerate(around))
+    assert all(
+        ranges[outer][0] <= ranges[row][0] <= ranges[row][1] <= ranges[outer][1]
+        for row, outer in enumerate(around)
+        if outer >= 0
+    )
+    assert min(own) >= 0
+    covered = {at for start, end in ranges for at in range(start, end)}
     crossing = any(a[0] < b[0] < a[1] < b[1] for a in ranges for b in ranges)
-    self_times = sum(node.cpu_self for node in nodes)
-    assert self_times >= len(covered) if crossing else self_times == len(covered)
+    assert sum(own) >= len(covered) if crossing else sum(own) == len(covered)
 
 
 def test_threads_and_ranks(open_job: OpenJob) -> None:
@@ -168,13 +168,13 @@ def test_trees_of_streams_are_parts_of_one(open_job: OpenJob, monkeypatch: pytes
     for stack in range(1, 41):
         trace.region("fg"[stack % 2], 10 * stack, 10 * stack + 9, stack=stack)
         trace.kernel("k", 1000, 1000 + stack, stack=stack, stream=stack % 20 + 1)
-    threads: list[Node] = []
+    threads: list[int] = []
 
-    def counted(root: Node, ranges: Iterable[Range]) -> list[Node]:
-        threads.append(root)
-        return grow(root, ranges)
+    def counted(ranges: Iterable[tuple[int, int]]) -> list[int]:
+        threads.append(1)
+        return nested(ranges)
 
-    monkeypatch.setattr("rocpd.summary.host.calls.grow", counted)
+    monkeypatch.setattr("rocpd.summary.host.calls.nested", counted)
     rows = cells(open_job(trace), "calls", "stream name gpu_ns", "stream")
     assert len(threads) == 1
     assert len(rows) == 2 + 20

@@ -19,6 +19,19 @@ def test_a_function_inside_itself_counts_once(open_job: OpenJob) -> None:
     assert cells(open_job(trace), "functions", COLUMNS) == [("f", 2, 100, 90, 12, 5), ("g", 1, 10, 10, 7, 7)]
 
 
+def test_it_is_calls_with_an_option(open_job: OpenJob) -> None:
+    """The old name says in one line what it is now; both have the same rows, in Python and in SQL."""
+    trace = TraceBuilder().region("f", 1, 101, stack=1).region("g", 21, 31, stack=3).region("g", 41, 42, stack=4)
+    session = open_job(trace.kernel("k", 200, 207, stack=3))
+    old = session.summary("functions", "agent")
+    assert session.notes == ["`functions` is `calls --flat`"]
+    new = session.summary("calls", "agent", flat=True)
+    assert (new.columns, new.fetchall()) == (old.columns, old.fetchall())
+    sql = "SELECT name, calls, cpu_self_ns, gpu_ns FROM summary.{}"
+    rows = [session.execute(sql.format(name)).fetchall() for name in ("functions", "calls('all', 1)")]
+    assert rows[0] == rows[1] == [("f", 1, 89, 7), ("g", 2, 11, 7)]
+
+
 def test_touching_and_crossing_ranges_keep_their_time(open_job: OpenJob) -> None:
     """a touches b; c crosses b."""
     trace = TraceBuilder().region("a", 1, 11, stack=1).region("b", 11, 31, stack=2).region("c", 21, 41, stack=3)

@@ -13,7 +13,7 @@ import pytest
 import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.facts.pc_sampling import STALL_REASONS
-from rocpd.summary.inside.pc_samples import SpotSamples
+from rocpd.summary.grouping import Sums
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.pc_sampling import CODE, KERNELS, Sampled, as_csv, as_json, as_rows, made
@@ -210,13 +210,13 @@ def test_a_kernel_of_many_instructions_takes_time_by_their_number(
     trace, number = TraceBuilder().kernel("gemm", 1000, 2000, dispatch_id=1), 300
     for offset in range(number):
         trace.row("rocpd_gpu_pc_sample", timestamp=1500, dispatch_id=1, code_object_id=1, code_object_offset=offset)
-    session, added, add = open_job(trace), Counter[str](), SpotSamples.__add__
+    session, added, add = open_job(trace), Counter[str](), Sums.__add__
 
-    def counted(left: SpotSamples, right: SpotSamples) -> SpotSamples:
+    def counted(left: Sums, right: Sums) -> Sums:
         added["times"] += 1
         return add(left, right)
 
-    monkeypatch.setattr(SpotSamples, "__add__", counted)
+    monkeypatch.setattr(Sums, "__add__", counted)
     assert cells(session, "pc-samples", "samples") == [1] * number
     assert added["times"] < 10 * number
 

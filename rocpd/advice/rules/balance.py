@@ -176,9 +176,8 @@ def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
         f"{worst['rho']:.2f}, {worst['rho_samples']} samples): {worst['mean']:.0f} {units} on average, "
         f"{worst['max']:.0f} at best"
     )
-    yield _losing(
-        case, worst, text, {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")}, _lost(worst)
-    )
+    evidence = {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")}
+    yield _losing(case, worst, text, evidence, _lost(worst))
 
 
 def _losing(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -87,7 +88,7 @@ COMM_STRAGGLER = Rule(
     without=_straggler_gone,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
-    shown_by="rocpd summary stragglers waits JOB",
+    shown_by="rocpd summary causes stragglers waits JOB",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
@@ -148,14 +149,12 @@ def _comm_same_stream(case: Case) -> Iterator[Finding]:
         same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])
         if same < case.limits["same_stream_percent"] or hidden >= case.limits["most_hidden_percent"]:
             continue
-        found = case.finding(
+        text = (
             f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
-            f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
-            exposed,
-            {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed},
-            case.sure(Confidence.CERTAIN),
+            f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}"
         )
-        yield replace(found, agent=row.get("agent"))
+        evidence = {"same_stream_percent": same, "hidden_percent": hidden, "exposed_percent": exposed}
+        yield replace(case.finding(text, exposed, evidence, case.sure(Confidence.CERTAIN)), agent=row.get("agent"))
 
 
 COMM_SAME_STREAM = Rule(
@@ -171,7 +170,7 @@ COMM_SAME_STREAM = Rule(
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
     ),
     explains=lambda cause, other: other.rule == "comm.exposed",
-    shown_by="rocpd summary overlap JOB --by agent",
+    shown_by="rocpd summary overlap budget JOB --by agent",
     action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
     "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and FSDP do so.",
     reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",
@@ -182,14 +181,13 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
     rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
     large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
-    alike: dict[tuple[object, ...], list[Row]] = {}
+    alike = defaultdict[tuple[object, ...], list[Row]](list)
     for row in large:
-        alike.setdefault((row["name"], row["group"], row["bytes"]), []).append(row)
+        alike[row["name"], row["group"], row["bytes"]].append(row)
     compared = [each for each in alike.values() if len(each) >= limits["least_collectives"]]
     if not compared:
-        raise CannotLookError(
-            f"no collective of {limits['least_mib']:g} MiB or more is repeated {limits['least_collectives']:g} times"
-        )
+        often = f"{limits['least_collectives']:g} times"
+        raise CannotLookError(f"no collective of {limits['least_mib']:g} MiB or more is repeated {often}")
     for group in sorted({str(each[0]["group"]) for each in compared}):
         of_group = [each for each in compared if each[0]["group"] == group]
         slow = [_slow(each, limits["of_best_percent"] / 100) for each in of_group]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -31,41 +32,34 @@ def _copy_blocking(case: Case) -> Iterator[Finding]:
         yield from _slow(case)
         return
     worst = max(waited, key=lambda row: int(row["waited_ns"]))
-    yield case.finding(
+    text = (
         f"rank {case.job.critical} waits {share:.0f} % of the time in {worst['call']} until its copy is done, most for "
-        f"{worst['name']} of {worst['size']}: the memory of the host is not pinned",
-        share,
-        {"waited": sum(int(row["waiting_copies"]) for row in waited), "waited_ns": waited_ns},
-        case.sure(Confidence.LIKELY),
+        f"{worst['name']} of {worst['size']}: the memory of the host is not pinned"
     )
+    evidence = {"waited": sum(int(row["waiting_copies"]) for row in waited), "waited_ns": waited_ns}
+    yield case.finding(text, share, evidence, case.sure(Confidence.LIKELY))
 
 
 def _slow(case: Case) -> Iterator[Finding]:
     """Yield large copies between host and GPU that are slower than the fastest of their size and direction."""
-    best: dict[tuple[str, str], float] = {}
+    best = defaultdict[tuple[str, str], float](float)
     for row in case.rows("copy-sizes"):
-        if row["max_gib_per_s"] is not None:
-            best[row["name"], row["size"]] = max(float(row["max_gib_per_s"]), best.get((row["name"], row["size"]), 0.0))
-    slow = [
-        (row, best[row["name"], row["size"]])
-        for row in case.of_critical("copy-sizes")
-        if row["name"] in _WITH_HOST and row["size"] in _LARGE and row["copies"] >= case.limits["least_copies"]
-    ]
-    slow = [(row, most) for row, most in slow if row["median_gib_per_s"] * 100 < case.limits["of_best_percent"] * most]
+        best[row["name"], row["size"]] = max(float(row["max_gib_per_s"] or 0.0), best[row["name"], row["size"]])
+    large = [row for row in case.of_critical("copy-sizes") if row["name"] in _WITH_HOST and row["size"] in _LARGE]
+    often = [(row, best[row["name"], row["size"]]) for row in large if row["copies"] >= case.limits["least_copies"]]
+    slow = [(row, most) for row, most in often if row["median_gib_per_s"] * 100 < case.limits["of_best_percent"] * most]
     lost = sum(int(row["total_ns"]) * (1 - float(row["median_gib_per_s"]) / most) for row, most in slow)
-    exposed = case.job.shares.get(case.job.critical or 0, {}).get(EXPOSED_COPIES, 0.0)
-    share = min(case.job.share(lost), exposed)
+    share = min(case.job.share(lost), case.job.part(EXPOSED_COPIES))
     if not slow or share < case.limits["least_percent"]:
         return
     worst, most = max(slow, key=lambda pair: int(pair[0]["total_ns"]))
-    found = case.finding(
+    text = (
         f"half of the copies of rank {case.job.critical} for {worst['name']} of {worst['size']} are slower than "
         f"{worst['median_gib_per_s']:.1f} GiB/s, the fastest make {most:.1f}: as if the memory of the host were not "
-        "pinned, or far from the GPU",
-        share,
-        {"median_gib_per_s": worst["median_gib_per_s"], "max_gib_per_s": most, "lost_ns": round(lost)},
-        Confidence.HINT,
+        "pinned, or far from the GPU"
     )
+    evidence = {"median_gib_per_s": worst["median_gib_per_s"], "max_gib_per_s": most, "lost_ns": round(lost)}
+    found = case.finding(text, share, evidence, Confidence.HINT)
     action = f"{_PIN} Allocate it on the node of the GPU: `numactl --membind`, `amd-smi topology` shows which."
     yield replace(found, action=action, shown_by="rocpd summary copy-sizes slowest-copies JOB --by rank")
 
@@ -94,24 +88,21 @@ COPY_BLOCKING = Rule(
 
 
 def _copy_exposed(case: Case) -> Iterator[Finding]:
-    share = case.job.shares.get(case.job.critical or 0, {}).get(EXPOSED_COPIES, 0.0)
+    share = case.job.part(EXPOSED_COPIES)
     if share < case.limits["least_percent"]:
         return
     rows = case.of_critical("copy-sizes")
-    times: dict[str, int] = {}
+    times = Counter[str]()
     for row in rows:
-        times[row["name"]] = times.get(row["name"], 0) + int(row["total_ns"])
+        times[row["name"]] += int(row["total_ns"])
     name = max(times, key=times.__getitem__)
     largest = max((row for row in rows if row["name"] == name), key=lambda row: int(row["total_ns"]))
     rate = largest["median_gib_per_s"]
     at = f", half of those of {largest['size']} at {rate:.1f} GiB/s or less" if rate else ""
-    yield case.finding(
-        f"the GPU of rank {case.job.critical} copies {share:.0f} % of the time while nothing else runs, most "
-        f"{name}{at}",
-        share,
-        {"exposed_percent": share, "gib_per_s": rate},
-        Confidence.CERTAIN,
+    text = (
+        f"the GPU of rank {case.job.critical} copies {share:.0f} % of the time while nothing else runs, most {name}{at}"
     )
+    yield case.finding(text, share, {"exposed_percent": share, "gib_per_s": rate}, Confidence.CERTAIN)
 
 
 COPY_EXPOSED = Rule(
@@ -145,12 +136,11 @@ def _copy_small(case: Case) -> Iterator[Finding]:
     if per_step <= case.limits["copies_per_step"] or share < case.limits["least_percent"]:
         return
     most = max(small, key=lambda row: int(row["copies"]))
-    yield case.finding(
+    text = (
         f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most {most['name']}: "
-        f"their calls take {share:.0f} % of the time",
-        share,
-        {"copies_per_step": per_step, "api_ns": calls_ns},
+        f"their calls take {share:.0f} % of the time"
     )
+    yield case.finding(text, share, {"copies_per_step": per_step, "api_ns": calls_ns})
 
 
 COPY_SMALL = Rule(

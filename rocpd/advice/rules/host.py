@@ -41,8 +41,10 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
     calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
     longest = max(calls, key=lambda row: int(row["idle_ns"]), default=None)
-    what = "launches" if cause == HostCall.LAUNCH else "works for itself"
-    named = f", most in {longest['name']}" if longest else ""
+    doing = {HostCall.LAUNCH.value: "launches", HOST: "works for itself"}
+    what = " or ".join(doing[str(row["cause"])] for row in sorted(starved, key=lambda row: -int(row["idle_ns"])))
+    unnamed = "between calls" if cause == HostCall.LAUNCH else "outside of markers"
+    named = f", most {'in ' + longest['name'] if longest['name'] else unnamed}" if longest else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
     evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
     place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")
@@ -73,9 +75,8 @@ GPU_STARVED = Rule(
 def _launch_small(case: Case) -> Iterator[Finding]:
     kernels = case.computing("kernels")
     calls = sum(int(row["calls"]) for row in kernels)
-    small = [
-        row for row in kernels if row["median_ns"] is not None and row["median_ns"] < case.limits["small_us"] * 1000
-    ]
+    timed = (row for row in kernels if row["median_ns"] is not None)
+    small = [row for row in timed if row["median_ns"] < case.limits["small_us"] * 1000]
     count = sum(int(row["calls"]) for row in small)
     if not calls or count * 100 < calls * case.limits["small_percent"]:
         return
@@ -86,13 +87,12 @@ def _launch_small(case: Case) -> Iterator[Finding]:
         return
     most = sorted(small, key=lambda row: -int(row["calls"]))[:3]
     named = ", ".join(short(row["name"]) for row in most)
-    yield case.finding(
+    text = (
         f"{count * 100 / calls:.0f} % of the kernels of rank {case.job.critical} take less than "
-        f"{case.limits['small_us']:g} us, and the GPU idles {share:.0f} % of the time while they are launched: {named}",
-        share,
-        {"small": count, "kernels": calls, "launching_percent": share},
-        case.sure(Confidence.LIKELY),
+        f"{case.limits['small_us']:g} us, and the GPU idles {share:.0f} % of the time while they are launched: {named}"
     )
+    evidence = {"small": count, "kernels": calls, "launching_percent": share}
+    yield case.finding(text, share, evidence, case.sure(Confidence.LIKELY))
 
 
 LAUNCH_SMALL = Rule(
@@ -136,15 +136,12 @@ def _sync_calls(case: Case) -> Iterator[Finding]:
         return
     worst = max(calls, key=lambda row: int(row["begun_ns"]))
     where = f", {worst['in_marker_percent']:.0f} % of it in {worst['in_marker']}" if worst["in_marker"] else ""
-    yield case.finding(
+    text = (
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
-        f"for it, most in {worst['name']}{where}",
-        share,
-        {str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]},
-        case.sure(Confidence.CERTAIN),
-        worst,
-        "longest_ns",
+        f"for it, most in {worst['name']}{where}"
     )
+    evidence = {str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]}
+    yield case.finding(text, share, evidence, case.sure(Confidence.CERTAIN), worst, "longest_ns")
 
 
 SYNC_CALLS = Rule(
@@ -174,15 +171,12 @@ def _module_load(case: Case) -> Iterator[Finding]:
         return
     worst = max(loads, key=lambda row: int(row["idle_ns"]))
     share = case.job.share(sum(max(int(row["idle_ns"]), int(row["begun_ns"])) for row in loads))
-    yield case.finding(
+    text = (
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in steps after warm-up while code is "
-        f"loaded, most in {worst['name']}",
-        share,
-        {str(row["name"]): row["idle_ns"] for row in loads},
-        Confidence.CERTAIN,
-        worst,
-        "longest_ns",
+        f"loaded, most in {worst['name']}"
     )
+    evidence = {str(row["name"]): row["idle_ns"] for row in loads}
+    yield case.finding(text, share, evidence, Confidence.CERTAIN, worst, "longest_ns")
 
 
 MODULE_LOAD = Rule(

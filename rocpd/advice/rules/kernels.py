@@ -128,13 +128,12 @@ def _kernel_unstable(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_percent"]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
-    yield case.finding(
+    text = (
         f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "
-        f"makes {share:.0f} % of the compute time, most in {short(worst['name'])}",
-        case.of_compute(share),
-        {name: worst[name] for name in ("name", "unstable_ns", "total_ns")},
-        Confidence.HINT,
+        f"makes {share:.0f} % of the compute time, most in {short(worst['name'])}"
     )
+    evidence = {name: worst[name] for name in ("name", "unstable_ns", "total_ns")}
+    yield case.finding(text, case.of_compute(share), evidence, Confidence.HINT)
 
 
 KERNEL_UNSTABLE = Rule(
@@ -168,15 +167,13 @@ def _kernel_first_touch(case: Case) -> Iterator[Finding]:
         return
     worst = max(slow, key=_lost_at_first)
     times = float(worst["first_ns"]) / float(worst["median_ns"])
-    yield case.finding(
+    text = (
         f"the first runs of {amount(len(slow), 'kernel')} of rank {case.job.critical} take {lost / 1e6:.1f} ms "
         f"longer than later ones, {100 * lost / every:.0f} % of the compute time of the trace; that of "
-        f"{short(worst['name'])} {times:.0f} times as long",
-        None,
-        {name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")},
-        Confidence.HINT,
-        worst,
+        f"{short(worst['name'])} {times:.0f} times as long"
     )
+    evidence = {name: worst[name] for name in ("name", "first_ns", "median_ns", "calls")}
+    yield case.finding(text, None, evidence, Confidence.HINT, worst)
 
 
 def _lost_at_first(row: Row) -> float:

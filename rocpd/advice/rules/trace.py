@@ -71,7 +71,7 @@ TRACE_INCOMPLETE = Rule(
     "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; comes first",
     look=_trace_incomplete,
     needs=(Need("trace", "the inputs hold no events"),),
-    # The time of a step in which a clock jumps is none.
+    # A clock that jumps in a step makes its time wrong.
     explains=lambda cause, other: other.rule == "step.outlier" and cause.evidence["check"] == "clocks",
     shown_by="rocpd summary trace JOB",
 )
@@ -86,14 +86,11 @@ def _profiler_cost(case: Case) -> Iterator[Finding]:
         return
     less = case.job.recorder.how.get(Recordable.LESS, "record fewer kinds of events at a time")
     most = max(slow, key=lambda row: int(row["calls"]))
-    found = case.finding(
+    text = (
         f"{most['name']} takes {most['median_ns'] / 1000:.0f} us on rank {case.job.critical}, without a profiler "
-        f"usually {case.limits['usual_us']:g} us or less: what the host does looks slower than it is",
-        None,
-        {str(row["name"]): row["median_ns"] for row in slow},
-        Confidence.HINT,
-        most,
+        f"usually {case.limits['usual_us']:g} us or less: what the host does looks slower than it is"
     )
+    found = case.finding(text, None, {str(row["name"]): row["median_ns"] for row in slow}, Confidence.HINT, most)
     action = f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another."
     yield replace(found, action=action, reference=case.job.recorder.reference)
 

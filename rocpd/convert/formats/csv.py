@@ -25,16 +25,7 @@ import numpy as np
 from rocpd.base.documents import json_object
 from rocpd.base.output import check_free, complete_or_nothing
 from rocpd.base.types import AmdVersion, Ints, Progress
-from rocpd.convert.deliver import (
-    Output,
-    RankPart,
-    append,
-    open_part,
-    packed,
-    placements,
-    rank_parts,
-    split_outputs,
-)
+from rocpd.convert import deliver
 from rocpd.convert.formats.csv_files import RANK, CsvFile, columns_read, files_of
 from rocpd.convert.formats.csv_lines import cells_of, lines, quoted
 from rocpd.convert.options import ConvertOptions
@@ -84,13 +75,13 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
 
     All files appear together when the last one is complete.
     """
-    outputs = split_outputs(placements(session, aligned=False), options.split)
+    outputs = deliver.split_outputs(deliver.placements(session, aligned=False), options.split)
     for output in outputs:
         for name in _names(options):
             check_free(_path(options, output, name), options.force)
     left, damaged = Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
-        parts = stack.enter_context(rank_parts(_write_part, session, outputs, options, progress))
+        parts = stack.enter_context(deliver.rank_parts(_write_part, session, outputs, options, progress))
         written: list[Path] = []
         for output in outputs:
             files = _Files(stack, options, output)
@@ -111,14 +102,14 @@ def _names(options: ConvertOptions) -> list[str]:
     return [*(file.name for file in files), *stats, *(["domain_stats"] if options.stats else []), "agent_info"]
 
 
-def _path(options: ConvertOptions, output: Output, name: str) -> Path:
+def _path(options: ConvertOptions, output: deliver.Output, name: str) -> Path:
     return options.path(f"{output.infix}_{name}.csv" + (".gz" if options.gzip else ""))
 
 
 class _Files:
     """The files of one output; each is made when it gets its first line."""
 
-    def __init__(self, stack: contextlib.ExitStack, options: ConvertOptions, output: Output) -> None:
+    def __init__(self, stack: contextlib.ExitStack, options: ConvertOptions, output: deliver.Output) -> None:
         self._stack = stack
         self._options = options
         self._output = output
@@ -129,13 +120,13 @@ class _Files:
         """Final paths, in order of the files."""
         return [_path(self._options, self._output, name) for name in _names(self._options) if name in self._temporary]
 
-    def take(self, part: RankPart, report: _Report) -> _Report:
+    def take(self, part: deliver.RankPart, report: _Report) -> _Report:
         """Append the lines of one rank."""
         for file in files_of(self._options.amd_version):
             piece = part.path / file.name
             if piece.exists():
                 with self._open(file.name, _line(name for name, _ in file.all_columns(self._options.with_rank))) as out:
-                    append(piece, out)
+                    deliver.append(piece, out)
         part.path.rmdir()
         return report
 
@@ -161,7 +152,7 @@ class _Files:
 
     def _write(self, name: str, text: Iterable[str]) -> None:
         with self._open(name) as out:
-            out.write(packed("".join(text).encode("utf-8", "backslashreplace"), self._options))
+            out.write(deliver.packed("".join(text).encode("utf-8", "backslashreplace"), self._options))
 
     @contextlib.contextmanager
     def _open(self, name: str, header: str = "") -> Iterator[BinaryIO]:
@@ -171,18 +162,18 @@ class _Files:
             self._temporary[name] = self._stack.enter_context(complete_or_nothing(path, self._options.force))
         with self._temporary[name].open("ab") as out:
             if new:
-                out.write(packed(header.encode(), self._options))
+                out.write(deliver.packed(header.encode(), self._options))
             yield out
 
 
-def _write_part(part: RankPart, reader: RankReader) -> _Report:
+def _write_part(part: deliver.RankPart, reader: RankReader) -> _Report:
     report = _Report()
     part.path.mkdir()
     source = _Source(reader, files_of(part.options.amd_version))
     for file in source.files:
         views = source.rows(file)
         if views:
-            with open_part(part, file.name) as out:
+            with deliver.open_part(part, file.name) as out:
                 numbers = [cell.is_number for _, cell in file.all_columns(part.options.with_rank)]
                 for columns in _in_order(file, views, part.options):
                     out.write(lines(columns, numbers))
@@ -249,7 +240,8 @@ def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions)
         yield from (_cells(file, views[0].take(chunk), options) for chunk in chunks)
         return
     columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
-    yield from ([_taken(column, chunk) for column in columns] for chunk in chunks)
+    for rows in chunks:
+        yield [Coded(c.codes[rows], c.texts) if isinstance(c, Coded) else take(c, rows) for c in columns]
 
 
 def _concatenated(parts: Sequence[Values]) -> Values:
@@ -259,10 +251,6 @@ def _concatenated(parts: Sequence[Values]) -> Values:
         return joined(arrays)
     texts = (cells_of(part) if isinstance(part, np.ndarray) else listed(part) for part in parts)
     return Coded.of(itertools.chain.from_iterable(texts))
-
-
-def _taken(column: Values, rows: Ints) -> Values:
-    return Coded(column.codes[rows], column.texts) if isinstance(column, Coded) else take(column, rows)
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
@@ -378,7 +366,7 @@ def agent_lines(reader: RankReader, options: ConvertOptions) -> list[str]:
     listed = ", ".join(map(quote_name, columns))
     for extdata, *values in reader.rows(f"SELECT {_EXTDATA}, {listed} FROM rocpd_info_agent ORDER BY id"):
         row = dict(zip(columns, values, strict=True))
-        described = _described(extdata)
+        described = (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
         if options.amd_version is AmdVersion.V2026:
             described["agent_type"] = row["type"]
         lines.append(_line((reader.rank.guid, *(_agent_value(described, row, name) for name in names), *rank)))
@@ -390,10 +378,6 @@ def _agent_columns(version: AmdVersion) -> tuple[str, ...]:
         return _AGENT_COLUMNS
     at = _AGENT_COLUMNS.index(_CAPABILITY)
     return (*_AGENT_COLUMNS[:at], *_CAPABILITIES, *_AGENT_COLUMNS[at + 1 :])
-
-
-def _described(extdata: object) -> dict[str, Any]:
-    return (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
 
 
 def _agent_value(described: dict[str, Any], row: dict[str, Any], column: str) -> object:

@@ -38,9 +38,18 @@ class Cell:
     is_number: bool = False
 
 
+Column: TypeAlias = tuple[str, Cell]
+"""Header and cells."""
+
+
 def number(column: str) -> Cell:
     """A number."""
     return Cell((column,), lambda rows, _: rows.column(column), is_number=True)
+
+
+def numbers(*headers: str) -> tuple[Column, ...]:
+    """Columns of numbers which views call as their headers do, in small letters."""
+    return tuple((header, number(header.lower())) for header in headers)
 
 
 def text(column: str, before: str = "") -> Cell:
@@ -116,9 +125,6 @@ def _operation(level: str | None, kind: str | None) -> str:
     return f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{'ALLOCATE' if kind == 'ALLOC' else kind}"
 
 
-Column: TypeAlias = tuple[str, Cell]
-"""Header and cells."""
-
 _GUID: Column = ("Guid", text("guid"))
 RANK: tuple[Column, ...] = (
     ("Rank", Cell((), lambda rows, _: np.full(rows.count, rows.rank.number), is_number=True)),
@@ -158,30 +164,28 @@ class CsvFile:
         return (_GUID, *self.columns, *(RANK if with_rank else ()))
 
 
+_KIND: Column = ("Kind", text("category"))
+_AGENT: Column = ("Agent_Id", agent())
+_PROCESS: Column = ("Process_Id", number("pid"))
+_THREAD: Column = ("Thread_Id", number("tid"))
+_CALL: Column = ("Correlation_Id", number("stack_id"))
 _TIMES: tuple[Column, ...] = (("Start_Timestamp", number("start")), ("End_Timestamp", number("end")))
-_SIZES: tuple[Column, ...] = (
-    ("LDS_Block_Size", number("lds_size")),
-    ("Scratch_Size", number("scratch_size")),
-    ("VGPR_Count", number("vgpr_count")),
-    ("Accum_VGPR_Count", number("accum_vgpr_count")),
-    ("SGPR_Count", number("sgpr_count")),
-)
+_REGISTERS = numbers("Scratch_Size", "VGPR_Count", "Accum_VGPR_Count", "SGPR_Count")
 
 _KERNELS = CsvFile(
     "kernel_trace",
     ("kernels",),
     (
-        ("Kind", text("category")),
-        ("Agent_Id", agent()),
-        ("Queue_Id", number("queue_id")),
-        ("Stream_Id", number("stream_id")),
-        ("Thread_Id", number("tid")),
-        ("Dispatch_Id", number("dispatch_id")),
-        ("Kernel_Id", number("kernel_id")),
+        _KIND,
+        _AGENT,
+        *numbers("Queue_Id", "Stream_Id"),
+        _THREAD,
+        *numbers("Dispatch_Id", "Kernel_Id"),
         ("Kernel_Name", kernel("region", "name")),
-        ("Correlation_Id", number("stack_id")),
+        _CALL,
         *_TIMES,
-        *_SIZES,
+        ("LDS_Block_Size", number("lds_size")),
+        *_REGISTERS,
         *((f"Workgroup_Size_{axis.upper()}", number(f"workgroup_{axis}")) for axis in "xyz"),
         *((f"Grid_Size_{axis.upper()}", number(f"grid_{axis}")) for axis in "xyz"),
     ),
@@ -190,14 +194,7 @@ _KERNELS = CsvFile(
 
 
 def _call_columns(function: Cell) -> tuple[Column, ...]:
-    return (
-        ("Domain", text("category")),
-        ("Function", function),
-        ("Process_Id", number("pid")),
-        ("Thread_Id", number("tid")),
-        ("Correlation_Id", number("stack_id")),
-        *_TIMES,
-    )
+    return ("Domain", text("category")), ("Function", function), _PROCESS, _THREAD, _CALL, *_TIMES
 
 
 def _calls(kind: str, *categories: str) -> CsvFile:
@@ -212,12 +209,12 @@ _COPIES = CsvFile(
     "memory_copy_trace",
     ("memory_copies",),
     (
-        ("Kind", text("category")),
+        _KIND,
         ("Direction", text("name")),
-        ("Stream_Id", number("stream_id")),
+        *numbers("Stream_Id"),
         ("Source_Agent_Id", agent("src_")),
         ("Destination_Agent_Id", agent("dst_")),
-        ("Correlation_Id", number("stack_id")),
+        _CALL,
         *_TIMES,
     ),
     stats=("memory_copy_stats", "MEMORY_COPY"),
@@ -227,12 +224,12 @@ _ALLOCATIONS = CsvFile(
     "memory_allocation_trace",
     ("memory_allocations",),
     (
-        ("Kind", text("category")),
+        _KIND,
         ("Operation", operation()),
-        ("Agent_Id", agent()),
+        _AGENT,
         ("Allocation_Size", number("size")),
         ("Address", address()),
-        ("Correlation_Id", number("stack_id")),
+        _CALL,
         *_TIMES,
     ),
     where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
@@ -243,12 +240,12 @@ _SCRATCH = CsvFile(
     "scratch_memory_trace",
     ("scratch_memory",),
     (
-        ("Kind", text("category")),
+        _KIND,
         ("Operation", text("operation", "SCRATCH_MEMORY_")),
-        ("Agent_Id", agent()),
-        ("Queue_Id", number("queue_id")),
-        ("Thread_Id", number("tid")),
-        ("Alloc_Flags", number("alloc_flags")),
+        _AGENT,
+        *numbers("Queue_Id"),
+        _THREAD,
+        *numbers("Alloc_Flags"),
         *_TIMES,
         ("Allocation_Size", number("size")),
     ),
@@ -259,18 +256,16 @@ _COUNTERS = CsvFile(
     "counter_collection",
     ("counters_collection",),
     (
-        ("Correlation_Id", number("stack_id")),
-        ("Dispatch_Id", number("dispatch_id")),
-        ("Agent_Id", agent()),
-        ("Queue_Id", number("queue_id")),
-        ("Process_Id", number("pid")),
-        ("Thread_Id", number("tid")),
-        ("Grid_Size", number("grid_size")),
-        ("Kernel_Id", number("kernel_id")),
+        _CALL,
+        *numbers("Dispatch_Id"),
+        _AGENT,
+        *numbers("Queue_Id"),
+        _PROCESS,
+        _THREAD,
+        *numbers("Grid_Size", "Kernel_Id"),
         ("Kernel_Name", kernel("kernel_region", "kernel_name")),
-        ("Workgroup_Size", number("workgroup_size")),
-        ("LDS_Block_Size", number("lds_block_size")),
-        *_SIZES[1:],
+        *numbers("Workgroup_Size", "LDS_Block_Size"),
+        *_REGISTERS,
         ("Counter_Name", text("counter_name")),
         ("Counter_Value", number("value")),
         *_TIMES,
@@ -301,31 +296,30 @@ def columns_read(view: str, files: Iterable[CsvFile] = FILES) -> tuple[str, ...]
     return tuple(dict.fromkeys(("id", "start", "end", *categories, *(name for cell in cells for name in cell.reads))))
 
 
-_DURATION: Column = ("Duration", number("duration"))
+_DURATION = numbers("Duration")
 _NAMES = {"counter_collection": "counter_collection_trace"}
 
 _REGIONS = CsvFile(
-    "regions_trace", ("regions",), (*_call_columns(message()), _DURATION), stats=("regions_stats", "REGIONS")
+    "regions_trace", ("regions",), (*_call_columns(message()), *_DURATION), stats=("regions_stats", "REGIONS")
 )
 
 _GRAPHS = CsvFile(
     "graph_launch_trace",
     ("graph_launches",),
     (
-        ("Queue_Id", number("queue_id")),
-        ("Thread_Id", number("tid")),
-        ("Graph_Exec_Id", number("graph_exec_id")),
-        ("Kernel_Dispatch_Count", number("kernel_dispatch_count")),
-        ("Correlation_Id", number("stack_id")),
+        *numbers("Queue_Id"),
+        _THREAD,
+        *numbers("Graph_Exec_Id", "Kernel_Dispatch_Count"),
+        _CALL,
         *_TIMES,
-        _DURATION,
+        *_DURATION,
     ),
 )
 
 
 def _titled(file: CsvFile) -> CsvFile:
     columns = tuple(("_".join(word.capitalize() for word in name.split("_")), cell) for name, cell in file.columns)
-    return replace(file, name=_NAMES.get(file.name, file.name), columns=(*columns, _DURATION))
+    return replace(file, name=_NAMES.get(file.name, file.name), columns=(*columns, *_DURATION))
 
 
 FILES_2026 = (*(_titled(file) for file in FILES if not file.categories), _REGIONS, _GRAPHS)

@@ -78,7 +78,8 @@ def tree(events: RankEvents) -> list[TreeNode]:
             continue
         place: _Place = (track.kind, track.base, track.lane)
         title = track.title or track.name
-        if path and members[path] == 1 and _is_subgroup(path):
+        is_subgroup = path == _OTHER_THREADS or (path and path[-1][1] in _SUBGROUPS.values())
+        if is_subgroup and members[path] == 1:
             place, path = path[-1][0], path[:-1]
         for depth in range(1, len(path) + 1):
             places.setdefault(path[:depth], None)
@@ -130,10 +131,6 @@ def _agent_group(events: RankEvents, agent: int, track: str) -> tuple[_Place, st
     known = list(events.agents)
     position = known.index(agent) if agent in events.agents else len(known)
     return (TrackKind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]
-
-
-def _is_subgroup(path: _GroupPath) -> bool:
-    return path == _OTHER_THREADS or path[-1][1] in _SUBGROUPS.values()
 
 
 _ENDS, _MARKS_FLAT, _STARTS, _MARKS = (phase << 56 for phase in range(4))

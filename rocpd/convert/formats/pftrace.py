@@ -20,7 +20,7 @@ from rocpd.base.types import Ints, Progress
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
-from rocpd.convert.gather.steps import CATEGORY as STEP_CATEGORY
+from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import TextCodes, distinct
@@ -217,27 +217,16 @@ class Encoder:
         return pb.message(PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)])
 
     def _of_slices(self, slices: Slices) -> Iterator[Units]:
-        at = ties(slices, self._nests)
-        rows = np.flatnonzero(at.lasting)
-        yield Units(slices.end[rows], at.end[rows], partial(self._ends, slices, rows))
+        at, begin = ties(slices, self._nests), partial(self._begin, slices)
+
+        def end(rows: Ints) -> list[pb.Part]:
+            return self._packet(END, slices.end[rows], slices.track[rows])
+
+        yield _units(slices.end, at.end, np.flatnonzero(at.lasting), end)
         for shape in _shapes(slices):
-            lasting = shape[at.lasting[shape]]
-            yield Units(slices.start[lasting], at.start[lasting], partial(self._begins, slices, lasting))
+            yield _units(slices.start, at.start, shape[at.lasting[shape]], begin)
             points = shape[~at.lasting[shape]]
-            yield Units(slices.start[points], at.start[points], partial(self._marks, slices, points))
-
-    def _begins(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
-        rows = shape[chosen]
-        return pb.rows(self._begin(slices, rows), len(rows))
-
-    def _ends(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
-        rows = shape[chosen]
-        return pb.rows(self._packet(END, slices.end[rows], slices.track[rows]), len(rows))
-
-    def _marks(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
-        rows = shape[chosen]
-        end = self._packet(END, slices.end[rows], slices.track[rows])
-        return pb.rows([*self._begin(slices, rows), *end], len(rows))
+            yield _units(slices.start, at.start, points, lambda rows: [*begin(rows), *end(rows)])
 
     def _begin(self, slices: Slices, rows: Ints) -> list[pb.Part]:
         more = self._about(slices, rows)
@@ -265,21 +254,27 @@ class Encoder:
         return more
 
     def _of_instants(self, instants: Instants) -> Iterator[Units]:
-        tie = instant_ties(len(instants))
-        for shape in _groups(len(instants), [a.present for a in instants.annotations]):
-            yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
+        def point(rows: Ints) -> list[pb.Part]:
+            return self._packet(INSTANT, instants.time[rows], instants.track[rows], self._about(instants, rows))
 
-    def _points(self, instants: Instants, shape: Ints, chosen: Ints) -> pb.Bytes:
-        rows = shape[chosen]
-        packet = self._packet(INSTANT, instants.time[rows], instants.track[rows], self._about(instants, rows))
-        return pb.rows(packet, len(rows))
+        for shape in _groups(len(instants), [a.present for a in instants.annotations]):
+            yield _units(instants.time, instant_ties(len(instants)), shape, point)
 
     def _of_counters(self, counters: Counters) -> Units:
-        def encode(i: Ints) -> pb.Bytes:
-            value = pb.fixed(DOUBLE, counters.value[i])
-            return pb.rows(self._packet(COUNTER, counters.time[i], counters.track[i], value), len(i))
+        def value(i: Ints) -> list[pb.Part]:
+            return self._packet(COUNTER, counters.time[i], counters.track[i], pb.fixed(DOUBLE, counters.value[i]))
 
-        return Units(counters.time, np.arange(len(counters), dtype=np.int64), encode)
+        rows = np.arange(len(counters), dtype=np.int64)
+        return _units(counters.time, rows, rows, value)
+
+
+def _units(time: Ints, tie: Ints, rows: Ints, fields: Callable[[Ints], list[pb.Part]]) -> Units:
+    """Return units of some rows of columns; `fields` returns the bytes of rows, which all have the same fields."""
+
+    def encode(chosen: Ints) -> pb.Bytes:
+        return pb.rows(fields(rows[chosen]), len(chosen))
+
+    return Units(time[rows], tie[rows], encode)
 
 
 def in_time_order(units: Sequence[Units]) -> Iterator[memoryview]:
@@ -374,9 +369,7 @@ def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
     name = np.array([events.names.code(f"step {number}") for number in numbers], np.int64)
     until = np.minimum(end, np.append(start[1:], end[-1:]))
     duration = Annotation("duration_ms", (end - start) / _NS_PER_MS)
-    steps = Slices.calculated(
-        track, (start, until), name, events.categories.code(STEP_CATEGORY), annotations=(duration,)
-    )
+    steps = Slices.calculated(track, (start, until), name, events.categories.code(STEP), annotations=(duration,))
     events.slices = [steps]
     counter = events.tracks.index("time", lambda: Track("step time", TrackKind.COUNTER, unit="ms"))
     points = np.append(start, end[-1]), np.append((end - start) / _NS_PER_MS, 0.0)

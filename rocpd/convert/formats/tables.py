@@ -9,7 +9,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,18 +156,15 @@ def write_parquet(session: Federation, options: ConvertOptions, progress: Progre
         for part, damaged_cells in parts:
             damaged += damaged_cells
             for file in sorted(part.path.iterdir()):
-                path = _parquet_path(temporary / file.stem, part.placement.rank.number, options.with_rank)
+                number = part.placement.rank.number
+                name = f"rank{number}.parquet" if options.with_rank else f"rank={number}/part.parquet"
+                path = temporary / file.stem / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file.rename(path)
             part.path.rmdir()
     if damaged:
         session.note(damage_line("parquet", damaged))
     return (folder,)
-
-
-def _parquet_path(folder: Path, rank: int, with_rank: bool) -> Path:
-    """Return the file of one view and rank in the folder of the view."""
-    return folder / f"rank{rank}.parquet" if with_rank else folder / f"rank={rank}" / "part.parquet"
 
 
 def _write_views(part: RankPart, reader: RankReader) -> Counter[str]:
@@ -182,17 +178,15 @@ def _write_views(part: RankPart, reader: RankReader) -> Counter[str]:
 
 def _write_file(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a view; no file when it has no rows."""
+    import pyarrow.parquet as pq
+
     with contextlib.ExitStack() as stack:
         out = None
         for batch in batches:
-            out = out or stack.enter_context(_open(path, batch.schema))
+            out = out or stack.enter_context(
+                pq.ParquetWriter(path, batch.schema, compression="zstd", compression_level=1)
+            )
             out.write_batch(batch)
-
-
-def _open(path: Path, schema: pa.Schema) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, write_statistics=True)
 
 
 _USUAL_VIEW = "kernels"

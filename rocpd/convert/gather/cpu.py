@@ -28,7 +28,7 @@ _ARGUMENTS = Select(
 
 def regions(context: Context) -> Slices:
     """Return regions on their threads, markers by their message."""
-    with_events = context.options.annotate_args or _has_markers(context)
+    with_events = context.options.annotate_args or any(map(is_marker, context.strings.values()))
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
     if context.reader.selects("rocpd_region"):
         wanted.append("id")
@@ -84,10 +84,6 @@ def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], nu
 def _mark_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
     thread = tracks.get(number, ("", None))[1]
     return context.thread(thread) if thread is not None else sample_track(context, tracks, number)
-
-
-def _has_markers(context: Context) -> bool:
-    return any(map(is_marker, context.strings.values()))
 
 
 def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:

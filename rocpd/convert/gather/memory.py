@@ -39,7 +39,8 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
             rows["agent_id"][chosen],
             lambda i: tracks.index((word, i), lambda: context.agent_track(i, TrackKind.MEMORY, word)),  # noqa: B023
         )
-    names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
+    code, width = context.events.names.code, len(text)
+    names = per_id(rows["type"] * width + rows["level"], lambda i: code(f"{text[i // width]} {text[i % width]}"))
     annotations = (
         optional("bytes", rows["size"]),
         optional("address", rows["address"]),
@@ -69,11 +70,6 @@ def _within(counters: Counters, part: Part | None) -> Counters:
     return Counters(counters.track[keep], counters.time[keep], counters.value[keep])
 
 
-def _name(context: Context, kind: int, level: int) -> int:
-    text = context.events.strings.texts
-    return context.events.names.code(f"{text[kind]} {text[level]}")
-
-
 def _held(context: Context, rows: Columns) -> Counters:
     """Return running sums in order of ends: a free takes back what its allocation got."""
     text = context.events.strings.texts
@@ -94,11 +90,7 @@ def _held(context: Context, rows: Columns) -> Counters:
 
 def _track(context: Context, tracks: dict[tuple[int, int], int], agent: int, level: int) -> int:
     if (agent, level) not in tracks:
-        tracks[agent, level] = _counter(context, agent, context.events.strings.texts[level])
+        title = f"memory {context.events.strings.texts[level]} held"
+        make = partial(context.agent_track, agent, TrackKind.MEMORY, title, unit="bytes")
+        tracks[agent, level] = context.events.tracks.index(("held", agent, level), make)
     return tracks[agent, level]
-
-
-def _counter(context: Context, agent: int, level: str) -> int:
-    title = f"memory {level} held"
-    make = partial(context.agent_track, agent, TrackKind.MEMORY, title, unit="bytes")
-    return context.events.tracks.index(("held", agent, level), make)

@@ -25,7 +25,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -122,6 +122,18 @@ class Channel:
     def __len__(self) -> int:
         return len(self.start)
 
+    def without(self, lost: Ints) -> Channel:
+        """Return the same without the kernels of these numbers."""
+        kept = np.delete(np.arange(len(self)), lost)
+        counts = np.isin(self.numbers, kept)
+        columns = {name: getattr(self, name) for name in ("start", "end", "stream", "moves", "order", "rows")}
+        return replace(
+            self,
+            **{name: column[kept] if len(column) else column for name, column in columns.items()},
+            numbers=np.searchsorted(kept, self.numbers[counts]),
+            counted=self.counted.take(np.flatnonzero(counts)),
+        )
+
 
 Group = tuple[Channel, ...]
 """Channels of one communicator: the n-th kernels of all of them are one collective."""
@@ -206,22 +218,36 @@ def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[G
         for member in members:
             by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
         parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
-    yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
+    yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size) and _may_be_one(part))
+
+
+def _may_be_one(group: Group) -> bool:
+    """Whether no two of a group have the same number in their communicator."""
+    numbers = [member.own for member in group if member.own is not None]
+    return len(set(numbers)) == len(numbers)
 
 
 def _in_rank_order(members: Sequence[Channel], clocks: Mapping[int, int]) -> list[Group]:
+    """Return the groups of a mesh of ranks; nothing where members of one clock do not run at the same time.
+
+    A barrier has all of them inside.
+    """
+    groups = mesh_of(members)
+    return groups if all(_run_together(group, clocks) for group in groups) else []
+
+
+def mesh_of(members: Sequence[Channel]) -> list[Group]:
     """Return the groups of a mesh of ranks in their order, where calls number each rank in its communicator.
 
     Two with one number are in different communicators, and the i-th ranks of all numbers in one. Nothing where the
-    numbers are no mesh, or members of one clock do not run at the same time: a barrier has all of them inside.
+    numbers are no mesh.
     """
     by_number: dict[int | None, list[Channel]] = {}
     for member in members:
         by_number.setdefault(member.own, []).append(member)
     if set(by_number) != set(range(members[0].size or 0)) or len({len(each) for each in by_number.values()}) > 1:
         return []
-    groups = list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))
-    return groups if all(_run_together(group, clocks) for group in groups) else []
+    return list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))
 
 
 def _run_together(group: Group, clocks: Mapping[int, int]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
 from rocpd.facts.communication.collectives import Channel, Group, match
+from rocpd.facts.communication.lost_kernels import LACKING, Rejoining, evened
 from rocpd.facts.communication.program_order import EITHER, sends
 from rocpd.facts.communication.transfers import Partners, match_transfers
 from rocpd.federate.federation import Federation
@@ -81,8 +82,12 @@ class Clocks:
     def match(self, channels: Sequence[Channel]) -> MatchedChannels:
         """Put channels into groups, and those that send and receive into pairs."""
         recorded, moved, lines = self._moved(channels)
+        moved, cut = evened(moved, recorded)
         of_groups, lost = match(moved, lines, self.numbers)
+        lost[LACKING] += cut
         of_pairs, lost_transfers = match_transfers(moved, lines)
+        lost += lost_transfers
+        Rejoining(of_groups, of_pairs, lost, lines, recorded).join(moved)
         groups: list[Group] = []
         pairs = [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in of_pairs]
         for group in of_groups:
@@ -93,7 +98,7 @@ class Clocks:
                 groups.append(members)
             else:
                 lost[EITHER] += sum(len(member.numbers) for member in members)
-        return MatchedChannels(groups, pairs, lost + lost_transfers)
+        return MatchedChannels(groups, pairs, +lost)
 
     def _moved(self, channels: Sequence[Channel]) -> tuple[dict[int, Channel], list[Channel], dict[int, int]]:
         """Return channels with times that compare: `id` -> what was recorded, they themselves, rank -> its line."""

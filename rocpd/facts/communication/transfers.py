@@ -106,7 +106,7 @@ def _in_rank_order(
     pairs = [Partners(*pair, True) for place in sent for pair in zip(sent[place], received[place], strict=True)]
     for one, other, _ in pairs:
         is_one_clock = clocks.get(one.rank, -1) == clocks.get(other.rank, -2)
-        if not _may_meet(one, other) or not np.isfinite(end_apart(one, other, is_one_clock=is_one_clock)):
+        if not may_meet(one, other) or not np.isfinite(end_apart(one, other, is_one_clock=is_one_clock)):
             return []
     return pairs
 
@@ -117,7 +117,7 @@ def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks:
     fitting = [
         (a, b)
         for (a, sender), (b, receiver) in itertools.product(enumerate(senders), enumerate(receivers))
-        if _may_meet(sender, receiver)
+        if may_meet(sender, receiver)
     ]
     for a, b in fitting if len(fitting) <= _MOST_TRIED else ():
         is_one_clock = clocks.get(senders[a].rank, -1) == clocks.get(receivers[b].rank, -2)
@@ -125,7 +125,7 @@ def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks:
     return distance
 
 
-def _may_meet(sender: Channel, receiver: Channel) -> bool:
+def may_meet(sender: Channel, receiver: Channel) -> bool:
     """Whether the partner that each names may be the other."""
     if sender.rank == receiver.rank or not sender.role or not receiver.role or sender.size != receiver.size:
         return False

@@ -19,19 +19,10 @@ from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
 from rocpd.federate.open.opening import FileNote, Opening, as_input_error
 from rocpd.federate.result import decoded
+from rocpd.schema import versions
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
-from rocpd.schema.versions import (
-    as_tuple,
-    compression_of,
-    declared_version,
-    foreign_kind,
-    guid_of,
-    split_suffix,
-    suffix_of,
-    without_suffix,
-)
 
 TAG = "rocpd_window"
 """Tag of the window in the metadata of a rank."""
@@ -206,9 +197,9 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[st
     views = {name: sql or "" for kind, name, sql in entries if kind == "view"}
     tables: dict[str, _Layout] = {}
     for name, sql in ((name, sql or "") for kind, name, sql in entries if kind == "table"):
-        suffix = (split_suffix(name) or (name, ""))[1]
+        suffix = (versions.split_suffix(name) or (name, ""))[1]
         # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
-        shape = without_suffix(sql, suffix) if suffix else ""
+        shape = versions.without_suffix(sql, suffix) if suffix else ""
         layout = _LAYOUTS_BY_SHAPE.get(shape) if shape else None
         if layout is None:
             layout = _layout(connection, name, sql)
@@ -244,7 +235,7 @@ def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) 
 def _check_compression(
     opening: Opening, metadata: Mapping[str, list[tuple[str, str]]], views: Mapping[str, str]
 ) -> None:
-    how = compression_of([row for rows in metadata.values() for row in rows], views.values())
+    how = versions.compression_of([row for rows in metadata.values() for row in rows], views.values())
     if how:
         raise InputError(
             f"{opening.path}: is a rocpd database with compressed tables, {how}: a draft that is not supported",
@@ -256,23 +247,21 @@ def _suffixes(
     opening: Opening, tables: Mapping[str, Sequence[str]], metadata: Mapping[str, list[tuple[str, str]]]
 ) -> tuple[str, ...]:
     path = opening.path
-    kind = foreign_kind(tables)
+    kind = versions.foreign_kind(tables)
     if kind:
         raise ForeignError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
     if not any(name.startswith("rocpd_") for name in tables):
         raise ForeignError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
     for rows in metadata.values():
-        version = declared_version(rows)
-        if as_tuple(version)[0] != 3:
+        version = versions.declared_version(rows)
+        if versions.as_tuple(version)[0] != 3:
             raise InputError(f"{path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
-    without_suffix = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
-    if without_suffix:
-        raise InputError(
-            f"{path}: table {without_suffix[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT
-        )
+    bare = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
+    if bare:
+        raise InputError(f"{path}: table {bare[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT)
     declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
     known = frozenset(declared)
-    used = {split[1] for split in (split_suffix(name, known) for name in tables) if split}
+    used = {split[1] for split in (versions.split_suffix(name, known) for name in tables) if split}
     if not declared and not used:
         raise InputError(f"{path}: no table has a UUID suffix, and metadata names none", _SKIP_HINT)
     return (*declared, *sorted(used - set(declared)))
@@ -294,7 +283,7 @@ def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
         return {base + suffixes[0] for base in _bases(text.replace(suffixes[0], _MARK))}
     known = frozenset(suffixes)
     named = set(re.findall(r"\brocpd_\w+", text))
-    return {name for name in named if (split := split_suffix(name, known)) and split[1] in known}
+    return {name for name in named if (split := versions.split_suffix(name, known)) and split[1] in known}
 
 
 @functools.lru_cache(maxsize=8)
@@ -309,7 +298,7 @@ def _tables_by_suffix(
     """Return suffix -> base name -> columns."""
     by_suffix: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
     for name, columns in tables.items():
-        split = split_suffix(name, by_suffix)
+        split = versions.split_suffix(name, by_suffix)
         if split and split[1] in by_suffix:
             by_suffix[split[1]][split[0]] = columns
     return by_suffix
@@ -327,15 +316,16 @@ def _rank(
     guids = (value for tag, value in rows if tag == "guid")
     process = _first_row(connection, tables, "rocpd_info_process", suffix, (*_PROCESS, *_LIFE))
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
-    boot, pid_namespace = _boot_and_namespace(process["extdata"])
+    said = json_object(decoded(process["extdata"]) or "{}") or {}  # by `rocpd record`; others say nothing
+    boot, pid_namespace = said.get("boot_id"), said.get("pid_namespace")
     mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
     return Rank(
         number=0,
-        guid=next((guid for guid in guids if suffix_of(guid) == suffix), guid_of(suffix)),
+        guid=next((guid for guid in guids if versions.suffix_of(guid) == suffix), versions.guid_of(suffix)),
         suffix=suffix,
         opening=opening,
         tables=tables,
-        version=declared_version(rows),
+        version=versions.declared_version(rows),
         hostname=decoded(node["hostname"]),
         machine_id=decoded(node["machine_id"]),
         pid=_number(process["pid"]),
@@ -354,12 +344,6 @@ def _rank(
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _boot_and_namespace(extdata: object) -> tuple[object, object]:
-    """Return what `rocpd record` says of the machine's start and the namespace of the pid; None of others."""
-    said = json_object(decoded(extdata) or "{}") or {}
-    return said.get("boot_id"), said.get("pid_namespace")
 
 
 def _first_row(

@@ -17,6 +17,7 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.events import MEASURED
 from rocpd.schema.versions import suffix_of
 
+_CLOCKS_DIFFER_NS = 600 * 10**9  # of machines whose clocks show the date: more is another time
 _TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})
 
 
@@ -30,13 +31,20 @@ def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[s
         InputError: a file that has to be compared is damaged or locked.
     """
     by_suffix: dict[str, list[Rank]] = {}
-    comparison = _Comparison()
+    known: dict[tuple[object, str], Mapping[str, Row]] = {}
+
+    def rows_of(rank: Rank) -> Mapping[str, Row]:
+        key = (rank.opening, rank.suffix)
+        if key not in known:
+            known[key] = _sums(rank)
+        return known[key]
+
     all_ranks: list[Rank] = []
     notes = []
     for rank in ranks:
         guid = rank.plain_guid
         others = by_suffix.setdefault(suffix_of(guid), [])
-        same = next((other for other in others if comparison.are_equal(rank, other)), None)
+        same = next((other for other in others if rows_of(rank) == rows_of(other)), None)
         if same:
             notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {same.opening.path}")
             continue
@@ -57,23 +65,6 @@ def _unused(guid: str, base: str, used: set[str]) -> str:
         number += 1
         guid = f"{base}#{number}"
     return guid
-
-
-class _Comparison:
-    """Compares the rows of ranks; each rank is read once."""
-
-    def __init__(self) -> None:
-        self._sums: dict[tuple[object, str], Mapping[str, Row]] = {}
-
-    def are_equal(self, rank: Rank, other: Rank) -> bool:
-        """Whether two ranks hold the same rows, as far as numbers of rows and sums say."""
-        return self._of(rank) == self._of(other)
-
-    def _of(self, rank: Rank) -> Mapping[str, Row]:
-        key = (rank.opening, rank.suffix)
-        if key not in self._sums:
-            self._sums[key] = _sums(rank)
-        return self._sums[key]
 
 
 def _sums(rank: Rank) -> Mapping[str, Row]:
@@ -140,11 +131,7 @@ def _launchers(ranks: Sequence[Rank]) -> list[Rank]:
     starters = {(rank.machine_id, rank.parent) for rank in ranks if rank.mpi_rank is not None}
     without = [rank for rank in ranks if rank.mpi_rank is None and rank.pid is not None]
     launchers = {(rank.machine_id, rank.pid) for rank in without} & starters
-    return [rank for rank in without if not launchers.isdisjoint(_process_and_parent(rank))]
-
-
-def _process_and_parent(rank: Rank) -> tuple[tuple[str | None, int | None], ...]:
-    return (rank.machine_id, rank.pid), (rank.machine_id, rank.parent)
+    return [rank for rank in without if launchers & {(rank.machine_id, rank.pid), (rank.machine_id, rank.parent)}]
 
 
 def _started_by_ranks(ranks: Iterable[Rank]) -> list[Rank]:
@@ -214,9 +201,24 @@ def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
 
 
 def _is_one_job(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
+    """Whether two machines ran one job: one command, MPI ranks of their own; without these, at about the same time."""
     mpi_ranks = [{rank.mpi_rank for rank in ranks} - {None} for ranks in (run, part)]
     commands = [{_command(rank) for rank in ranks} for ranks in (run, part)]
-    return bool(commands[0] & commands[1]) and not mpi_ranks[0] & mpi_ranks[1]
+    if not commands[0] & commands[1] or mpi_ranks[0] & mpi_ranks[1]:
+        return False
+    return all(mpi_ranks) or _may_have_met(run, part)
+
+
+def _may_have_met(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
+    """Whether two machines had processes at one time, as far as their clocks show the date."""
+    lives, others = ([rank.life for rank in ranks if rank.life and rank.has_date] for ranks in (run, part))
+    return not lives or not others or _apart(lives, others) <= _CLOCKS_DIFFER_NS
+
+
+def _apart(lives: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> int:
+    """Return the time between the last end of the earlier and the first start of the later [ns]; below 0: none."""
+    starts = [min(start for start, _ in each) for each in (lives, others)]
+    return max(starts) - min(max(end for _, end in each) for each in (lives, others))
 
 
 def _command(rank: Rank) -> str | None:

@@ -15,7 +15,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -223,10 +223,6 @@ def _real(path: Path) -> str:
     return os.path.realpath(path) if path.is_symlink() else os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 (quick)
 
 
-def _beside(path: Path, ending: str) -> Path:
-    return Path(_real(path) + ending)
-
-
 def _header(path: Path) -> bytes:
     with as_input_error(path):
         if not path.exists():
@@ -341,7 +337,7 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
     try:
         _try(opening.uri, busy_ms)
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
-        if any(_beside(path, ending).exists() for ending in ("-journal", "-wal")):
+        if any(Path(_real(path) + ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
         immutable = Opening(path, uri_of(path, "immutable=1"), FileNote(path, f"opened without locks ({error})"))
         with as_input_error(path):
@@ -374,8 +370,10 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
     try:
         copy = folder / "copy.db"
         with as_input_error(path):
+            size = path.stat().st_size
             with _raw(path) as source, copy.open("wb") as target:
-                _copy_blocks(source, target.write, path.stat().st_size)
+                for offset in range(0, size, _COPY_BLOCK):
+                    target.write(source.xRead(min(_COPY_BLOCK, size - offset), offset))
             shutil.copyfile(journal, copy.with_name(copy.name + os.fspath(journal)[len(_real(path)) :]))
             connection = apsw.Connection(os.fspath(copy))
             try:
@@ -388,11 +386,6 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
         raise
     note = FileNote(path, f"its writer was killed ({journal.name} is left); reading a recovered copy")
     return Opening(path, uri_of(copy, "immutable=1"), note, folder)
-
-
-def _copy_blocks(source: apsw.VFSFile, write: Callable[[bytes], int], size: int) -> None:
-    for offset in range(0, size, _COPY_BLOCK):
-        write(source.xRead(min(_COPY_BLOCK, size - offset), offset))
 
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)

@@ -19,9 +19,9 @@ from rocpd.base.frozen import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
 from rocpd.federate.plan.steps import Scatter
-from rocpd.schema.keyed import keyed_name, lookup_name, lookups
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import keyed_name, lookup_name, lookups
 
 _FEW_ROWS = 1000  # of a rank: no burden to a thread
 

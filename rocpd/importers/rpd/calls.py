@@ -8,17 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.importers import words
 from rocpd.importers.rpd.tables import RpdProcess, RpdTables
-from rocpd.importers.words import (
-    Argument,
-    api_category,
-    arguments_of,
-    facts_in_json,
-    facts_of_operator,
-    operator_in,
-    whole,
-    write_arguments,
-)
 from rocpd.schema.rules.categories import TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import MARK, MARKER_RANGE, Events, Regions, message_json
 from rocpd.schema.trace.writer import TraceWriter
@@ -51,8 +42,8 @@ class _Call:
     name: str
     category: str
     extdata: str = "{}"
-    arguments: Sequence[Argument] = ()
-    of_tables: Sequence[Argument] = ()
+    arguments: Sequence[words.Argument] = ()
+    of_tables: Sequence[words.Argument] = ()
 
 
 def write_calls(
@@ -82,8 +73,8 @@ def write_calls(
         )
         names = [call.name for call in calls]
         rows = trace.write(Regions(id=ids, tid=tids, start=starts, end=ends, name=names, event=events))
-        write_arguments(trace, rows.events, [call.arguments for call in calls])
-        write_arguments(trace, rows.events, [call.of_tables for call in calls], _OF_TABLES)
+        words.write_arguments(trace, rows.events, [call.arguments for call in calls])
+        words.write_arguments(trace, rows.events, [call.of_tables for call in calls], _OF_TABLES)
         step(len(batch))
     return graphs
 
@@ -120,12 +111,12 @@ def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
     launch, copy, operator, autograd = row[9:18], row[18:29], row[29], row[30:]
     name, text = name or "", text or ""
     if operator is not None:
-        return _Call(operator, TORCH_OPERATOR, arguments=list(facts_of_operator(*autograd)))
+        return _Call(operator, TORCH_OPERATOR, arguments=list(words.facts_of_operator(*autograd)))
     category = _category(name, domain, kind, start == end)
     if category in (MARKER_RANGE, MARK):
         return _marker(name, text, category, domain)
     if category == TORCH_OPERATOR:
-        return _Call(name, category, arguments=facts_in_json(text))
+        return _Call(name, category, arguments=words.facts_in_json(text))
     arguments = _known_arguments(text)
     if arguments is None:
         arguments, extdata = (), json.dumps({"args": text}, ensure_ascii=False)
@@ -133,8 +124,8 @@ def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
         extdata = "{}"
     if "GraphLaunch" in name:
         values = {what: value for _, what, value in arguments}
-        graphs[number] = GraphLaunch(values.get("stream"), whole(values.get("graphExec")))
-    of_tables: list[Argument] = []
+        graphs[number] = GraphLaunch(values.get("stream"), words.whole(values.get("graphExec")))
+    of_tables: list[words.Argument] = []
     if launch[0] is not None:
         of_tables += _of_launch(kernel, *launch)
     if copy[0] is not None:
@@ -142,7 +133,7 @@ def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
     return _Call(name, category, extdata, arguments, of_tables)
 
 
-_known_arguments = functools.lru_cache(maxsize=4096)(lambda text: arguments_of(text) if text else ())
+_known_arguments = functools.lru_cache(maxsize=4096)(lambda text: words.arguments_of(text) if text else ())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -153,7 +144,7 @@ def _category(name: str, domain: str | None, kind: str | None, is_mark: bool) ->
     if domain == "torch" and kind in _OPERATORS:
         return TORCH_OPERATOR
     if name.startswith(_APIS):
-        return api_category(name)
+        return words.api_category(name)
     if domain and domain not in _MARKERS and kind != "user_scope":
         return f"{domain}_{kind}".upper() if kind else f"{domain}_API".upper()
     return MARK if is_mark else MARKER_RANGE
@@ -162,7 +153,7 @@ def _category(name: str, domain: str | None, kind: str | None, is_mark: bool) ->
 def _marker(name: str, text: str, category: str, domain: str | None) -> _Call:
     """Return a marker; `rangePush` of the Python wrapper has its text as the name of the call."""
     is_roctx = name == "UserMarker" or domain in _MARKERS
-    operator = operator_in(text) if is_roctx else None
+    operator = words.operator_in(text) if is_roctx else None
     if operator:
         return _Call(operator[0], TORCH_OPERATOR, arguments=operator[1])
     function = "roctxMarkA" if category == MARK else "roctxThreadRangeA"
@@ -174,7 +165,7 @@ def _marker(name: str, text: str, category: str, domain: str | None) -> _Call:
 _message = functools.lru_cache(maxsize=4096)(message_json)
 
 
-def _of_launch(kernel: str, stream: str, *sizes: int) -> Iterator[Argument]:
+def _of_launch(kernel: str, stream: str, *sizes: int) -> Iterator[words.Argument]:
     yield "string", "kernel", kernel or ""
     yield "dim3", "grid", "{}, {}, {}".format(*sizes[:3])
     yield "dim3", "workgroup", "{}, {}, {}".format(*sizes[3:6])
@@ -183,7 +174,7 @@ def _of_launch(kernel: str, stream: str, *sizes: int) -> Iterator[Argument]:
     yield "hipStream_t", "stream", stream
 
 
-def _of_copy(values: Sequence[object]) -> Iterator[Argument]:
+def _of_copy(values: Sequence[object]) -> Iterator[words.Argument]:
     for kind, name, value in zip(_COPY_TYPES, _COPY, values, strict=True):
         if value not in (None, ""):
             yield kind, name, str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
@@ -26,18 +25,16 @@ class ReportFormat:
     needs: tuple[str, ...] = ()
 
 
-REPORT_FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
-    {
-        form.ending: form
-        for form in (
-            ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),
-            ReportFormat(".md", "Markdown", "rocpd.report.writers.markdown:write_markdown"),
-            ReportFormat(".pdf", "pages to print", "rocpd.report.writers.pdf:write_pdf", ("fpdf", "font_roboto")),
-            ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", ("xlsxwriter",)),
-            ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.markdown:write_notebook"),
-        )
-    }
-)
+REPORT_FORMATS: Mapping[str, ReportFormat] = {
+    form.ending: form
+    for form in (
+        ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),
+        ReportFormat(".md", "Markdown", "rocpd.report.writers.markdown:write_markdown"),
+        ReportFormat(".pdf", "pages to print", "rocpd.report.writers.pdf:write_pdf", ("fpdf", "font_roboto")),
+        ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", ("xlsxwriter",)),
+        ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.markdown:write_notebook"),
+    )
+}
 """Ending -> format."""
 
 

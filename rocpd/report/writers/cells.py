@@ -37,9 +37,7 @@ def shown(value: object, column: Column) -> str:
 
 def lines(table: Table, most: int = MOST_ROWS) -> list[list[str]]:
     """Return the first rows as texts."""
-    return [
-        [shown(value, column) for value, column in zip(row, table.columns, strict=True)] for row in table.rows[:most]
-    ]
+    return [list(map(shown, row, table.columns)) for row in table.rows[:most]]
 
 
 def rest(table: Table, shown_rows: int) -> str:

@@ -155,10 +155,10 @@ def _figure(book: Any, figure: Figure) -> None:
             _heat(book, sheet, [["busy [%] at [ns]", *starts], *map(_named, chart.rows, percents)], are_hidden=True)
 
 
-def _grid(sheet: Any, rows: Sequence[Sequence[object]], form: Any = None) -> None:
-    """Write rows from the third line on."""
+def _grid(sheet: Any, rows: Sequence[Sequence[object]], form: Any = None, left: int = 0) -> None:
+    """Write rows from the third line on; `left`: the first column."""
     for number, row in enumerate(rows, 2):
-        for place, cell in enumerate(row):
+        for place, cell in enumerate(row, left):
             _cell(sheet, number, place, cell, form)
 
 
@@ -184,9 +184,7 @@ def _lines(book: Any, sheet: Any, chart: Lines) -> None:
     drawn = book.add_chart({"type": "scatter", "subtype": "straight"})
     for number, series in enumerate(chart.series):
         left, last = number * 2, len(series.points) + 2
-        for row, cells in enumerate([(f"[{chart.x_unit}]", f"{series.name} [{chart.y_unit}]"), *series.points], 2):
-            for place, cell in enumerate(cells):
-                _cell(sheet, row, left + place, cell, None)
+        _grid(sheet, [(f"[{chart.x_unit}]", f"{series.name} [{chart.y_unit}]"), *series.points], left=left)
         line = {"color": series.colour.hex, "width": 1.5}
         drawn.add_series({**_series(sheet, left, left + 1, last), "line": line})
     drawn.set_x_axis({"num_format": _AXES.get(chart.x_unit, "General")})

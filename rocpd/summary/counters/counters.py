@@ -23,7 +23,7 @@ from rocpd.counters.measured import SIZES, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, as_text, columns, grouped, read_all, statement
+from rocpd.facts.columns import Select, as_text, columns, find_rows, grouped, read_all, statement
 from rocpd.facts.columns import number as whole
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
@@ -31,7 +31,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.grouping import Largest, Sums, add, all_added, in_order, merge_groups, nothing, order_of
+from rocpd.summary.grouping import Largest, Sums, add, added, all_added, in_order, most_first, nothing, order_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -124,9 +124,8 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     grid, group = (np.prod([_known(axis) for axis in three], axis=0) for three in (axes[:3], axes[3:]))
     sizes = dict(zip(SIZES, (grid, group, _known(lds), _known(scratch)), strict=False))
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
-    rows = _rows_of(event, read.numbers[0])
-    is_known = (rows >= 0) & ~np.isnan(read.reals[0])
-    known = slice(None) if is_known.all() else np.flatnonzero(is_known)
+    rows, is_known = find_rows(event, read.numbers[0])
+    known = np.flatnonzero(is_known & ~np.isnan(read.reals[0]))
     values = _Values(rows[known], read.numbers[1][known], read.reals[0][known])
     symbols = reader.rows(_COUNTERS)
     if has_passes:
@@ -164,21 +163,6 @@ class _Values(NamedTuple):
         groups = list(grouped([self.pmc]))
         named = rows_by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for (pmc,), some in groups)
         return Pass(named, durations, len(groups))
-
-
-def _rows_of(ids: Ints, wanted: Ints) -> Ints:
-    """Return where each of the wanted ids stands in `ids`, -1 where it does not."""
-    if not len(ids):
-        return np.full(len(wanted), -1)
-    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
-    if span <= len(ids) + 4 * len(wanted):  # a table of all of them: ten times as fast as searching
-        table = np.full(span, -1)
-        table[ids[::-1] - low] = np.arange(len(ids))[::-1]  # of ids that come again the first counts
-        inside = (wanted >= low) & (wanted < low + span)
-        return np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
-    order = np.argsort(ids, kind="stable")
-    nearest = np.clip(np.searchsorted(ids[order], wanted), 0, len(ids) - 1)
-    return np.where(ids[order][nearest] == wanted, order[nearest], -1)
 
 
 def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
@@ -304,41 +288,39 @@ def counters(reading: Reading) -> Tables:
     Raises:
         RocpdError: no dispatch has counter values.
     """
-    divisions: dict[Key, _Cells] = {}
     units: dict[str | None, str] = {}
     yield (answers := reading.with_passes().each(_of_rank))
-    for divisions_of_rank, units_of_rank in _counted_once(reading, answers):
-        merge_groups(divisions, divisions_of_rank)
-        for counter, unit in units_of_rank.items():
-            units[counter] = unit or units.get(counter, "")
-    if not divisions:
-        raise not_counted()
-    ordered = in_order(divisions)
+    divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
-        for key, cells in ordered
+        for key, cells in in_order(divisions)
         for kernel, counter in sorted(cells, key=order_of)
     )
     yield reading.summary(TABLES["counters"], rows)
-    yield _wide(reading, ordered, units)
+    yield _wide(reading, divisions, units)
 
 
-def _counted_once(reading: Reading, answers: Iterable[tuple[Rank, _OfRank]]) -> Iterator[_OfRank]:
-    """Yield the values of each rank; of passes of one program each counter is of the first pass that counted it."""
+def _counted_once(
+    reading: Reading, answers: Iterable[tuple[Rank, _OfRank]], units: dict[str | None, str]
+) -> Iterator[tuple[Rank, dict[Key, _Cells]]]:
+    """Yield the values of each rank; of passes of one program each counter is of the first pass that counted it.
+
+    `units` gets the unit of each counter.
+    """
     programs = reading.every_pass.job.programs
     first = {number: program[0] for program in programs for number in program}
     order = {number: place for program in programs for place, number in enumerate(program)}
+    counted: dict[int, set[str | None]] = {}
     if programs:
         answers = sorted(answers, key=lambda answer: order.get(answer[0].number, 0))
-    counted: dict[int, set[str | None]] = {}
-    for rank, (divisions, units) in answers:
+    for rank, (divisions, units_of_rank) in answers:
         known = counted.setdefault(first.get(rank.number, rank.number), set())
-        new = {
-            key: {cell: values for cell, values in cells.items() if cell[1] not in known}
-            for key, cells in divisions.items()
-        }
-        known.update(units)
-        yield new, units
+        for cells in divisions.values():
+            for cell in [cell for cell in cells if cell[1] in known]:
+                del cells[cell]
+        known.update(units_of_rank)
+        units |= {counter: unit or units.get(counter, "") for counter, unit in units_of_rank.items()}
+        yield rank, divisions
 
 
 def _of_rank(reading: RankReading) -> _OfRank:
@@ -362,12 +344,12 @@ def _of_rank(reading: RankReading) -> _OfRank:
     return divisions, units
 
 
-def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str | None, str]) -> Summary:
+def _wide(reading: Reading, divisions: Mapping[Key, _Cells], units: Mapping[str | None, str]) -> Summary:
     names = sorted(units, key=lambda name: name or "")
     table = TABLES["counters-wide"]
     more = tuple(Field(name or "?", units[name], "mean") for name in names)
     rows = []
-    for key, cells in ordered:
+    for key, cells in in_order(divisions):
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
             means = [_cell_row(cells[kernel, name]) if (kernel, name) in cells else (0, None, None) for name in names]
             rows.append((*key, kernel, max(row[0] for row in means), *(row[2] for row in means)))
@@ -393,28 +375,27 @@ def collected(reading: Reading) -> Tables:
     """
     answers, programs = each_program(reading, _of_program)
     yield answers
-    covered, passes, times = all_added(programs, 3)
-    if not covered:
-        raise not_counted()
+    covered, passes, times = all_added(programs, 3, *_NOT_COUNTED)
     rows = []
     for counter, kind in sorted(covered):
         shown = " ".join(map(str, sorted(passes[counter, kind])))
         rows.append((counter, block_of(counter), kind, shown, *map(int, covered[counter, kind])))
     yield Summary.whole(TABLES["collected"], rows)
     if times and reading.wants("passes"):
-        in_passes = sorted(times.items(), key=lambda item: order_of(item[:1]))
-        yield Summary.whole(TABLES["passes"], ((kernel, *_times_row(*sums)) for kernel, sums in in_passes))
+        in_passes = (
+            (kernel, int(passes), dispatches, *(time / dispatches for time in sums), unmatched)
+            for kernel, (passes, dispatches, *sums, unmatched) in most_first(times, lambda _: 0)
+        )
+        yield Summary.whole(TABLES["passes"], in_passes)
     yield Summary.whole(TABLES["to-collect"], _to_collect(covered))
 
 
-def _times_row(passes: int, dispatches: int, *sums: float) -> Row:
-    *times, unmatched = sums
-    return int(passes), dispatches, *(time / dispatches for time in times), unmatched
+_NOT_COUNTED = "counter values of kernels", "rocprofv3 --pmc collects them"
 
 
 def not_counted() -> RocpdError:
     """Return the error that says that there are no values."""
-    return nothing("counter values of kernels", "rocprofv3 --pmc collects them")
+    return nothing(*_NOT_COUNTED)
 
 
 def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Passes, _Times]:

@@ -303,15 +303,12 @@ def panels(reading: Reading) -> Tables:
     keys = sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:])))
     nowhere = (None,) * len(DIVISIONS[reading.by])
     for name in names:
+        shown = {kind: _Panel(name, kind, reading.options) for kind in kinds}
         rows: list[Row] = []
-        for of_division, kernel, kind in keys:
-            shown = _Panel(name, kind, reading.options)
-            rows += (
-                (*of_division, *row) for row in shown.rows(kernel, groups[of_division, kernel, kind], unmeasured[kind])
-            )
+        for key in keys:
+            rows += ((*key[0], *row) for row in shown[key[2]].rows(key[1], groups[key], unmeasured[key[2]]))
         for kind, (any_kernel, *_) in kinds.items():
-            shown = _Panel(name, kind, reading.options)
-            rows += ((*nowhere, *row) for row in shown.rows(None, any_kernel, unmeasured[kind], has_values=False))
+            rows += ((*nowhere, *row) for row in shown[kind].rows(None, any_kernel, unmeasured[kind], has_values=False))
         yield reading.summary(TABLES[name], rows)
 
 

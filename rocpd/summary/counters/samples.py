@@ -19,7 +19,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Floats, Ints, Row
 from rocpd.facts.columns import as_text, grouped, number, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
@@ -29,7 +28,7 @@ from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import Times, of_steps
 from rocpd.schema.rules.steps import is_step, step_times
-from rocpd.summary.grouping import Sums, add, in_order, merge_groups, most_first, nothing, order_of, rows_of
+from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, order_of, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -274,11 +273,7 @@ def kernel_samples(reading: Reading) -> Tables:
         RocpdError: nothing was sampled of a GPU while a kernel ran on it.
     """
     yield (answers := reading.each(partial(_kernels_of_rank, times=of_steps(reading.times()))))
-    divisions: dict[Key, _Sums] = {}
-    for _, of_rank in answers:
-        merge_groups(divisions, of_rank)
-    if not divisions:
-        raise RocpdError("no samples of a GPU while kernels ran on it", "`rocpd record --smi` samples GPUs")
+    divisions = added(answers, "samples of a GPU while kernels ran on it", "`rocpd record --smi` samples GPUs")
     yield reading.summary(TABLES["kernel-samples"], rows_of(divisions, _kernel_rows))
 
 

@@ -17,10 +17,12 @@ The tree of `calls`, added up by name. A function that runs inside itself counts
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,161 +68,124 @@ TABLES = by_name(
     ),
 )
 
-Range: TypeAlias = tuple[int, int, int, int]
-"""Start and end [ns], number of the name, time of the operations that it launched [ns]."""
 
-Flat: TypeAlias = list[tuple[int, int, int, int, int, int]]
-"""A tree as rows, each after the one above it: number of that row (-1: none), name, and what a `Node` holds."""
+class CallTree:
+    """Ranges by path: the names of those around them, then their own.
 
-
-@dataclass(slots=True)
-class Node:
-    """All ranges with one path of names.
-
-    Args:
-        calls: ranges.
-        cpu: their time, that of ranges inside included [ns].
-        cpu_self: their time outside of ranges inside them [ns].
-        gpu: time of the operations that they launched themselves [ns].
+    Attributes:
+        paths: row of the path above (-1: none) and name -> row; in the order in which they came.
+        sums: of each row its ranges; their time, that outside of ranges inside them, and that of the operations that
+            they launched themselves [ns].
     """
 
-    calls: int = 0
-    cpu: int = 0
-    cpu_self: int = 0
-    gpu: int = 0
-    below: dict[int, Node] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.paths: dict[tuple[int, int], int] = {}
+        self.sums: list[Sequence[int]] = []
 
-    def child(self, name: int) -> Node:
-        """Return the node below with a name; a new one is made."""
-        node = self.below.get(name)
-        if node is None:
-            node = self.below[name] = Node()
-        return node
+    def add(self, above: int, name: int, values: Sequence[int]) -> int:
+        """Add what ranges of a path have to its sums, and return its row."""
+        row = self.paths.setdefault((above, name), len(self.sums))
+        if row == len(self.sums):
+            self.sums.append(values)
+        else:
+            self.sums[row] = [*map(operator.add, self.sums[row], values)]
+        return row
+
+    def graft(self, other: CallTree, codes: Sequence[int]) -> None:
+        """Add another tree; `codes` are the numbers of its names here."""
+        rows = {-1: -1}
+        for row, ((above, name), values) in enumerate(zip(other.paths, other.sums, strict=True)):
+            rows[row] = self.add(rows[above], codes[name], values)
+
+    def walk(self, order: Callable[[int], Any] | None = None) -> Iterator[int]:
+        """Yield all rows, each after the one above it; siblings in the order of a sort key, else as they came."""
+        below: dict[int, list[int]] = {}
+        for row, (above, _) in enumerate(self.paths):
+            below.setdefault(above, []).append(row)
+        waiting = [-1]
+        while waiting:
+            row = waiting.pop()
+            if row >= 0:
+                yield row
+            waiting += sorted(below.get(row, ()), key=order)[::-1]
+
+    def inclusive_gpu(self) -> list[int]:
+        """Return for each row the time of the operations launched by it and by those below [ns]."""
+        times = [gpu for *_, gpu in self.sums]
+        for row, (above, _) in reversed([*enumerate(self.paths)]):
+            if above >= 0:
+                times[above] += times[row]
+        return times
+
+    def launching(self, launched: Mapping[int, int]) -> CallTree:
+        """Return the part that launched operations, directly or below; times are those of the operations.
+
+        Args:
+            launched: row -> time of the operations that it launched itself [ns], for those that launched some.
+        """
+        paths, part, numbers = [*self.paths], CallTree(), {-1: -1}
+        times: Counter[int] = Counter()
+        for row, gpu in launched.items():
+            while row >= 0:
+                times[row] += gpu
+                row, _ = paths[row]
+        for row in sorted(row for row, gpu in times.items() if gpu):
+            (above, name), own = paths[row], launched.get(row, 0)
+            numbers[row] = part.add(numbers[above], name, (0, times[row], own, own))
+        return part
 
 
-@dataclass(slots=True)
-class _Open:
-    """A range that has started: its node, its end [ns], how far ranges inside cover it [ns]."""
-
-    node: Node
-    end: int
-    covered: int
-
-
-def grow(root: Node, ranges: Iterable[Range]) -> list[Node]:
-    """Add the ranges of one thread to a tree, and return the node of each.
+def nested(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return for each range of one thread which is around it; -1: none.
 
     Args:
-        root: the tree.
-        ranges: outer ones first: sorted by start, then the longest first.
+        ranges: start and end [ns], outer ones first: sorted by start, then the longest first.
     """
-    nodes: list[Node] = []
-    opened: list[_Open] = []
+    around: list[int] = []
+    opened: list[tuple[int, int]] = []  # end and row
     crossed = False
-    for start, end, name, gpu in ranges:
-        while opened and opened[-1].end <= start:
+    for row, (start, end) in enumerate(ranges):
+        while opened and opened[-1][0] <= start:
             opened.pop()
         if crossed:  # badly nested ranges end in any order
-            opened = [item for item in opened if item.end > start]
+            opened = [item for item in opened if item[0] > start]
             crossed = len(opened) > 1
-        outer = opened[-1] if opened else None
-        if outer is not None and outer.end < end:
-            crossed = True
-            outer = next((item for item in reversed(opened) if item.end >= end), None)
-        node = (outer.node if outer is not None else root).child(name)
-        length = end - start
-        node.calls += 1
-        node.cpu += length
-        node.cpu_self += length
-        node.gpu += gpu
-        if outer is not None and end > outer.covered:
-            # Neighbours may overlap each other: time that both cover is taken from the outer range once.
-            outer.node.cpu_self -= end - max(start, outer.covered)
-            outer.covered = end
-        if length:
-            opened.append(_Open(node, end, start))
-        nodes.append(node)
-    return nodes
+        crossed = crossed or (bool(opened) and opened[-1][0] < end)
+        around.append(next((outer for until, outer in reversed(opened) if until >= end), -1))
+        if end > start:
+            opened.append((end, row))
+    return around
 
 
-def walk(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Iterator[tuple[int, int, Node]]:
-    """Yield the nodes of a tree, each after the one above it: number of that one (-1: none), name, node.
+def own_times(start: Sequence[int], end: Sequence[int], around: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the time of each range outside of those inside it; what two inside both cover counts once [ns].
 
     Args:
-        root: the tree.
-        order: sort key of (name, node) among the children of a node; None: as they came.
+        start, end: of ranges [ns].
+        around: a range and the one that is around it, in the order of their starts; -1: none.
     """
-    count = 0
-    waiting = [(-1, -1, root)]
-    while waiting:
-        above, name, node = waiting.pop()
-        if node is not root:
-            yield above, name, node
-            count += 1
-        children = sorted(node.below.items(), key=order) if order else list(node.below.items())
-        waiting += [(count - 1, name, below) for name, below in reversed(children)]
-
-
-def flat(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Flat:
-    """Return a tree as rows, which can be pickled however deep it is; arguments as of `walk`."""
-    return [(above, name, node.calls, node.cpu, node.cpu_self, node.gpu) for above, name, node in walk(root, order)]
-
-
-def inclusive_gpu(rows: Flat) -> list[int]:
-    """Return for each row of a tree the time of the operations launched by it and by those below [ns]."""
-    times = [gpu for *_, gpu in rows]
-    for row in reversed(range(len(rows))):
-        if rows[row][0] >= 0:
-            times[rows[row][0]] += times[row]
+    times = [until - since for since, until in zip(start, end, strict=True)]
+    covered = list(start)
+    for row, outer in around:
+        if outer >= 0:
+            times[outer] -= max(end[row] - max(start[row], covered[outer]), 0)
+            covered[outer] = max(end[row], covered[outer])
     return times
 
 
-def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
-    """Add a tree that became rows to another; `codes` are the other's numbers of its names."""
-    nodes: list[Node] = []
-    for above, name, calls, cpu, cpu_self, gpu in rows:
-        node = (root if above < 0 else nodes[above]).child(codes[name])
-        node.calls += calls
-        node.cpu += cpu
-        node.cpu_self += cpu_self
-        node.gpu += gpu
-        nodes.append(node)
-
-
-def launching(nodes: Sequence[tuple[int, int, Node]], launched: Mapping[int, int]) -> Flat:
-    """Return the part of a tree that launched operations, directly or below; times are those of the operations.
-
-    Args:
-        nodes: the tree, as `walk` yields it.
-        launched: row of a node -> time of the operations that it launched itself [ns], for those that launched some.
-    """
-    times: dict[int, int] = {}
-    for row, gpu in launched.items():
-        while row >= 0:
-            times[row] = times.get(row, 0) + gpu
-            row, *_ = nodes[row]
-    part: Flat = []
-    numbers = {-1: -1}
-    for row in sorted(row for row, gpu in times.items() if gpu):
-        above, name, _ = nodes[row]
-        numbers[row] = len(part)
-        own = launched.get(row, 0)
-        part.append((numbers[above], name, 0, times[row], own, own))
-    return part
-
-
 def calls(reading: Reading) -> Tables:
-    """Return the tree as a table, from the top down.
+    """Return the tree as a table, from the top down; or regions by name, wherever they lie.
 
     Raises:
         RocpdError: there are no regions.
     """
+    if reading.options.further.get("flat"):
+        yield from functions(reading, "calls")
+        return
     yield (answers := reading.each(trees_of_rank))
     names, trees = grown(reading, answers)
     front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by]
-    rows: list[Row] = []
-    for key, tree in in_order(trees):
-        rows += _rows(key, tree, names, is_lane(reading, key))
+    rows = (row for key, tree in in_order(trees) for row in _rows(key, tree, names, is_lane(reading, key)))
     yield Summary(TABLES["calls"], (*front, *TABLES["calls"].fields), rows, tree=True)
 
 
@@ -229,26 +194,25 @@ def is_lane(reading: Reading, key: Key) -> bool:
     return reading.by in LANES and key[-1] is not None
 
 
-def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> tuple[Names, dict[Key, Node]]:
+def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> tuple[Names, dict[Key, CallTree]]:
     """Return one tree per division (by rank: per rank and thread) of the trees of ranks.
 
     Raises:
         RocpdError: there are no regions.
     """
     names = Names()
-    trees: dict[Key, Node] = {}
+    trees: dict[Key, CallTree] = {}
     unlinked = operations = 0
     for _, rank in answers:
         unlinked, operations = unlinked + rank.unlinked, operations + rank.operations
         codes = names.adopt(rank.names)
-        for key, rows in rank.trees.items():
-            graft(trees.setdefault(key, Node()), rows, codes)
+        for key, tree in rank.trees.items():
+            trees.setdefault(key, CallTree()).graft(tree, codes)
     if not trees:
         raise nothing("regions")
     if unlinked:
-        reading.session.note(
-            f"calls: {unlinked} of {operations} operations were launched by no region of the selection"
-        )
+        launched = f"{unlinked} of {operations} operations were launched"
+        reading.session.note(f"calls: {launched} by no region of the selection")
     return names, trees
 
 
@@ -256,7 +220,7 @@ class RankTrees(NamedTuple):
     """What one rank adds: names, trees by division, operations, and how many of them no region launched."""
 
     names: list[str | None]
-    trees: dict[Key, Flat]
+    trees: dict[Key, CallTree]
     operations: int
     unlinked: int
 
@@ -266,72 +230,66 @@ def trees_of_rank(reading: RankReading) -> RankTrees:
     regions, names = read_regions(reading)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
-    is_linked = launcher >= 0
-    lane = np.where(is_linked, ops.lane(reading.options.by), NULL)
+    lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
     has_lanes = reading.options.by in LANES and bool((lane != NULL).any())
-    chosen = np.flatnonzero(is_linked & (lane == NULL)) if has_lanes else np.flatnonzero(is_linked)
+    chosen = np.flatnonzero((launcher >= 0) & (lane == NULL)) if has_lanes else np.flatnonzero(launcher >= 0)
     exact = np.int64 if total(ops.duration[chosen]) < 1 << 63 else object
     gpu = np.zeros(len(regions.start), exact)
     np.add.at(gpu, launcher[chosen], ops.duration[chosen])
-    grown_trees, nodes = _grown(reading, regions, gpu)
-    trees = {key: flat(tree) for key, tree in grown_trees.items()}
+    trees, rows = _grown(reading, regions, gpu)
     if has_lanes:
-        trees |= _by_lane(reading, grown_trees, [nodes[region] for region in launcher.tolist()], ops.duration, lane)
-    return RankTrees(names.texts, trees, len(ops), int((~is_linked).sum()))
+        (tree,) = trees.values()  # nested once, however many lanes there are
+        for (number,), some in grouped([lane]):
+            launched: Counter[int] = Counter()
+            for region, time in zip(launcher[some].tolist(), ops.duration[some].tolist(), strict=True):
+                launched[int(rows[region])] += time
+            if number != NULL:
+                trees[reading.key(number)] = tree.launching(launched)
+    return RankTrees(names.texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, Node], list[Node]]:
-    """Return trees of all regions, each of which launched `gpu` ns, and the node of each region."""
-    trees: dict[Key, Node] = {}
-    nodes = np.empty(len(gpu), object)
-    for (thread,), rows in grouped([regions.thread]):
+def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
+    """Return trees of all regions, each of which launched `gpu` ns, and the row of each region in its tree."""
+    trees: dict[Key, CallTree] = {}
+    row_of = np.empty(len(gpu), np.int64)
+    for (thread,), some in grouped([regions.thread]):
         known = None if thread == NULL else thread
         key = (reading.rank.number, known) if reading.options.by is By.RANK else reading.key(NULL)
-        lists = (column[rows].tolist() for column in (regions.start, regions.end, regions.name, gpu))
-        nodes[rows] = grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
-    return trees, nodes.tolist()
+        tree = trees.setdefault(key, CallTree())
+        start, end, name = (column[some].tolist() for column in (regions.start, regions.end, regions.name))
+        around = nested(zip(start, end, strict=True))
+        own = own_times(start, end, enumerate(around))
+        rows: list[int] = []
+        for outer, code in zip(around, name, strict=True):
+            rows.append(tree.paths.setdefault((rows[outer] if outer >= 0 else -1, code), len(tree.paths)))
+        length = regions.end[some] - regions.start[some]
+        # In columns: adding region by region takes twice as long.
+        exact = np.int64 if total(length) < 1 << 63 else object
+        sums = np.zeros((4, len(tree.paths)), exact if gpu.dtype == np.int64 else object)
+        for of_paths, values in zip(sums, (np.ones_like(length), length, np.array(own, exact), gpu[some]), strict=True):
+            np.add.at(of_paths, rows, values)
+        every = zip_longest(tree.sums, sums.T.tolist(), fillvalue=(0, 0, 0, 0))
+        tree.sums = [[*map(operator.add, *both)] for both in every]
+        row_of[some] = rows
+    return trees, row_of
 
 
-def _by_lane(
-    reading: RankReading, trees: dict[Key, Node], launcher: Sequence[Node], duration: Ints, lane: Ints
-) -> dict[Key, Flat]:
-    """Return the trees of each agent or stream: the part of the whole tree that launched something there.
-
-    Args:
-        reading: of the rank.
-        trees: the whole tree, of all threads.
-        launcher: of each operation, the node of the region that launched it; any one where lane is NULL.
-        duration: of each operation [ns].
-        lane: its agent or stream, NULL where that or the region is not known.
-    """
-    (tree,) = trees.values()
-    walked = list(walk(tree))
-    row_of = {id(node): row for row, (_, _, node) in enumerate(walked)}
-    by_lane: dict[Key, Flat] = {}
-    for (number,), operations in grouped([lane]):
-        if number != NULL:
-            launched: Counter[int] = Counter()
-            for operation, time in zip(operations.tolist(), duration[operations].tolist(), strict=True):
-                launched[row_of[id(launcher[operation])]] += time
-            by_lane[reading.key(number)] = launching(walked, launched)
-    return by_lane
-
-
-def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
+def _rows(key: Key, tree: CallTree, names: Names, is_lane: bool) -> Iterator[Row]:
     """Yield the rows of a tree, each after the one above it, the longest first."""
-    total_cpu = sum(node.cpu for node in tree.below.values())
-    rows = flat(tree, lambda item: (-item[1].cpu, names.texts[item[0]] or ""))
-    depths: list[int] = []
-    for row, gpu in zip(rows, inclusive_gpu(rows), strict=True):
-        above, name, calls, cpu, cpu_self, gpu_self = row
-        depths.append(depths[above] + 1 if above >= 0 else 0)
-        node = (len(depths), above + 1 or None, depths[-1], names.texts[name])
+    paths, gpus = [*tree.paths], tree.inclusive_gpu()
+    total_cpu = sum(cpu for (above, _), (_, cpu, *_) in zip(paths, tree.sums, strict=True) if above < 0)
+    places: dict[int, tuple[int | None, int]] = {-1: (None, -1)}  # number and depth
+    for row in tree.walk(lambda row: (-tree.sums[row][1], names.texts[paths[row][1]] or "")):
+        (above, name), (calls, cpu, cpu_self, gpu_self) = paths[row], tree.sums[row]
+        parent, depth = places[above]
+        places[row] = len(places), depth + 1
         on_cpu = (None, None, None) if is_lane else (calls, cpu, cpu_self)
-        yield (*key, *node, *on_cpu, gpu, gpu_self, percent(cpu, total_cpu))
+        node = (len(places) - 1, parent, depth + 1, names.texts[name])
+        yield (*key, *node, *on_cpu, gpus[row], gpu_self, percent(cpu, total_cpu))
 
 
-def functions(reading: Reading) -> Tables:
-    """Return regions by name.
+def functions(reading: Reading, name: str = "functions") -> Tables:
+    """Return regions by name; the table is called `name`.
 
     Raises:
         RocpdError: there are no regions.
@@ -346,25 +304,19 @@ def functions(reading: Reading) -> Tables:
         _add(sums.setdefault(merged, {}), tree)
     rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, names.texts, lanes[key])]
     fields = (*DIVISIONS[reading.by], *TABLES["functions"].fields)
-    yield Summary(TABLES["functions"], fields, rows)
+    yield Summary(replace(TABLES["functions"], name=name), fields, rows)
 
 
-def _add(sums: dict[int, Sums], tree: Node) -> None:
-    """Add the nodes of a tree to the sums of their names: calls, and times [ns], on the CPU, then on the GPU."""
-    rows = flat(tree)
-    for row, gpu in zip(rows, inclusive_gpu(rows), strict=True):
-        above, name, calls, cpu, cpu_self, gpu_self = row
-        cpu, gpu = (0, 0) if _is_inside(rows, above, name) else (cpu, gpu)
-        merge(sums, {name: Sums((calls, cpu, cpu_self, gpu, gpu_self))})
-
-
-def _is_inside(rows: Flat, above: int, name: int) -> bool:
-    """Whether a node of a name is above, or is the node `above`."""
-    while above >= 0:
-        if rows[above][1] == name:
-            return True
-        above = rows[above][0]
-    return False
+def _add(sums: dict[int, Sums], tree: CallTree) -> None:
+    """Add the paths of a tree to the sums of their names: calls, and times [ns], on the CPU, then on the GPU."""
+    inside: list[frozenset[int]] = []  # names above a row, and its own
+    for (above, name), (calls, cpu, cpu_self, gpu_self), gpu in zip(
+        tree.paths, tree.sums, tree.inclusive_gpu(), strict=True
+    ):
+        around = inside[above] if above >= 0 else frozenset()
+        inside.append(around | {name})
+        once = (0, 0) if name in around else (cpu, gpu)
+        merge(sums, {name: Sums((calls, once[0], cpu_self, once[1], gpu_self))})
 
 
 def _function_rows(key: Key, sums: Mapping[int, Sums], texts: list[str | None], is_lane: bool) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from rocpd.base.version import __version__
 from rocpd.facts.rank import LANES, By, Key
 from rocpd.summary.grouping import in_order, order_of
-from rocpd.summary.host.calls import Node, grown, is_lane, trees_of_rank
+from rocpd.summary.host.calls import grown, is_lane, trees_of_rank
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, Reading
 
@@ -91,11 +91,13 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
     """
     names, trees = grown(reading, reading.each(trees_of_rank))
     for key, tree in in_order(trees):
-        paths = [([names.texts[code] or "?" for code in path], node) for path, node in _paths(tree)]
-        labels = _labels(reading, key)
-        if not is_lane(reading, key):
-            yield FlameProfile(labels, _CPU, [(path, node.cpu_self) for path, node in paths])
-        yield FlameProfile(labels, _GPU, [(path, node.gpu) for path, node in paths])
+        paths: dict[int, list[str]] = {-1: []}
+        for row, (above, name) in enumerate(tree.paths):
+            paths[row] = [*paths[above], names.texts[name] or "?"]
+        for unit, place in ((_GPU, 3),) if is_lane(reading, key) else ((_CPU, 2), (_GPU, 3)):
+            yield FlameProfile(
+                _labels(reading, key), unit, [(paths[row], tree.sums[row][place]) for row in tree.walk()]
+            )
 
 
 def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
@@ -122,15 +124,6 @@ folded_stacks = partial(folded_of, _profiles_of_stacks)
 
 speedscope_stacks = partial(speedscope_of, _profiles_of_stacks, "rocpd stacks")
 """CPU and GPU time of call stacks, kind by kind."""
-
-
-def _paths(tree: Node) -> Iterator[tuple[list[int], Node]]:
-    """Yield each node with its path, outer ones first, in the order in which paths were first seen."""
-    waiting = [([code], node) for code, node in reversed(tree.below.items())]
-    while waiting:
-        path, node = waiting.pop()
-        yield path, node
-        waiting += [([*path, code], below) for code, below in reversed(node.below.items())]
 
 
 def _labels(reading: Reading, key: Key) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,46 +33,41 @@ from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent
 from rocpd.summary.reading import RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
-_GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
-_WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
-_BUSY = Field("busy_ns", "ns", "of this with an operation at work")
-_IDLE = Field("idle_ns", "ns", "of this without")
+_OF_GRAPH = (RANK, Field("graph", "", "handle of the executable graph, NULL where not recorded"))
+_SPAN = (
+    Field("wall_ns", "ns", "from the start of the first operation to the end of the last"),
+    Field("busy_ns", "ns", "of this with an operation at work"),
+    Field("idle_ns", "ns", "of this without"),
+)
 
 TABLES = by_name(
     table_of(
         "graphs",
         "Graphs by the time that their launches take on the GPU.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("launches", "", "calls that launched it"),
         Field("operations", "", "operations of a launch, the mean", True),
         Field("api_ns", "ns", "time of the calls"),
         Field("gpu_ns", "ns", "time of all operations"),
-        _WALL,
-        _BUSY,
-        _IDLE,
+        *_SPAN,
         Field("mean_wall_ns", "ns", "wall_ns by launches", True),
         Field("busy_percent", "%", "busy_ns by wall_ns"),
     ),
     table_of(
         "graph-launches",
         "Each launch of a graph, in order of time.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("at_ns", "ns", "start of the call, from the start of the time line"),
         Field("api_ns", "ns", "time of the call"),
         Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
         Field("operations", "", "kernels and copies", True),
         Field("gpu_ns", "ns", "their time"),
-        _WALL,
-        _BUSY,
-        _IDLE,
+        *_SPAN,
     ),
     table_of(
         "graph-kernels",
         "What the operations of each graph are; those with most time first.",
-        RANK,
-        _GRAPH,
+        *_OF_GRAPH,
         Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
         Field("calls", "", "times that it ran"),
         Field("per_launch", "", "calls by launches of the graph", True),
@@ -118,32 +114,8 @@ Sizes = tuple[int, ...]
 """Three sizes, x, y and z."""
 
 
-class CapturedLaunch(NamedTuple):
-    """A launch that a graph recorded: function, kernel, grid and work-group in work-items; None: not recorded."""
-
-    function: str
-    kernel: str | None
-    grid: Sizes | None
-    group: Sizes | None
-
-
-class Capture(NamedTuple):
-    """A capture of a graph.
-
-    Args:
-        graph: its handle, None where it was not recorded.
-        executables: handles of what was made of it.
-        stream: that it was captured on.
-        start, end: from the call that begins it to the return of the one that ends it [ns].
-        launches: what it holds.
-    """
-
-    graph: str | None
-    executables: tuple[str, ...]
-    stream: str | None
-    start: int
-    end: int
-    launches: tuple[CapturedLaunch, ...]
+_Captured: TypeAlias = "tuple[str | None, Sizes | None, Sizes | None, str]"
+"""A launch that a graph recorded: kernel, grid and work-group in work-items, None: not recorded; function."""
 
 
 class _Call(NamedTuple):
@@ -158,7 +130,16 @@ class _Call(NamedTuple):
         return next((handle(self.arguments[name]) for name in names if name in self.arguments), None)
 
 
-def read_captures(reading: RankReading, launched: Ints) -> list[Capture]:
+class _Capture(NamedTuple):
+    """A capture: the calls that begin and end it, the launches that it holds, handles of what was made of it."""
+
+    begin: _Call
+    end: _Call
+    launches: Sequence[_Captured]
+    executables: list[str]
+
+
+def _read_captures(reading: RankReading, launched: Ints) -> list[_Capture]:
     """Read the captures of a rank, of the whole trace.
 
     Args:
@@ -168,16 +149,12 @@ def read_captures(reading: RankReading, launched: Ints) -> list[Capture]:
     every = _calls(reading.reader.whole().rows(statement("capture_calls")))
     calls = [call for call in every.values() if 1 <= call.start <= call.end]
     pairs = sorted(_pairs(call for call in calls if "Capture" in call.function), key=lambda pair: pair[1].end)
-    captures = []
-    for begin, end in pairs:
-        launches = tuple(_launches(reading, begin, end, launched))
-        captures.append(Capture(end.of(_GRAPHS), (), begin.of(_STREAMS), begin.start, end.end, launches))
+    captures = [_Capture(*pair, [*_launches(reading, *pair, launched)], []) for pair in pairs]
     for call in calls:
         graph, executable = call.of(_GRAPHS), call.of(_EXECUTABLES)
-        of_graph = [at for at, each in enumerate(captures) if each.graph == graph and each.end <= call.start]
+        of_graph = [each for each in captures if each.end.of(_GRAPHS) == graph and each.end.end <= call.start]
         if "Instantiate" in call.function and graph and executable and of_graph:
-            last = captures[of_graph[-1]]
-            captures[of_graph[-1]] = last._replace(executables=(*last.executables, executable))
+            of_graph[-1].executables.append(executable)
     return captures
 
 
@@ -218,7 +195,7 @@ def _pairs(calls: Iterable[_Call]) -> Iterator[tuple[_Call, _Call]]:
             yield begun.pop(where), call
 
 
-def _launches(reading: RankReading, begin: _Call, end: _Call, launched: Ints) -> Iterator[CapturedLaunch]:
+def _launches(reading: RankReading, begin: _Call, end: _Call, launched: Ints) -> Iterator[_Captured]:
     """Yield the launches between two calls of a capture, in their order."""
     reader, stream = reading.reader.whole(), begin.of(_STREAMS)
     row, _, start, until, thread, stack = columns(reader, "rocpd_region", statement("regions"), _COLUMNS)
@@ -233,12 +210,12 @@ def _launches(reading: RankReading, begin: _Call, end: _Call, launched: Ints) ->
             yield _launch(call)
 
 
-def _launch(call: _Call) -> CapturedLaunch:
+def _launch(call: _Call) -> _Captured:
     grid, group = _sizes(call, _GRIDS), _sizes(call, _GROUPS)
     if grid and group and not any(word in call.function for word in _WORK_ITEMS):
         grid = tuple(blocks * items for blocks, items in zip(grid, group, strict=True))
     kernel = next((call.arguments[name] for name in _KERNELS if name in call.arguments), None)
-    return CapturedLaunch(call.function, kernel or None, grid, group)
+    return kernel or None, grid, group, call.function
 
 
 def _sizes(call: _Call, names: Sequence[str]) -> Sizes | None:
@@ -247,39 +224,8 @@ def _sizes(call: _Call, names: Sequence[str]) -> Sizes | None:
     return numbers if len(numbers) == 3 else None
 
 
-class _Launch(NamedTuple):
-    """A launch: handle, start of the call by the clock of the rank; times [ns]."""
-
-    graph: str | None
-    at: int
-    api: int
-    delay: int
-    operations: int
-    gpu: int
-    wall: int
-    busy: int
-
-
 _Kernel: TypeAlias = "tuple[str | None, str | None]"  # graph, kernel
 _Sizes: TypeAlias = "tuple[Sizes | None, Sizes | None]"  # grid, work-group
-
-
-class _OfRank(NamedTuple):
-    """What a rank has of graphs.
-
-    Args:
-        launches: of graphs that have operations.
-        kernels: graph and kernel -> calls and their time [ns].
-        sizes: what kernels were launched with.
-        without: calls without operations.
-        captures: of graphs; times by the clock of the rank.
-    """
-
-    launches: Sequence[_Launch]
-    kernels: Mapping[_Kernel, Sums]
-    sizes: Mapping[_Kernel, Iterable[_Sizes]]
-    without: int
-    captures: Sequence[Capture]
 
 
 def graphs(reading: Reading) -> Tables:
@@ -288,65 +234,70 @@ def graphs(reading: Reading) -> Tables:
     Raises:
         RocpdError: no call launched or captured a graph.
     """
-    yield (answers := reading.each(_of_rank))
-    ranks = {rank.number: answer for rank, answer in answers}
-    without = sum(answer.without for answer in ranks.values())
-    if not any(answer.launches or answer.captures for answer in ranks.values()):
+    shifts = {rank.number: reading.shift(rank.number) for rank in reading.session.ranks}
+    yield (answers := reading.each(partial(_of_rank, shifts=shifts)))
+    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+    without = 0
+    for rank, (of_rank, lost) in answers:
+        without += lost
+        for name, some in of_rank.items():
+            rows[name] += ((rank.number, *row) for row in some)
+    if not rows["graph-launches"] and not rows["graph-captures"]:
         hint = f"{without} launches have no operations in the selection" if without else None
         raise nothing("graph was launched", hint)
     if without:
         reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
-    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
-    for number, answer in ranks.items():
-        for name, some in _rows(answer, reading.shift(number)).items():
-            rows[name] += ((number, *row) for row in some)
     rows["graph-launches"].sort(key=lambda row: (row[2], row[0]))
     for name, every in rows.items():
         if name not in _OF_CAPTURES or rows["graph-captures"]:
             yield Summary.whole(TABLES[name], every)
 
 
-def _of_rank(reading: RankReading) -> _OfRank:
+def _of_rank(reading: RankReading, shifts: Mapping[int, Shift]) -> tuple[dict[str, list[Row]], int]:
+    """Return the rows of each table, without the rank, and how many launches have no operations."""
+    shift = shifts[reading.rank.number]
     rows = reading.reader.whole().rows(statement("graph_calls"))
     every = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
     calls = [row for row in every if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
     reading.left_out["launches of graphs"] += len(every) - len(calls)
-    whole_stacks = read_ops(reading.whole(), OperationNames(), stacks=True).stack
-    captures = read_captures(reading, whole_stacks)
+    captures = _read_captures(reading, read_ops(reading.whole(), OperationNames(), stacks=True).stack)
+    tables = _capture_rows(captures, shift)
     if not calls:
-        return _OfRank((), {}, {}, 0, captures)
+        return tables, 0
     start, end, stack = (np.array(column, np.int64) for column in list(zip(*calls, strict=True))[2:5])
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
-    call = launching_regions(stack, start, end, ops.stack)
     graph_of = dict(zip(*_dispatches(reading, "graph_of_dispatch", ("id", "graph")), strict=True))
-    launches: list[_Launch] = []
+    launches: list[Row] = []
+    graphs: dict[str | None, Sums] = {}
     kernels: dict[_Kernel, Sums] = {}
-    sizes = _captured_sizes(captures)
-    sizes_of = _sizes_of_dispatches(reading)
-    for (number,), of_call in grouped([call]):
+    sizes, sizes_of = _captured_sizes(captures), _sizes_of_dispatches(reading)
+    for (number,), of_call in grouped([launching_regions(stack, start, end, ops.stack)]):
         if number < 0:
             continue
-        work = ops.take(of_call)
+        work, called, api = ops.take(of_call), int(start[number]), int(end[number] - start[number])
         graph = handle(as_text(calls[number][5])) or _handle_of(work, graph_of)
-        launches.append(_launch_of(graph, int(start[number]), int(end[number]), work))
+        first, last, busy = int(work.start.min()), int(work.end.max()), length(work.union())
+        ran = len(work), total(work.duration), last - first, busy
+        launches.append((graph, int(shift.to_line(called)), api, first - called, *ran, last - first - busy))
+        merge(graphs, {graph: Sums((1, api, *ran))})
         for (name,), of_name in grouped([work.name]):
             kernel = graph, names.texts[name]
             merge(kernels, {kernel: Sums((len(of_name), total(work.duration[of_name])))})
             for row in work.row[of_name][work.kind[of_name] == KERNEL].tolist():
                 if row in sizes_of:
                     sizes.setdefault(kernel, {})[sizes_of[row]] = None
-    launches.sort(key=lambda launch: launch.at)
-    return _OfRank(launches, kernels, sizes, len(calls) - len(launches), captures)
+    tables |= {"graphs": [*_graph_rows(graphs)], "graph-kernels": [*_kernel_rows(kernels, sizes, graphs)]}
+    return tables | {"graph-launches": launches}, len(calls) - len(launches)
 
 
-def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, None]]:
+def _captured_sizes(captures: Iterable[_Capture]) -> dict[_Kernel, dict[_Sizes, None]]:
     """Return what kernels of executable graphs were captured with."""
     sizes: dict[_Kernel, dict[_Sizes, None]] = {}
     for capture in captures:
-        for launch in capture.launches:
-            for executable in capture.executables if launch.grid else ():
-                sizes.setdefault((executable, launch.kernel), {})[launch.grid, launch.group] = None
+        for kernel, grid, group, _ in capture.launches:
+            for executable in capture.executables if grid else ():
+                sizes.setdefault((executable, kernel), {})[grid, group] = None
     return sizes
 
 
@@ -366,56 +317,31 @@ def _handle_of(work: Ops, known: Mapping[int, int]) -> str | None:
     return next((handle(str(known[row])) for row in rows.tolist() if row in known), None)
 
 
-def _launch_of(graph: str | None, start: int, end: int, work: Ops) -> _Launch:
-    first, last = int(work.start.min()), int(work.end.max())
-    times = first - start, len(work), total(work.duration), last - first, length(work.union())
-    return _Launch(graph, start, end - start, *times)
-
-
-def _rows(answer: _OfRank, shift: Shift) -> dict[str, Iterable[Row]]:
-    """Return the rows of each table, without the rank."""
-    graphs: dict[str | None, Sums] = {}
-    for launch in answer.launches:
-        sums = Sums((1, launch.operations, launch.api, launch.gpu, launch.wall, launch.busy))
-        merge(graphs, {launch.graph: sums})
-    launches = ((*each._replace(at=int(shift.to_line(each.at))), each.wall - each.busy) for each in answer.launches)
-    return {
-        "graphs": _graph_rows(graphs),
-        "graph-launches": launches,
-        "graph-kernels": _kernel_rows(answer, graphs),
-        "graph-captures": _capture_rows(answer, shift),
-        "captured-kernels": _captured_rows(answer),
-    }
-
-
 def _graph_rows(graphs: Mapping[str | None, Sums]) -> Iterator[Row]:
-    for graph, (count, operations, api, gpu, wall, busy) in most_first(graphs, lambda sums: sums[4]):
+    for graph, (count, api, operations, gpu, wall, busy) in most_first(graphs, lambda sums: sums[4]):
         times = (api, gpu, wall, busy, wall - busy, wall / count)
         yield graph, count, operations / count, *times, percent(busy, wall)
 
 
-def _kernel_rows(answer: _OfRank, graphs: Mapping[str | None, Sums]) -> Iterator[Row]:
-    for (graph, kernel), (calls, time) in sorted(
-        answer.kernels.items(), key=lambda item: (item[0][0] or "", -item[1][1], item[0][1] or "")
-    ):
-        count, _, _, gpu, *_ = graphs[graph]
-        sizes = tuple(answer.sizes.get((graph, kernel), ()))
-        grid, group = (_sizes_text(size[at] for size in sizes) for at in range(2))
-        yield graph, kernel, calls, calls / count, time, time / calls, percent(time, gpu), grid, group
+def _kernel_rows(
+    kernels: Mapping[_Kernel, Sums], sizes: Mapping[_Kernel, Iterable[_Sizes]], graphs: Mapping[str | None, Sums]
+) -> Iterator[Row]:
+    for kernel in sorted(kernels, key=lambda kernel: (kernel[0] or "", -kernels[kernel][1], kernel[1] or "")):
+        (calls, time), (count, _, _, gpu, *_) = kernels[kernel], graphs[kernel[0]]
+        shapes = [_sizes_text(size[at] for size in sizes.get(kernel, ())) for at in range(2)]
+        yield *kernel, calls, calls / count, time, time / calls, percent(time, gpu), *shapes
 
 
-def _capture_rows(answer: _OfRank, shift: Shift) -> Iterator[Row]:
-    for number, capture in enumerate(answer.captures, 1):
-        handles = capture.graph, " ".join(capture.executables) or None, capture.stream
-        times = int(shift.to_line(capture.start)), capture.end - capture.start
-        yield number, *handles, *times, len(capture.launches)
-
-
-def _captured_rows(answer: _OfRank) -> Iterator[Row]:
-    for number, capture in enumerate(answer.captures, 1):
-        for at, launch in enumerate(capture.launches, 1):
-            sizes = _sizes_text([launch.grid]), _sizes_text([launch.group])
-            yield number, at, launch.kernel, *sizes, launch.function
+def _capture_rows(captures: Iterable[_Capture], shift: Shift) -> dict[str, list[Row]]:
+    """Return the rows of captures, and of the launches that they hold."""
+    rows: dict[str, list[Row]] = {name: [] for name in _OF_CAPTURES}
+    for number, (begin, end, launches, executables) in enumerate(captures, 1):
+        handles = end.of(_GRAPHS), " ".join(executables) or None, begin.of(_STREAMS)
+        times = int(shift.to_line(begin.start)), end.end - begin.start
+        rows["graph-captures"].append((number, *handles, *times, len(launches)))
+        for at, (kernel, grid, group, function) in enumerate(launches, 1):
+            rows["captured-kernels"].append((number, at, kernel, _sizes_text([grid]), _sizes_text([group]), function))
+    return rows
 
 
 def _sizes_text(sizes: Iterable[Sizes | None]) -> str | None:

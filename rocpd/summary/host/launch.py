@@ -128,9 +128,7 @@ def launch(reading: Reading) -> Tables:
     edges, of_clocks = edges_of(reading)
     work = partial(_of_rank, step=is_step(reading.options.step_marker), edges=of_clocks)
     yield (answers := reading.each(work))
-    delays, sums, queues = all_added(answers, 3)
-    if not sums:
-        raise nothing("kernels or copies")
+    sums, delays, queues = all_added(answers, 3, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise nothing("operation has a call that launched it")
     yield reading.summary(TABLES["launch"], rows_of(delays, _delay_rows))
@@ -142,8 +140,8 @@ def launch(reading: Reading) -> Tables:
 
 def _of_rank(
     reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]
-) -> tuple[_Delays, _Waiting, dict[tuple[int, int], _Depths]]:
-    """Return the delays of one rank, how long its agents wait, and how much waits on them."""
+) -> tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths]]:
+    """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents."""
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
@@ -157,7 +155,7 @@ def _of_rank(
         for (agent,), rows in grouped([linked.agent])
     }
     by_agent = replace(reading, options=_by_agent(reading.options))
-    return delays, _sums(by_agent, ops, links, steps), queues
+    return _sums(by_agent, ops, links, steps), delays, queues
 
 
 def _by_agent(options: Options) -> Options:
@@ -194,19 +192,18 @@ def _api_times(links: Links) -> Ints:
     return np.where(links.first, links.end - links.start, 0)
 
 
-def _returned(ops: Ops, links: Links) -> Ints:
-    """Return when the call of each operation returned, `NULL` where it is unknown [ns]."""
-    returned = np.full(len(ops), NULL, np.int64)
-    returned[links.linked] = links.end
-    return returned
+def _spread_out(ops: Ops, links: Links, values: Ints, otherwise: int = 0) -> Ints:
+    """Return what operations whose call is known have, and what the others have instead."""
+    column = np.full(len(ops), otherwise, np.int64)
+    column[links.linked] = values
+    return column
 
 
 def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> _Waiting:
     sums: _Waiting = {}
     by, base = reading.options.by, reading.window.base
-    returned = _returned(ops, links)
-    api, calls = np.zeros((2, len(ops)), np.int64)
-    api[links.linked], calls[links.linked] = _api_times(links), links.first
+    returned = _spread_out(ops, links, links.end, NULL)
+    api, calls = (_spread_out(ops, links, column) for column in (_api_times(links), links.first.astype(np.int64)))
     following = _following(reading, base[1]) if base else {}
     for lane, _, rows in all_lanes(reading, ops):
         ran, at = ops.take(rows), returned[rows]
@@ -225,7 +222,8 @@ def _following(reading: RankReading, end: int) -> dict[int, int]:
     later = later.take(np.flatnonzero(later.start >= end))
     firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(reading.options.by)]) if len(rows)]
     first = later.take(np.array(firsts, np.int64))
-    returned = _returned(first, link(reading.reader, first))
+    links = link(reading.reader, first)
+    returned = _spread_out(first, links, links.end, NULL)
     return dict(zip(first.lane(reading.options.by).tolist(), returned.tolist(), strict=True))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import Nesting, nest, nest_times, read_ranges
 from rocpd.facts.spread import total
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
+from rocpd.summary.host.calls import own_times
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
@@ -64,11 +65,7 @@ TABLES = by_name(
         Field("ratio", "", "backward by forward"),
     ),
     table_of(
-        "operators",
-        "Operators by name; those with most GPU time of their own first.",
-        _OPERATOR,
-        *_TIMES,
-        _PERCENT,
+        "operators", "Operators by name; those with most GPU time of their own first.", _OPERATOR, *_TIMES, _PERCENT
     ),
     table_of(
         "operator-shapes",
@@ -154,56 +151,80 @@ def launched_by(reading: RankReading, operators: TorchOperators, ops: Ops) -> In
     return operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))
 
 
-_Texts: TypeAlias = "tuple[str | None, ...]"
-_Launched: TypeAlias = dict[_Texts, Sums]
-_RECORDED = "traces of PyTorch have them, and RPD's with autograd facts"
+_Kind: TypeAlias = "tuple[str | None, ...]"
+"""Table, operator, and where the table has these sizes and kernel."""
+
+_Work: TypeAlias = dict[_Kind, Sums]
+"""Calls, their time, that without operators inside [ns], floating-point operations, calls of which these are known;
+launches, their time [ns], and both of the innermost operator."""
 
 
-def autograd(reading: Reading) -> Tables:
-    """Return kernels by operator, and pairs of forward and backward operators.
+def _tables(reading: Reading, tables: tuple[str, ...]) -> Tables:
+    """Return operators, or kernels by operator and pairs of forward and backward ones.
 
     Raises:
         RocpdError: no operators were recorded.
     """
-    yield (answers := reading.each(_of_rank))
-    work, pairs, counts = all_added(answers, 3)
-    operations, outside, operators = (counts.get(what, 0) for what in ("operations", "outside", "operators"))
-    if not operators:
-        raise nothing("operators", _RECORDED)
-    if outside:
-        reading.session.note(f"autograd: {outside} of {operations} operations were launched in no operator")
-    yield reading.summary(TABLES["autograd"], rows_of(work, _kernel_rows))
-    yield reading.summary(TABLES["autograd-pairs"], rows_of(pairs, _pair_rows))
+    yield (answers := reading.each(partial(_of_rank, tables=tables)))
+    sums, pairs, phases, counts = all_added(answers, 4)
+    if not (counts.get("operators") if "autograd" in tables else any(sums.values())):
+        raise nothing("operators", "traces of PyTorch have them, and RPD's with autograd facts")
+    if "autograd" in tables and counts["outside"]:
+        launched = f"{counts['outside']} of {counts['operations']} operations were launched"
+        reading.session.note(f"autograd: {launched} in no operator")
+    others: dict[str, tuple[Any, Any]] = {
+        "autograd": (sums, _kernel_rows),
+        "autograd-pairs": (pairs, _pair_rows),
+        "operator-phases": (phases, _phase_rows),
+    }
+    for table in tables:
+        yield reading.summary(TABLES[table], rows_of(*others.get(table, (sums, partial(_operator_rows, table=table)))))
 
 
-def _of_rank(reading: RankReading) -> tuple[dict[Key, _Launched], dict[Key, _Launched], dict[str, int]]:
-    """Return what one rank has.
+operators = partial(_tables, tables=("operators", "operator-shapes", "operator-phases"))
+"""Operators by name, by name and sizes, and by phase."""
 
-    Returns:
-        by operator, sizes and kernel: launches, their time [ns], and both of the operator itself; pairs; how many
-        operations there are, how many of them no operator launched, and how many operators.
-    """
-    names = OperationNames()
+autograd = partial(_tables, tables=("autograd", "autograd-pairs"))
+"""Kernels by operator, and pairs of forward and backward operators."""
+
+
+def _of_rank(
+    reading: RankReading, tables: Sequence[str]
+) -> tuple[dict[Key, _Work], dict[Key, _Work], dict[Key, dict[str | None, Sums]], dict[str, int]]:
+    """Return the operators of one rank by kind, pairs, phases, and how many operations and operators there are."""
+    names, operators = OperationNames(), read_operators(reading)
     ops = read_ops(reading, names, stacks=True)
-    operators = read_operators(reading)
-    inner = launched_by(reading, operators, ops)
-    work: _Launched = {}
-    below: dict[int, int] = {}
+    launched_at = launch_calls(reading.reader, ops.stack)
+    inner = operators.nesting.innermost(*launched_at)
+    sums: _Work = {}
+    below: Counter[int] = Counter()
     for (row, kernel), rows in grouped([inner, ops.name]):
-        time = total(ops.duration[rows])
-        named: set[_Texts] = set()
+        ran = len(rows), total(ops.duration[rows])
+        seen: set[_Kind] = set()
         for depth, around in enumerate(operators.nesting.path(row)):
-            below[around] = below.get(around, 0) + time
-            launched: _Texts = operators.names[around], operators.sizes[around], names.texts[kernel]
-            ran = (0, 0) if launched in named else (len(rows), time)
-            own = (0, 0) if depth else (len(rows), time)
-            merge(work, {launched: Sums((*ran, *own))})
-            named.add(launched)
+            below[around] += ran[1]
+            for kind in _kinds(operators, around, tables, names.texts[kernel]):
+                once, own = (0, 0) if kind in seen else ran, (0, 0) if depth else ran
+                merge(sums, {kind: Sums((0, 0, 0, 0, 0, *once, *own))})
+                seen.add(kind)
     counts = {"operations": len(ops), "outside": int((inner < 0).sum()), "operators": len(operators.names)}
-    return {reading.key(): work}, {reading.key(): _pairs(operators, below)}, counts
+    key = reading.key()
+    if "autograd" in tables:
+        return {key: sums}, {key: _pairs(operators, below)}, {}, counts
+    counting = _counting(reading, operators)
+    _add_calls(operators, counting, sums, tables)
+    phases = _times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
+    return {key: sums}, {}, {key: phases}, counts
 
 
-def _pairs(operators: TorchOperators, below: dict[int, int]) -> dict[_Texts, Sums]:
+def _kinds(operators: TorchOperators, row: int, tables: Sequence[str], *kernel: str | None) -> list[_Kind]:
+    """Return what an operator counts as in some tables."""
+    name, sizes = operators.names[row], operators.sizes[row]
+    kinds = ("operators", name), ("operator-shapes", name, sizes), ("autograd", name, sizes, *kernel)
+    return [kind for kind in kinds if kind[0] in tables]
+
+
+def _pairs(operators: TorchOperators, below: dict[int, int]) -> _Work:
     """Return pairs by the names of both: how many, and the GPU time of each side [ns].
 
     An operator carries the number that the next differentiable one will take: of forward operators with one number that
@@ -217,11 +238,11 @@ def _pairs(operators: TorchOperators, below: dict[int, int]) -> dict[_Texts, Sum
             before = side.setdefault(number, row)
             if side is sides[False] and operators.start[row] >= operators.end[before]:
                 side[number] = row
-    pairs: _Launched = {}
+    pairs: _Work = {}
     for number, backward in sides[True].items():
         forward = sides[False].get(number)
         if forward is not None:
-            names: _Texts = operators.names[forward], operators.names[backward]
+            names: _Kind = operators.names[forward], operators.names[backward]
             merge(pairs, {names: Sums((1, below.get(forward, 0), below.get(backward, 0)))})
     return pairs
 
@@ -237,22 +258,22 @@ def is_backward(operator: str | None) -> bool:
     return operator is not None and ("Backward" in operator or operator.startswith(("autograd::", "torch::autograd::")))
 
 
-def _kernel_rows(key: Key, work: Mapping[_Texts, Sums]) -> Iterator[Row]:
+def _kernel_rows(key: Key, work: _Work) -> Iterator[Row]:
     whole = sum(own_time for *_, own_time in work.values())
     of_operator: Counter[str | None] = Counter()
-    for (operator, *_), (_, time, *_) in work.items():
+    for (_, operator, *_), (*_, time, _, _) in work.items():
         of_operator[operator] += time
 
-    def order(item: tuple[_Texts, Sums]) -> Row:
-        texts = [text or "" for text in item[0]]
-        return -of_operator[item[0][0]], texts[0], -item[1][1], *texts
+    def order(item: tuple[_Kind, Sums]) -> Row:
+        _, *texts = (text or "" for text in item[0])
+        return -of_operator[item[0][1]], texts[0], -item[1][6], *texts
 
-    for texts, (launches, time, own_launches, own_time) in sorted(work.items(), key=order):
-        shares = (time / launches, percent(own_time, whole))
+    for (_, *texts), (*_, launches, time, own_launches, own_time) in sorted(work.items(), key=order):
+        shares = time / launches, percent(own_time, whole)
         yield (*key, *texts, launches, time, own_launches, own_time, *shares)
 
 
-def _pair_rows(key: Key, pairs: Mapping[_Texts, Sums]) -> Iterator[Row]:
+def _pair_rows(key: Key, pairs: _Work) -> Iterator[Row]:
     for names, (count, forward, backward) in most_first(pairs, lambda pair: pair[1] + pair[2]):
         yield (*key, *names, count, forward, backward, ratio(backward, forward))
 
@@ -308,56 +329,6 @@ def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
     return phases
 
 
-_Kind: TypeAlias = "tuple[str, str | None, str | None]"
-"""Table, operator, and sizes where the table has these."""
-
-
-def operators(reading: Reading) -> Tables:
-    """Return operators by name, by name and sizes, and by phase.
-
-    Raises:
-        RocpdError: no operators were recorded.
-    """
-    yield (answers := reading.each(_operators_of_rank))
-    sums, phases = all_added(answers, 2)
-    if not any(sums.values()):
-        raise nothing("operators", _RECORDED)
-    for table in ("operators", "operator-shapes"):
-        yield reading.summary(TABLES[table], rows_of(sums, partial(_operator_rows, table=table)))
-    yield reading.summary(TABLES["operator-phases"], rows_of(phases, _phase_rows))
-
-
-def _operators_of_rank(reading: RankReading) -> tuple[dict[Key, dict[_Kind, Sums]], dict[Key, dict[str | None, Sums]]]:
-    """Return the operators of one rank by kind, and by phase.
-
-    Of a kind: calls, their time, that without operators inside, GPU time in all and launched by no operator inside
-    [ns], launches, floating-point operations, and calls of which these are known.
-    """
-    operators = read_operators(reading)
-    counting = _counting(reading, operators)
-    sums: dict[_Kind, Sums] = {}
-    _add_calls(operators, counting, sums)
-    ops = read_ops(reading, OperationNames(), stacks=True)
-    launched_at = launch_calls(reading.reader, ops.stack)
-    for (inner,), rows in grouped([operators.nesting.innermost(*launched_at)]):
-        time = total(ops.duration[rows])
-        seen: set[_Kind] = set()
-        for depth, row in enumerate(operators.nesting.path(inner)):
-            own_time = time if depth == 0 else 0
-            for kind in _kinds(operators, row):
-                gpu, launches = (0, 0) if kind in seen else (time, len(rows))
-                seen.add(kind)
-                merge(sums, {kind: Sums((0, 0, 0, gpu, own_time, launches, 0, 0))})
-    phases = _times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
-    return {reading.key(): sums}, {reading.key(): phases}
-
-
-def _kinds(operators: TorchOperators, row: int) -> tuple[_Kind, _Kind]:
-    """Return what an operator counts as."""
-    name = operators.names[row]
-    return ("operators", name, None), ("operator-shapes", name, operators.sizes[row])
-
-
 def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
     """Return which operators the selection has."""
     reader = reading.reader
@@ -367,40 +338,25 @@ def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
     return np.isin(operators.event, event)
 
 
-def _add_calls(operators: TorchOperators, counting: Flags, sums: dict[_Kind, Sums]) -> None:
+def _add_calls(operators: TorchOperators, counting: Flags, sums: _Work, tables: Sequence[str]) -> None:
     """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
-    duration = (operators.end - operators.start).tolist()
-    self_times = _self_times(operators)
+    start, end = operators.start.tolist(), operators.end.tolist()
+    own = own_times(start, end, operators.nesting.parents.items())
     for row in np.flatnonzero(counting).tolist():
         _, *around = operators.nesting.path(row)
-        outer = {kind for each in around for kind in _kinds(operators, each)}
+        outer = {kind for each in around for kind in _kinds(operators, each, tables)}
         flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])
-        for kind in _kinds(operators, row):
-            cpu = 0 if kind in outer else duration[row]
-            merge(sums, {kind: Sums((1, cpu, self_times[row], 0, 0, 0, flops or 0, int(flops is not None)))})
+        for kind in _kinds(operators, row, tables):
+            cpu = 0 if kind in outer else end[row] - start[row]
+            merge(sums, {kind: Sums((1, cpu, own[row], flops or 0, int(flops is not None), 0, 0, 0, 0))})
 
 
-def _self_times(operators: TorchOperators) -> list[int]:
-    """Return the time of each operator in which it has none inside; what two inside both cover counts once [ns]."""
-    times: list[int] = (operators.end - operators.start).tolist()
-    covered = operators.start.tolist()
-    for row, parent in operators.nesting.parents.items():  # in the order of their starts
-        start, end = max(int(operators.start[row]), covered[parent]), int(operators.end[row])
-        times[parent] -= max(end - start, 0)
-        covered[parent] = max(end, covered[parent])
-    return times
-
-
-def _operator_rows(key: Key, sums: Mapping[_Kind, Sums], table: str) -> Iterator[Row]:
+def _operator_rows(key: Key, sums: _Work, table: str) -> Iterator[Row]:
     of_table = [(texts, each) for (of, *texts), each in sums.items() if of == table]
-    whole = sum(each[4] for _, each in of_table)
-    of_table.sort(key=lambda item: (-item[1][4], -item[1][3], -item[1][1], *(text or "" for text in item[0])))
-    for (name, sizes), (*times, flops, known) in of_table:
-        calls, _, _, gpu, own_gpu, _ = times
-        share = percent(own_gpu, whole)
-        if table == "operators":
-            yield (*key, name, *times, share)
-        else:
-            flops = flops if known and known == calls else None
-            rate = flops / gpu / 1000 if flops and gpu else None
-            yield (*key, name, sizes, *times, share, flops, rate)
+    whole = sum(each[8] for _, each in of_table)
+    of_table.sort(key=lambda item: (-item[1][8], -item[1][6], -item[1][1], *(text or "" for text in item[0])))
+    for texts, (calls, cpu, own_cpu, flops, known, launches, gpu, _, own_gpu) in of_table:
+        row = (*key, *texts, calls, cpu, own_cpu, gpu, own_gpu, launches, percent(own_gpu, whole))
+        flops = flops if known and known == calls else None
+        rates = (flops, flops / gpu / 1000 if flops and gpu else None)
+        yield row if table == "operators" else (*row, *rates)

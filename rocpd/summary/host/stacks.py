@@ -44,25 +44,18 @@ _TIMES = (
     Field("gpu_self_ns", "ns", "launched with it innermost", True),
 )
 
-_KIND = Field("kind", "", "what was recorded: calls of APIs with their stacks, samples, or functions one by one")
-_FUNCTION_FIELD = Field("function", "", "function")
-_FILE = Field("file", "", "its file, NULL where not recorded")
+_WHERE = (
+    Field("kind", "", "what was recorded: calls of APIs with their stacks, samples, or functions one by one"),
+    Field("function", "", "function"),
+    Field("file", "", "its file, NULL where not recorded"),
+)
 
 TABLES = by_name(
-    table_of(
-        "stacks",
-        "Functions of call stacks; those with most time of their own first.",
-        _KIND,
-        _FUNCTION_FIELD,
-        _FILE,
-        *_TIMES,
-    ),
+    table_of("stacks", "Functions of call stacks; those with most time of their own first.", *_WHERE, *_TIMES),
     table_of(
         "stack-lines",
         "Lines of functions in call stacks; those with most time of their own first.",
-        _KIND,
-        _FUNCTION_FIELD,
-        _FILE,
+        *_WHERE,
         Field("line", "", "of samples and calls the one it is at, else its first"),
         *_TIMES,
     ),
@@ -167,38 +160,21 @@ def _with_stacks(
 
 def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Callable[[Ints], Ints]) -> None:
     """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
-    rows = np.arange(len(ranges.start))
-    nothing = np.zeros(len(rows), np.int64)
-    _add(times, reading, ranges, rows, (ranges.thread, ranges.start), (nothing + 1, nothing, nothing, nothing))
+    parts: list[tuple[Ints | int, ...]] = [(np.arange(len(ranges.start)), ranges.thread, ranges.start, 1, 0, 0, 0)]
     for thread, (since, inside) in ranges.nesting.segments.items():
         open_ = np.flatnonzero(inside[:-1] >= 0)
         start, end = since[open_], since[open_ + 1]
-        threads = np.full(len(open_), thread)
-        nothing = np.zeros(len(open_), np.int64)
-        idle_time = idle(end) - idle(start)
-        _add(times, reading, ranges, inside[open_], (threads, start), (nothing, end - start, idle_time, nothing))
+        parts.append((inside[open_], thread or 0, start, 0, end - start, idle(end) - idle(start), 0))
     ops = read_ops(reading, OperationNames(), stacks=True)
     threads, at = launch_calls(reading.reader, ops.stack)
     around = ranges.nesting.innermost(threads, at)
     inner = np.flatnonzero(around >= 0)
-    nothing = np.zeros(len(inner), np.int64)
-    where = threads[inner], at[inner]
-    _add(times, reading, ranges, around[inner], where, (nothing, nothing, nothing, ops.duration[inner]))
-
-
-def _add(
-    times: _Times,
-    reading: RankReading,
-    ranges: _Ranges,
-    rows: Ints,
-    where: tuple[Ints, Ints],
-    values: tuple[Ints, Ints, Ints, Ints],
-) -> None:
-    """Add values, as many as a stack has sums, of ranges by the division of thread and time."""
-    exact = np.int64 if all(total(column) < 1 << 63 for column in values) else object
-    keys, codes = _divisions(reading, *where)
+    parts.append((around[inner], threads[inner], at[inner], 0, 0, 0, ops.duration[inner]))
+    every = (np.concatenate(column) for column in zip(*(np.broadcast_arrays(*part) for part in parts), strict=True))
+    rows, threads, at, *values = every
+    keys, codes = _divisions(reading, threads, at)
     pairs, pair_of = np.unique(codes * len(ranges.start) + rows, return_inverse=True)
-    sums = np.zeros((len(values), len(pairs)), exact)
+    sums = np.zeros((len(values), len(pairs)), np.int64 if all(total(each) < 1 << 63 for each in values) else object)
     for of_pairs, column in zip(sums, values, strict=True):
         np.add.at(of_pairs, pair_of, column)
     for pair, *of_pair in zip(pairs.tolist(), *sums.tolist(), strict=True):

@@ -21,10 +21,9 @@ from typing import Any, TypeAlias, cast
 
 from rocpd.base.documents import json_object, json_value
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
-from rocpd.facts.columns import as_text, statement
+from rocpd.base.types import NULL, Row
+from rocpd.facts.columns import as_text, number, statement
 from rocpd.facts.rank import RankReading
-from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_names import without_instrumentation
 from rocpd.summary.grouping import Sums, merge, nothing, order_of
 from rocpd.summary.reading import Reading, Tables
@@ -43,11 +42,8 @@ _SOURCES = {
 _KERNEL = Field("kernel", "", "kernel, as it is called without instrumentation", is_kernel=True)
 _DISPATCHES = Field("dispatches", "", "dispatches in which it was measured", True)
 
-_KERNEL_TIME = Field(
-    "kernel_time_ns",
-    "ns",
-    "time of the kernel's measured dispatches in the trace, mean over ranks; NULL without a trace",
-)
+_TIME_DOC = "time of the kernel's measured dispatches in the trace, mean over ranks; NULL without a trace"
+_OF_KERNEL = (_KERNEL, Field("kernel_time_ns", "ns", _TIME_DOC))
 
 _MOST = 3  # mnemonics that are shown
 
@@ -55,8 +51,7 @@ TABLES = by_name(
     table_of(
         "memory-access",
         "Accesses to memory by source line, as Omniprobe's MemoryAnalysis counts them; kernels with most time first.",
-        _KERNEL,
-        _KERNEL_TIME,
+        *_OF_KERNEL,
         Field("source", "", "file, line and column"),
         Field("access", "", "read, write or read/write"),
         Field("instruction", "", "instruction; NULL for banks of the LDS", True),
@@ -72,8 +67,7 @@ TABLES = by_name(
     table_of(
         "memory-pages",
         "Pages of memory by accesses of a kernel, as Omniprobe's Heatmap counts them.",
-        _KERNEL,
-        _KERNEL_TIME,
+        *_OF_KERNEL,
         Field("page", "", "first address"),
         Field("bytes", "bytes", "size of the page"),
         _DISPATCHES,
@@ -83,8 +77,7 @@ TABLES = by_name(
     table_of(
         "memory-addresses",
         "Accesses of waves by source line, from the addresses that Omniprobe's AddressLogger wrote.",
-        _KERNEL,
-        _KERNEL_TIME,
+        *_OF_KERNEL,
         Field("line", "", "source line"),
         Field("access", "", "read, write or read/write"),
         _DISPATCHES,
@@ -178,14 +171,10 @@ def _times(reading: RankReading, kernels: frozenset[str]) -> dict[KernelDispatch
         kernel = kernel_of(name)
         if kernel in kernels:
             numbers[kernel] += 1
-            times[kernel, numbers[kernel]] = _time(*chosen[id_]) if id_ in chosen else Sums((0, 0, 0))
+            start, end = map(number, chosen.get(id_, (NULL, NULL)))
+            is_timed = 0 < start <= end
+            times[kernel, numbers[kernel]] = Sums((int(id_ in chosen), int(is_timed), (end - start) * is_timed))
     return times
-
-
-def _time(start: object, end: object) -> Sums:
-    if isinstance(start, int) and isinstance(end, int) and 0 < start <= end <= LAST:
-        return Sums((1, 1, end - start))
-    return Sums((1, 0, 0))
 
 
 def _note_unmatched(reading: Reading, measured: Instrumented) -> None:
@@ -331,9 +320,8 @@ def _idle_lanes(group: _Rows) -> float | None:
 
 def _mnemonics(group: _Rows) -> str | None:
     """Return the most frequent instructions of a block, which are the same in each dispatch."""
-    counts: Counter[str] = Counter()
     recorded = json_object(group[0][8]) or {}
-    counts.update({name: count for name, count in recorded.items() if isinstance(count, int)})
+    counts = {name: count for name, count in recorded.items() if isinstance(count, int)}
     most = sorted(counts, key=lambda name: (-counts[name], name))[:_MOST]
     return ", ".join(f"{counts[name]} {name}" for name in most) or None
 

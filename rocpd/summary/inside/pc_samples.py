@@ -12,10 +12,10 @@ Owns flame graphs of samples of program counters: kernel, source line, instructi
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ from rocpd.facts.pc_sampling import active_lanes
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.schema.rules.events import PC_SAMPLES
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, add, all_added, in_order, merge, most_first, nothing, order_of
+from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, order_of
 from rocpd.summary.host.flame import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
@@ -40,9 +40,11 @@ _KERNEL = Field("kernel", "", "kernel, NULL where the dispatch is not known", is
 _SOURCE = Field("source", "", "source line, NULL where the kernel was compiled without -g")
 _INSTRUCTION = Field("instruction", "", "assembly, NULL where it is not known")
 _SAMPLES = Field("samples", "", "samples there: waves that were at it")
-_PERCENT = Field("percent", "%", "share of the samples of the kernel", is_share=True)
-_MARGIN = Field("margin_percent", "%", "the share lies within this of percent, 95 times of 100; NULL under 30 samples")
-_TIME = Field("time_ns", "ns", "an estimate: that share of the time of the kernel")
+_SHARE = (
+    Field("percent", "%", "share of the samples of the kernel", is_share=True),
+    Field("margin_percent", "%", "the share lies within this of percent, 95 times of 100; NULL under 30 samples"),
+    Field("time_ns", "ns", "an estimate: that share of the time of the kernel"),
+)
 
 _WHY = (
     Field("issued_percent", "%", "of samples that say so: the wave issues its instruction; else it waits", True),
@@ -70,9 +72,7 @@ TABLES = by_name(
         _KERNEL,
         _SOURCE,
         _SAMPLES,
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
         *_WHY,
     ),
     table_of(
@@ -83,9 +83,7 @@ TABLES = by_name(
         Field("offset", "", "place of the instruction in its code object; NULL where only its text is known", True),
         _INSTRUCTION,
         _SAMPLES,
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
         *_WHY,
     ),
     table_of(
@@ -95,9 +93,7 @@ TABLES = by_name(
         Field("stall_reason", "", "what the wave waits for, as rocprofiler-sdk calls it"),
         Field("instruction_type", "", "kind of instruction that was issued instead, NO_INST for none"),
         Field("samples", "", "samples in which waves wait for it"),
-        _PERCENT,
-        _MARGIN,
-        _TIME,
+        *_SHARE,
     ),
 )
 
@@ -130,44 +126,36 @@ class Spot(NamedTuple):
         return self.instruction or (f"offset {self.offset:#x}" if known else None)
 
 
-@frozen
-class SpotSamples(Total):
-    """Samples of a spot, or of several; two of them add up.
-
-    Args:
-        samples: how many.
-        judged: of them, those that say whether the wave issues.
-        issued: of these, those in which it does.
-        lanes: active lanes of those that say so.
-        masked: how many say so.
-        reasons: (kind of instruction, why the wave waits) -> samples in which it waits.
-    """
-
-    samples: int = 0
-    judged: int = 0
-    issued: int = 0
-    lanes: int = 0
-    masked: int = 0
-    reasons: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+_Spots: TypeAlias = dict[Spot, Sums]
+"""Spot -> samples; of them those that say whether the wave issues, and of these those in which it does; active lanes of
+those that say so, and how many say so; (kind of instruction, why the wave waits) -> samples in which it waits."""
 
 
 @frozen
 class KernelSpots:
     """Samples of a kernel by spot, and the time of its dispatches [ns]."""
 
-    spots: dict[Spot, SpotSamples]
+    spots: _Spots
     time: int
 
     @cached_property
-    def total(self) -> SpotSamples:
+    def total(self) -> Sums:
         """Samples of all its spots."""
-        return sum(self.spots.values(), SpotSamples())
+        return reduce(operator.add, self.spots.values())
+
+    @cached_property
+    def lines(self) -> _Spots:
+        """Samples by source line."""
+        lines: _Spots = {}
+        for spot, samples in self.spots.items():
+            merge(lines, {Spot(spot.source, None, None): samples})
+        return lines
 
 
 SampledKernels: TypeAlias = dict[Key, dict["str | None", KernelSpots]]
 """Division -> name of the kernel -> its samples."""
 
-_OfRank: TypeAlias = "tuple[dict[Key, dict[tuple[str | None, Spot], SpotSamples]], dict[Key, dict[str | None, int]]]"
+_OfRank: TypeAlias = "tuple[dict[Key, dict[tuple[str | None, Spot], Sums]], dict[Key, dict[str | None, int]]]"
 """By division, samples of kernels and their spots, and the time of all dispatches of kernels [ns]."""
 
 
@@ -188,16 +176,12 @@ def sampled_kernels(answers: RankAnswers[_OfRank]) -> SampledKernels:
     Raises:
         RocpdError: none were taken.
     """
-    samples, times = all_added(answers, 2)
-    if not samples:
-        raise nothing(_SAMPLED, _HOW)
+    samples, times = all_added(answers, 2, _SAMPLED, _HOW)
     sampled: SampledKernels = {}
     for key, spots in samples.items():
-        kernels = sampled.setdefault(key, {})
         for (name, spot), of_spot in spots.items():
-            if name not in kernels:
-                kernels[name] = KernelSpots({}, times.get(key, {}).get(name, 0))
-            kernels[name].spots[spot] = of_spot
+            kernel = KernelSpots({}, times.get(key, {}).get(name, 0))
+            sampled.setdefault(key, {}).setdefault(name, kernel).spots[spot] = of_spot
     return sampled
 
 
@@ -208,15 +192,13 @@ def _of_rank(reading: RankReading) -> _OfRank:
     runs = timed_columns(reading, "rocpd_kernel_dispatch", "kernel_runs", _RUN, "kernels")
     ids = np.array([kernel for kernel, *_ in rows if isinstance(kernel, int)], np.int64)
     names = kernel_texts(reading.reader, reading.options.kernel_names, np.concatenate([ids, runs[0]]))
-    spots: dict[Key, dict[tuple[str | None, Spot], SpotSamples]] = {}
+    spots: dict[Key, dict[tuple[str | None, Spot], Sums]] = {}
     for kernel, agent, number, source, instruction, offset, issued, kind, reason, mask, count in rows:
         waits = Counter({(kind, reason): count}) if issued == 0 else Counter()
         lanes = active_lanes(mask) * count if isinstance(mask, int) else 0
-        samples = SpotSamples(
-            count, count * (issued is not None), count * bool(issued), lanes, count * isinstance(mask, int), waits
-        )
+        says = count * (issued is not None), count * bool(issued), lanes, count * isinstance(mask, int)
         spot = names.get(kernel), Spot(source, instruction, offset)
-        add(spots, _division(reading, agent, number), spot, samples)
+        add(spots, _division(reading, agent, number), spot, Sums((count, *says, waits)))
     return spots, _times(reading, runs, names)
 
 
@@ -256,97 +238,85 @@ def _rows(divisions: SampledKernels, rows_of: Callable[[KernelSpots], Iterable[R
     return [
         (*key, name, *row)
         for key, kernels in in_order(divisions)
-        for name, kernel in by_samples(kernels)
+        for name, kernel in _by_samples(kernels)
         for row in rows_of(kernel)
     ]
 
 
-def by_samples(kernels: Mapping[str | None, KernelSpots]) -> list[tuple[str | None, KernelSpots]]:
+def _by_samples(kernels: Mapping[str | None, KernelSpots]) -> list[tuple[str | None, KernelSpots]]:
     """Return kernels, those with most samples first."""
-    return most_first(kernels, lambda kernel: kernel.total.samples)
+    return most_first(kernels, lambda kernel: kernel.total[0])
+
+
+def _in_order(spots: _Spots) -> list[tuple[Spot, Sums]]:
+    return most_first(spots, lambda samples: samples[0])
 
 
 def _hot_spot(kernel: KernelSpots) -> Iterator[Row]:
-    total = kernel.total
-    (source, *_), of_source = _most(_by_source(kernel))
-    spot, of_spot = _most(kernel.spots)
-    shares = (100 * each.samples / total.samples for each in (of_source, of_spot))
-    at_line, at_instruction = shares
-    why = _why(total)
-    yield (total.samples, kernel.time or None, *why, source, at_line, spot.shown, at_instruction)
+    (count, *_), (line, at_line), (spot, at_spot) = kernel.total, _in_order(kernel.lines)[0], _in_order(kernel.spots)[0]
+    shares = (line.source, 100 * at_line[0] / count, spot.shown, 100 * at_spot[0] / count)
+    yield (count, kernel.time or None, *_why(kernel.total), *shares)
 
 
 def _lines(kernel: KernelSpots) -> Iterator[Row]:
-    for spot, samples in _in_order(_by_source(kernel)):
-        yield (spot.source, *_share(kernel, samples.samples), *_why(samples))
+    for spot, samples in _in_order(kernel.lines):
+        yield (spot.source, *_share(kernel, samples[0]), *_why(samples))
 
 
 def _instructions(kernel: KernelSpots) -> Iterator[Row]:
     for spot, samples in _in_order(kernel.spots):
-        where = (spot.source, spot.offset, spot.instruction)
-        yield (*where, *_share(kernel, samples.samples), *_why(samples))
+        yield (spot.source, spot.offset, spot.instruction, *_share(kernel, samples[0]), *_why(samples))
 
 
 def _reasons(kernel: KernelSpots) -> Iterator[Row]:
-    reasons = kernel.total.reasons
-    for kind, reason in sorted(reasons, key=lambda pair: (-reasons[pair], order_of(pair))):
-        yield (reason, kind, *_share(kernel, reasons[kind, reason]))
-
-
-def _by_source(kernel: KernelSpots) -> dict[Spot, SpotSamples]:
-    lines: dict[Spot, SpotSamples] = {}
-    for spot, samples in kernel.spots.items():
-        merge(lines, {Spot(spot.source, None, None): samples})
-    return lines
-
-
-def _in_order(spots: Mapping[Spot, SpotSamples]) -> list[tuple[Spot, SpotSamples]]:
-    return most_first(spots, lambda samples: samples.samples)
-
-
-def _most(spots: Mapping[Spot, SpotSamples]) -> tuple[Spot, SpotSamples]:
-    return _in_order(spots)[0]
+    *_, reasons = kernel.total
+    for (kind, reason), samples in most_first(reasons, lambda samples: samples):
+        yield (reason, kind, *_share(kernel, samples))
 
 
 def _share(kernel: KernelSpots, samples: int) -> Row:
     """Return samples, their share of those of a kernel, its margin, and the time of that share."""
-    total = kernel.total.samples
+    total = kernel.total[0]
     share = samples / total
     margin = 196 * (share * (1 - share) / total) ** 0.5 if total >= FEWEST else None
     return samples, 100 * share, margin, round(share * kernel.time) if kernel.time else None
 
 
-def _why(samples: SpotSamples) -> Row:
+def _why(samples: Sums) -> Row:
     """Return the values of `_WHY`."""
-    issued = 100 * samples.issued / samples.judged if samples.judged else None
+    count, judged, issued, lanes, masked, _ = samples
     reason, waits = _top_reason(samples)
-    percent = 100 * waits / samples.samples if waits else None
-    return issued, reason, percent, samples.lanes / samples.masked if samples.masked else None
+    waiting = 100 * waits / count if waits else None
+    return 100 * issued / judged if judged else None, reason, waiting, lanes / masked if masked else None
 
 
-def _top_reason(samples: SpotSamples) -> tuple[str | None, int]:
-    by_reason: dict[str | None, int] = {}
-    for (_, reason), count in samples.reasons.items():
-        by_reason[reason] = by_reason.get(reason, 0) + count
-    return min(by_reason.items(), key=lambda item: (-item[1], order_of([item[0]])), default=(None, 0))
+def _by_reason(samples: Sums) -> Counter[str | None]:
+    reasons: Counter[str | None] = Counter()
+    for (_, reason), count in samples[5].items():
+        reasons[reason] += count
+    return reasons
+
+
+def _top_reason(samples: Sums) -> tuple[str | None, int]:
+    return next(iter(most_first(_by_reason(samples), lambda count: count)), (None, 0))
 
 
 def _findings(kernels: Mapping[str | None, KernelSpots]) -> Iterator[Finding]:
     """Say where the kernel with most samples spends its time, or that its samples are too few for that."""
-    name, kernel = by_samples(kernels)[0]
-    total = kernel.total.samples
+    name, kernel = _by_samples(kernels)[0]
+    total = kernel.total[0]
     evidence: dict[str, object] = {"samples": total}
     if total < FEWEST:
         text = f"{name or 'the kernel'} has {total} samples of its program counter: too few to say where its time goes"
         yield Finding(text, "kernel.hot-spot", Verdict.UNKNOWN, evidence=evidence)
         return
-    spot, samples = _most(_by_source(kernel))
+    spot, samples = _in_order(kernel.lines)[0]
     if spot.source is None:
-        spot, samples = _most(kernel.spots)
-    _, percent, margin, _ = _share(kernel, samples.samples)
+        spot, samples = _in_order(kernel.spots)[0]
+    _, percent, margin, _ = _share(kernel, samples[0])
     reason, waits = _top_reason(samples)
     where = spot.source or spot.shown or "an instruction that is not known"
-    waiting = f", where waves mostly wait for {reason}" if waits * 2 > samples.samples else ""
+    waiting = f", where waves mostly wait for {reason}" if waits * 2 > samples[0] else ""
     text = f"{name or 'the kernel'} spends {percent:.0f} % (±{margin:.0f}) of its time at {where}{waiting}"
     evidence |= {"share_percent": percent, "margin_percent": margin}
     yield Finding(text, "kernel.hot-spot", Verdict.NOTE, Confidence.LIKELY, evidence=evidence)
@@ -362,7 +332,7 @@ def _profiles(reading: Reading) -> Iterator[FlameProfile]:
     for key, kernels in in_order(divisions):
         stacks = [
             ([name or "unknown kernel", *path], samples)
-            for name, kernel in by_samples(kernels)
+            for name, kernel in _by_samples(kernels)
             for path, samples in _paths(kernel)
         ]
         yield FlameProfile(labels_of(reading, key), SAMPLES, stacks)
@@ -375,12 +345,12 @@ speedscope = partial(speedscope_of, _profiles, "rocpd pc-samples")
 def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:
     """Yield the frames below the kernel, and how many samples have them."""
     for spot in sorted(kernel.spots, key=order_of):
-        samples = kernel.spots[spot]
-        frames = [spot.source or "unknown line", spot.shown or "unknown instruction"]
-        by_reason: dict[str, int] = {}
-        for (_, reason), count in samples.reasons.items():
-            by_reason[str(reason)] = by_reason.get(str(reason), 0) + count
-        yield from (([*frames, reason], count) for reason, count in sorted(by_reason.items()))
-        if samples.issued:
-            yield [*frames, "issued"], samples.issued
-        yield frames, samples.samples - samples.issued - sum(by_reason.values())
+        (count, _, issued, *_), frames = (
+            kernel.spots[spot],
+            [spot.source or "unknown line", spot.shown or "unknown instruction"],
+        )
+        reasons = {str(reason): samples for reason, samples in _by_reason(kernel.spots[spot]).items()}
+        yield from (([*frames, reason], samples) for reason, samples in sorted(reasons.items()))
+        if issued:
+            yield [*frames, "issued"], issued
+        yield frames, count - issued - sum(reasons.values())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.spread import Spread
 from rocpd.federate.open.identify import Rank
-from rocpd.summary.kernels.variability import typical_of
+from rocpd.summary.kernels.variability import scores, typical_of
 from rocpd.summary.reading import AGENT, RANK, Reading
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -42,7 +42,7 @@ TABLES = by_name(
         Field("name", "", "kernel, or direction of the copy", is_kernel=True),
         Field("z_score", "", "distance from the mean of its name on the rank, in deviations", True),
         Field("median_score", "", "from the median, by 1.4826 times the median of such distances", True),
-    ),
+    )
 )
 
 _KINDS = ("kernel", "copy")  # by their numbers
@@ -101,12 +101,10 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
 
 def _rows(reading: Reading) -> Iterator[Row]:
     for rank, trace in traces(reading):
-        lists = (column.tolist() for column in trace[1:])
-        for agent, stream, number, gap, start, length, kind, name, *scores in zip(*lists, strict=True):
-            known = (None if agent == NULL else agent, None if stream == NULL else stream)
-            times = (None if gap == NULL else gap, start, length)
-            far = (None if math.isnan(score) else score for score in scores)
-            yield (rank.number, *known, number, *times, _KINDS[kind], trace.names[name], *far)
+        numbers = ([None if value == NULL else value for value in column.tolist()] for column in trace[1:-4])
+        texts = [_KINDS[kind] for kind in trace.kind.tolist()], [trace.names[name] for name in trace.name.tolist()]
+        far = ([None if math.isnan(score) else score for score in column.tolist()] for column in trace[-2:])
+        yield from zip(repeat(rank.number), *numbers, *texts, *far)
 
 
 def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
@@ -119,9 +117,8 @@ def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
 def _batches(reading: Reading) -> pa.RecordBatchReader:
     import pyarrow as pa
 
-    numbers = dict.fromkeys(("rank", "agent", "stream", "number", "gap_ns", "start_ns", "duration_ns"), pa.int64())
-    scores = dict.fromkeys(("z_score", "median_score"), pa.float64())
-    schema = pa.schema({**numbers, "kind": pa.string(), "name": pa.string(), **scores})
+    kinds = {"kind": pa.string(), "name": pa.string(), "z_score": pa.float64(), "median_score": pa.float64()}
+    schema = pa.schema({field.name: kinds.get(field.name, pa.int64()) for field in TABLES["op-trace"].fields})
 
     def read() -> Iterator[pa.RecordBatch]:
         for rank, trace in traces(reading):
@@ -148,8 +145,8 @@ def _scores(names: Ints, durations: Ints) -> tuple[Floats, Floats]:
     """Return how far each duration lies from those of its name, by the mean and by the median."""
     by_mean, by_median = np.empty(len(names)), np.empty(len(names))
     for _, rows in grouped([names]):
-        typical = typical_of(Spread.of(durations[rows]))
-        by_mean[rows], by_median[rows] = typical.z_scores(durations[rows]), typical.median_scores(durations[rows])
+        ways = typical_of(Spread.of(durations[rows]))
+        by_mean[rows], by_median[rows] = (scores(durations[rows], typical) for typical in ways)
     return by_mean, by_median
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, read_before, statement
@@ -45,7 +46,6 @@ from rocpd.summary.grouping import (
     in_order,
     merge,
     most_first,
-    nothing,
     order_of,
     percent,
     rows_of,
@@ -89,9 +89,7 @@ TABLES = by_name(
     ),
     _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
     _table(
-        "domains",
-        "Events by domain; CPU and GPU time side by side.",
-        Field("domain", "", "domain", has_colour=True),
+        "domains", "Events by domain; CPU and GPU time side by side.", Field("domain", "", "domain", has_colour=True)
     ),
     table_of(
         "categories",
@@ -269,26 +267,20 @@ def _batches(
     keys = [*layout.keys, *lane]
     sizes = ("size",) if layout.has_sizes else ()
     if not origins and (known := read_before(reading.reader, layout.base, statement(kind), (*keys, *_TIMES, *sizes))):
-        yield from _known(known, len(keys))
+        start, end, *size = known[len(keys) :]
+        if len(start):
+            durations = np.where(valid_times(start, end), end - start, -1)
+            yield known[: len(keys)], durations, size[0] if sizes else None
         return
     every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
-    if layout.by_text:
-        select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
-    else:
-        select = Select(every, (*keys, "duration", *sizes), base=layout.base)
+    texts = layout.keys if layout.by_text else ()
+    select = Select(every, (*keys[len(texts) :], "duration", *sizes), texts=texts, base=layout.base)
     for batch in batches(reading.reader, select):
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
         if origins:
             columns[len(layout.keys)] = origins.of(KERNEL if kind == "kernels" else COPY, columns[len(layout.keys)])
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
-
-
-def _known(columns: list[Ints], keys: int) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
-    """Yield what `_batches` does of columns that were read: keys, start, end, and the size where there is one."""
-    start, end, *sizes = columns[keys:]
-    if len(start):
-        yield columns[:keys], np.where(valid_times(start, end), end - start, -1), sizes[0] if sizes else None
 
 
 def _labels(
@@ -319,7 +311,7 @@ _Sums = dict[Key, dict[Row, Sums]]  # division -> what is counted by -> duration
 
 
 def _by(
-    reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str, without: Collection[str] = ()
+    reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str] = ("name",), without: Collection[str] = ()
 ) -> Tables:
     """Add the events of all ranks up by division and `head`, but for those of some domains.
 
@@ -327,9 +319,7 @@ def _by(
         RocpdError: there are none.
     """
     yield (answers := reading.each(partial(_of_rank, kinds=kinds, head=head, without=without)))
-    sums, counts = all_added(answers, 2)
-    if not sums:
-        raise nothing(what)
+    sums, counts = all_added(answers, 2, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
@@ -339,28 +329,25 @@ def _by(
     yield table
 
 
-kernels = partial(_by, name="kernels", kinds=("kernels",), head=("name",), what="kernels")
-"""Time by kernel."""
-
-copies = partial(_by, name="copies", kinds=("memory_copies",), head=("name",), what="memory copies")
+copies = partial(_by, name="copies", kinds=("memory_copies",))
 """Time, bytes and bandwidth by direction."""
 
-allocations = partial(
-    _by, name="allocations", kinds=("memory_allocations",), head=("name", "detail"), what="allocations"
-)
+allocations = partial(_by, name="allocations", kinds=("memory_allocations",), head=("name", "detail"))
 """Time and bytes by operation and level."""
 
-scratch = partial(_by, name="scratch", kinds=("scratch_memory",), head=("name",), what="scratch memory")
+scratch = partial(_by, name="scratch", kinds=("scratch_memory",))
 """Time and bytes of scratch memory by operation."""
 
-api = partial(_by, name="api", kinds=("regions",), head=("domain", "name"), what="API calls", without=OF_PROGRAMS)
+api = partial(_by, name="api", kinds=("regions",), head=("domain", "name"), without=OF_PROGRAMS)
 """Time by API domain and function; operators and functions of the program itself are left out."""
 
-markers = partial(_by, name="markers", kinds=("markers",), head=("name",), what="markers")
+markers = partial(_by, name="markers", kinds=("markers",))
 """Time by message."""
 
-domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",), what="events")
+domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",))
 """Time by domain: moments of all events are merged, never averages."""
+
+_CALLED = {"copies": "memory copies", "scratch": "scratch memory", "api": "API calls", "domains": "events"}
 
 
 def _of_rank(
@@ -449,12 +436,28 @@ def categories(reading: Reading) -> Tables:
         unknown: dict[str | None, Sums] = {}
         for (name, _), of_name in groups.get(known.other, {}).items():
             merge(unknown, {name: of_name})
-        times = [(name, of_name[0].calls, _time(of_name)) for name, of_name in most_first(unknown, _time)]
-        missing += [(*key, name, calls, time, percent(time, whole)) for name, calls, time in times]
+        for name, of_name in most_first(unknown, _time):
+            missing.append((*key, name, of_name[0].calls, _time(of_name), percent(_time(of_name), whole)))
     table = reading.summary(TABLES["categories"], rows)
     table.counts = counts_of(shown)
     yield table
     yield reading.summary(TABLES["unmatched"], missing)
+
+
+def kernels(reading: Reading) -> Tables:
+    """Return time by kernel; of each agent for itself where that is asked and steps or markers divide.
+
+    Raises:
+        RocpdError: there are no kernels.
+        UsageError: each agent is asked for where neither divides.
+    """
+    if not reading.options.further.get("each_agent"):
+        yield from _by(reading, "kernels", ("kernels",))
+    elif reading.by not in LAUNCHES:
+        raise UsageError("--each-agent: only with --by step or --by marker", "--by agent divides by agent alone")
+    else:
+        fields = (*DIVISIONS[reading.by], RANK, AGENT, *TABLES["kernels"].fields)
+        yield from _of_each_agent(reading, TABLES["kernels"], fields)
 
 
 def marker_kernels(reading: Reading) -> Tables:
@@ -463,19 +466,22 @@ def marker_kernels(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels.
     """
-    yield (answers := reading.each(_marker_kernels_of_rank))
+    table = TABLES["marker-kernels"]
+    return _of_each_agent(reading.asking(replace(reading.options, by=By.MARKER)), table, table.fields)
+
+
+def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
+    yield (answers := reading.each(_agents_of_rank))
     places = added(answers, "kernels")
-    yield Summary.whole(
-        TABLES["marker-kernels"], rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time)))
-    )
+    yield Summary(table, fields, rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time))))
 
 
-def _marker_kernels_of_rank(reading: RankReading) -> _Sums:
-    """Return the durations of the kernels of a rank by marker, rank and agent, then by name."""
+def _agents_of_rank(reading: RankReading) -> _Sums:
+    """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
-    origins = read_origins(reading, By.MARKER)
+    origins = read_origins(reading, reading.options.by or By.MARKER)
     places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):
         key = (*origins.key(code), reading.rank.number, None if agent == NULL else agent)
@@ -483,21 +489,9 @@ def _marker_kernels_of_rank(reading: RankReading) -> _Sums:
     return places
 
 
-class _Shape(NamedTuple):
-    """A kernel as it is launched."""
-
-    name: str | None
-    grid: tuple[int, int, int]
-    workgroup: tuple[int, int, int]
-    registers: int
-    lds: int
-    scratch: int
-    compute_units: int | None
-    waves: int | None
-    limit: str | None
-
-
-_Shapes = dict[_Shape, Sums]  # durations of the runs, and that of the first one on a GPU, the longest of all
+_Shapes = dict[Row, Sums]
+"""Name, grid, work-group, and the columns from `groups` to `limited_by` -> durations of the runs, and that of the first
+one on a GPU, the longest of all."""
 
 _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
 
@@ -541,28 +535,21 @@ def _gpus(reading: RankReading) -> dict[int, GpuLimits]:
     return gpus
 
 
-def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | None) -> _Shape:
-    x, y, z, *group, lds, scratch = (0 if size == NULL else size for size in sizes)
-    workgroup = group[0], group[1], group[2]
-    fits = waves_per_simd(gpu, KernelNeeds(int(np.prod(workgroup)), registers, lds)) if gpu else None
-    units = gpu.compute_units if gpu else None
-    return _Shape(name, (x, y, z), workgroup, registers, lds, scratch, units, *(fits or (None, None)))
+def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | None) -> Row:
+    x, y, z, *workgroup, lds, scratch = (0 if size == NULL else size for size in sizes)
+    pairs = [*zip((x, y, z), workgroup, strict=True)]
+    groups = math.prod(-(-items // size) for items, size in pairs) if all(map(all, pairs)) else None
+    fits = waves_per_simd(gpu, KernelNeeds(math.prod(workgroup), registers, lds)) if gpu else None
+    takes = groups, gpu.compute_units if gpu else None, registers, lds, scratch
+    return name, (x, y, z), tuple(workgroup), *takes, *(fits or (None, None))
 
 
-def _shape_rows(key: Key, shapes: Mapping[_Shape, Sums]) -> Iterator[Row]:
+def _shape_rows(key: Key, shapes: Mapping[Row, Sums]) -> Iterator[Row]:
     every = sum(map(_time, shapes.values()))
-    for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), order_of((shape.name, *shape.grid)))):
+    for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), order_of((shape[0], *shape[1])))):
+        name, grid, workgroup, *takes = shape
         (spread, first), time = shapes[shape], _time(shapes[shape])
         middle, low = spread.quantile(0.5), spread.quantile(_LOW)
-        sizes = ("x".join(map(str, size)) for size in (shape.grid, shape.workgroup))
-        takes = (_groups(shape), shape.compute_units, shape.registers, shape.lds, shape.scratch)
         unstable = None if middle is None or low is None else round((middle - low) * spread.calls)
-        front = (*key, shape.name, *sizes, spread.calls, time, percent(time, every))
-        yield (*front, *takes, shape.waves, shape.limit, middle, unstable, int(first))
-
-
-def _groups(shape: _Shape) -> int | None:
-    """Return the work-groups of a grid; None where it is not recorded."""
-    if not all((*shape.grid, *shape.workgroup)):
-        return None
-    return math.prod(-(-items // size) for items, size in zip(shape.grid, shape.workgroup, strict=True))
+        front = (*key, name, *("x".join(map(str, size)) for size in (grid, workgroup)))
+        yield (*front, spread.calls, time, percent(time, every), *takes, middle, unstable, int(first))

@@ -21,8 +21,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.spread import Spread
 from rocpd.federate.select.align import Shift
+from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.grouping import add, added, merge, most_first, nothing, order_of, percent, rows_of
 from rocpd.summary.reading import STATISTICS, RankAnswers, Reading, Tables, statistics
@@ -110,46 +110,36 @@ MEDIAN_LIMIT = 3.5
 _NORMAL = 1.4826  # deviation of a normal distribution by the median of distances from its median
 
 
-class Typical(NamedTuple):
-    """Middle and width of a distribution, by both measures [ns]; NaN for a width of 0, where nothing can be far."""
-
-    mean: float
-    deviation: float
-    median: float
-    distance: float
-
-    def z_scores(self, durations: Ints) -> Floats:
-        """Return the z-score of each duration, below the mean negative; NaN where all are equal."""
-        return np.asarray((durations - self.mean) / self.deviation, np.float64)
-
-    def median_scores(self, durations: Ints) -> Floats:
-        """Return the median score of each duration; NaN where more than half are equal."""
-        return np.asarray((durations - self.median) / self.distance, np.float64)
+Typical: TypeAlias = tuple[float, float]
+"""Middle and width of a distribution [ns]; NaN for a width of 0, where nothing can be far."""
 
 
-def typical_of(spread: Spread) -> Typical:
-    """Return middle and width of a distribution.
+def scores(durations: Ints, typical: Typical) -> Floats:
+    """Return how many widths each duration lies above the middle; NaN where more than half, or all, are equal."""
+    return np.asarray((durations - typical[0]) / typical[1], np.float64)
+
+
+def typical_of(spread: Spread) -> tuple[Typical, Typical]:
+    """Return middle and width of a distribution: by its mean, and by its median.
 
     >>> typical_of(Spread.of(np.array([1, 2, 3, 4, 90])))
-    Typical(mean=20.0, deviation=35.014282800023196, median=3.0, distance=1.4826)
+    ((20.0, 35.014282800023196), (3.0, 1.4826))
     """
     values, counts = spread.distribution()
     if not len(values):
-        return Typical(math.nan, math.nan, math.nan, math.nan)
+        return (math.nan, math.nan), (math.nan, math.nan)
     mean = float(np.average(values, weights=counts))
     deviation = math.sqrt(float(np.average((values - mean) ** 2, weights=counts)))
     median = _median(values.astype(np.float64), counts)
     distance = _NORMAL * _median(np.abs(values - median), counts)
-    return Typical(mean, deviation or math.nan, median, distance or math.nan)
+    return (mean, deviation or math.nan), (median, distance or math.nan)
 
 
-def outliers(spread: Spread) -> tuple[int, int]:
+def outliers(spread: Spread) -> list[int]:
     """Return how many durations are outliers by z-score, and by median score."""
     values, counts = spread.distribution()
-    typical = typical_of(spread)
-    by_mean = np.abs(typical.z_scores(values)) >= Z_LIMIT
-    by_median = np.abs(typical.median_scores(values)) >= MEDIAN_LIMIT
-    return int(counts[by_mean].sum()), int(counts[by_median].sum())
+    ways = zip(typical_of(spread), (Z_LIMIT, MEDIAN_LIMIT), strict=True)
+    return [int(counts[np.abs(scores(values, typical)) >= limit].sum()) for typical, limit in ways]
 
 
 def _median(values: Floats, counts: Ints) -> float:
@@ -303,12 +293,8 @@ def _classes(values: Ints) -> Sequence[tuple[int, int, int, int | None]]:
     """Return which of some ascending durations lie in each class, where any do, and edges of the class [ns]."""
     edges = [0, *(step * 10**decade for decade in _DECADES for step in _PER_DECADE)]
     cuts = [*np.searchsorted(values, edges, side="left").tolist(), len(values)]
-    ends = [*edges[1:], None]
-    return [
-        (low, high, *edge)
-        for (low, high), edge in zip(pairwise(cuts), zip(edges, ends, strict=True), strict=True)
-        if high > low
-    ]
+    classes = zip(cuts, cuts[1:], edges, [*edges[1:], None], strict=False)
+    return [each for each in classes if each[1] > each[0]]
 
 
 def _texts(context: _Context, names: Names) -> tuple[str | None, str | None]:
@@ -335,13 +321,10 @@ class _Runs:
 
     def __add__(self, other: _Runs) -> _Runs:
         few, many = sorted((self, other), key=lambda each: len(each.count))
-        count, time = many.count.copy(), many.time.copy()
-        shortest, longest = many.shortest.copy(), many.longest.copy()
-        both = slice(len(few.count))
-        count[both] += few.count
-        time[both] += few.time
-        shortest[both] = np.minimum(shortest[both], few.shortest)
-        longest[both] = np.maximum(longest[both], few.longest)
+        gap = 0, len(many.count) - len(few.count)
+        count, time = many.count + np.pad(few.count, gap), many.time + np.pad(few.time, gap)
+        shortest = np.minimum(many.shortest, np.pad(few.shortest, gap, constant_values=LAST))
+        longest = np.maximum(many.longest, np.pad(few.longest, gap))
         return _Runs(self.agents + other.agents, count, time, shortest, longest)
 
 

@@ -21,7 +21,7 @@ from rocpd.facts.regions import read_regions
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.units import Times, of_steps
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.summary.grouping import Sums, add, all_added, in_order, merge_groups, most_first, nothing, ratio, rows_of
+from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -94,28 +94,20 @@ def copy_rates(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
-    sizes: _Rates = {}
-    pairs: _Rates = {}
-    slowest: list[Row] = []
     yield (answers := reading.each(_of_rank))
-    for _, (sizes_of_rank, pairs_of_rank, slowest_of_rank) in answers:
-        merge_groups(sizes, sizes_of_rank)
-        merge_groups(pairs, pairs_of_rank)
-        slowest = heapq.nlargest(
-            reading.options.top, [*slowest, *slowest_of_rank], lambda copy: (copy[0], -copy[1], -copy[2])
-        )
-    if not sizes:
-        raise nothing("memory copies")
+    sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
     listed = (
         (rank, name, reading.shift(rank).to_line(start), time, size, gib_per_s(size, time), *ends)
-        for time, rank, start, name, size, *ends in slowest
+        for time, rank, start, name, size, *ends in heapq.nsmallest(
+            reading.options.top, slowest.get("copies", ()), lambda copy: (-copy[0], *copy[1:3])
+        )
     )
     yield Summary.whole(TABLES["slowest-copies"], listed)
 
 
-def _of_rank(reading: RankReading) -> tuple[_Rates, _Rates, list[Row]]:
+def _of_rank(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
     """Return the rates of one rank by direction and size, and by agents, and of its slowest copies what they are.
 
     These are duration, rank, start as recorded [ns], direction, bytes, and both agents.
@@ -124,23 +116,22 @@ def _of_rank(reading: RankReading) -> tuple[_Rates, _Rates, list[Row]]:
         reading, "rocpd_memory_copy", "memory_copies", _COLUMNS, "memory copies"
     )
     size, duration = np.maximum(size, 0), end - start
-    names = Names()
-    codes = names.codes(name, string_texts(reading.reader, name).get)
-    agents = _agents(reading)
+    names, known = Names(), string_texts(reading.reader, name)
+    codes, agents = names.codes(name, known.get), _agents(reading)
     sizes: _Rates = {}
     pairs: _Rates = {}
     for (code, size_class), rows in grouped([codes, np.searchsorted(EDGES, size)]):
         add(sizes, reading.key(), (names.texts[code], size_class), _rates(size[rows], duration[rows]))
     large = np.flatnonzero(size > EDGES[2])
-    for (left, right), rows in grouped([source[large], destination[large]]):
-        pair = _agent(agents, left), _agent(agents, right)
-        add(pairs, reading.key(), pair, _rates(size[large[rows]], duration[large[rows]]))
+    for ends, rows in grouped([source[large], destination[large]]):
+        rates = _rates(size[large[rows]], duration[large[rows]])
+        add(pairs, reading.key(), tuple(_agent(agents, number) for number in ends), rates)
     slowest: list[Row] = []
     for at in np.lexsort((start, -duration))[: reading.options.top].tolist():
-        ends = _agent(agents, int(source[at])), _agent(agents, int(destination[at]))
+        both = (_agent(agents, int(side[at])) for side in (source, destination))
         times = int(duration[at]), reading.rank.number, int(start[at])
-        slowest.append((*times, names.texts[codes[at]], int(size[at]), *ends))
-    return sizes, pairs, slowest
+        slowest.append((*times, names.texts[codes[at]], int(size[at]), *both))
+    return sizes, pairs, {"copies": slowest}
 
 
 def _agents(reading: RankReading) -> dict[int, str]:
@@ -170,13 +161,8 @@ def _pair_rows(key: Key, sums: Mapping[Key, Sums]) -> Iterator[Row]:
 
 def _cells(size: int, time: int, rates: Spread) -> Row:
     of_each = (rates.quantile(0.5), rates.moments.longest, rates.quantile(0.05))
-    return (
-        rates.calls,
-        size,
-        time,
-        gib_per_s(size, time),
-        *(None if each is None else each / (1 << 30) for each in of_each),
-    )
+    shown = (None if each is None else each / (1 << 30) for each in of_each)
+    return (rates.calls, size, time, gib_per_s(size, time), *shown)
 
 
 def size_label(size_class: int) -> str:
@@ -199,9 +185,7 @@ def copy_calls(reading: Reading) -> Tables:
         RocpdError: no copies with valid timestamps.
     """
     yield (answers := reading.each(partial(_calls_of_rank, times=of_steps(reading.times()))))
-    sums, steps = all_added(answers, 2)
-    if not sums:
-        raise nothing("memory copies")
+    sums, steps = all_added(answers, 2, "memory copies")
     rows = (row for key, kinds in in_order(sums) for row in _call_rows(key, kinds, steps.get(key, 0)))
     yield reading.summary(TABLES["copy-calls"], rows)
 
@@ -222,12 +206,9 @@ def _calls_of_rank(reading: RankReading, times: Times) -> tuple[_Calls, dict[Key
     known = call >= 0
     function = np.where(known, regions.name[call] if len(regions.name) else -1, -1)
     ends, starts = (column[call] if len(column) else start for column in (regions.end, regions.start))
-    time = ends - starts
-    asynchronous = [
-        code for code in np.unique(function[known]).tolist() if _ASYNCHRONOUS.search(names.texts[code] or "")
-    ]
-    waited = known & np.isin(function, asynchronous) & (ends >= end)
-    in_calls, waiting = (np.where(_first_of_call(call, among), time, 0) for among in (known, waited))
+    is_async = np.array([bool(_ASYNCHRONOUS.search(text or "")) for text in (*names.texts, None)], bool)
+    waited = known & is_async[function] & (ends >= end)
+    in_calls, waiting = (np.where(_first_of_call(call, among), ends - starts, 0) for among in (known, waited))
     texts = string_texts(reading.reader, name)
     kinds: _Calls = {}
     for (number, size_class, code), rows in grouped([name, np.searchsorted(EDGES, np.maximum(size, 0)), function]):

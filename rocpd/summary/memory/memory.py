@@ -21,13 +21,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import NULL, Flags, Ints, Row
+from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.columns import Names, Select, as_text, grouped, read_all
-from rocpd.facts.memory import Allocations, Callers, MemoryKeys, freed, read_allocations, read_callers
+from rocpd.facts.memory import Allocations, MemoryKeys, changes_of, freed, read_allocations, read_callers
 from rocpd.facts.places import through_steps
 from rocpd.facts.rank import LANES, By, Key, RankReading, key_of
 from rocpd.facts.regions import read_regions, read_steps
@@ -145,9 +145,14 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
 
 
 def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
-    """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have."""
+    """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have.
+
+    Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list
+    with those of further ranks. What is held when a window starts is there from then on.
+    """
     by = reading.options.by or By.AGENT
     part = reading.window.part
+    begin = -1 if part.start is None else part.start
     select = _ROWS.format(lane="stream_id" if by is By.STREAM else "agent_id", end=part.end or LAST)
     piece = read_all(reading.unwindowed().reader, Select(select, _COLUMNS, texts=("level", "type")))
     is_valid = valid_times(*piece.numbers[:2])
@@ -156,57 +161,23 @@ def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | 
     level = np.array([names.code(as_text(text)) for text in piece.texts[0]], np.int64)[is_valid]
     allocates = np.array([kind in ALLOCATING for kind in piece.texts[1]], bool)[is_valid]
     ends = freed(MemoryKeys(level, level == names.code(SCRATCH), *memory), allocates)
-    changes = _Changes.of_rows(start, np.maximum(size, 0), allocates, ends)
     lane = lane if by in LANES else np.zeros_like(lane)
+    change = changes_of(np.maximum(size, 0), allocates, ends, [np.zeros_like(lane)])
+    lost = np.flatnonzero(~allocates & (ends < 0))
+    of, cause = np.append(change.of, lost), np.append(change.by, lost)
+    kind = np.where(of == cause, np.where(allocates[of], 0, 2), np.where(allocates[cause], 3, 1))
+    at, more = start[cause], np.append(change.bytes, np.zeros_like(lost))
     levels: dict[_Level, Sums] = {}
-    for (number, code), rows in grouped([lane[changes.of], level[changes.of]]):
-        sums = changes.sums(rows, -1 if part.start is None else part.start)
-        if any(map(len, sums[3])) or any(sums[:3]):
-            levels[key_of(by, reading.rank, number), names.texts[code]] = sums
+    for (number, code), rows in grouped([lane[of], level[of]]):
+        inside, before = rows[at[rows] >= begin], rows[at[rows] < begin]
+        counts = [int((kind[inside] == each).sum()) for each in range(3)]
+        held, known = sum(more[before].tolist()), inside[kind[inside] != 2]
+        times = np.append(np.array([begin] if held else [], np.int64), at[known])
+        sizes = np.append(np.array([held] if held else [], np.int64), more[known])
+        if len(times) or any(counts):
+            levels[key_of(by, reading.rank, number), names.texts[code]] = Sums((*counts, [times], [sizes]))
     agents = reading.reader.rows(_CAPACITIES) if by is By.AGENT else []
     return levels, {key_of(by, reading.rank, agent): size for agent, size in agents}
-
-
-class _Changes(NamedTuple):
-    """What happens to memory, in order of time.
-
-    Args:
-        of: row of the allocation; of a free of what was never seen allocated its own.
-        kind: allocation, free, free of what was never seen allocated; or the end of one whose address is given out
-            again.
-        at: when [ns].
-        more: bytes more or less.
-    """
-
-    of: Ints
-    kind: Ints
-    at: Ints
-    more: Ints
-
-    @classmethod
-    def of_rows(cls, start: Ints, size: Ints, allocates: Flags, ends: Ints) -> Self:
-        """Return them of rows in order of time; `ends` says which allocation each ends, as `freed` does."""
-        ending, others = np.flatnonzero(ends >= 0), np.flatnonzero(allocates | (ends < 0))
-        of, row = np.concatenate([ends[ending], others]), np.concatenate([ending, others])
-        kind = np.concatenate([np.where(allocates[ending], 3, 1), np.where(allocates[others], 0, 2)])
-        more = np.concatenate([-size[ends[ending]], np.where(allocates[others], size[others], 0)])
-        order = np.argsort(row, kind="stable")  # of an address that is given out again the old memory goes first
-        return cls(of[order], kind[order], start[row[order]], more[order])
-
-    def sums(self, rows: Ints, begin: int) -> Sums:
-        """Return how many of some changes there are from a time on, of the first three kinds; their times and bytes.
-
-        What is held at that time is there from it. Times and bytes are each in a list with those of further ranks.
-        """
-        kind, at, more = self.kind[rows], self.at[rows], self.more[rows]
-        held = sum(more[at < begin].tolist())
-        counts = (int(((kind == number) & (at >= begin)).sum()) for number in range(3))
-        known = (at >= begin) & (kind != 2)
-        first = ([begin], [held]) if held else ([], [])
-        columns = (
-            np.append(np.array(one, np.int64), column[known]) for one, column in zip(first, (at, more), strict=True)
-        )
-        return Sums((*counts, *([column] for column in columns)))
 
 
 def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:
@@ -235,41 +206,10 @@ churns [ns]."""
 _BySteps = dict[Key, dict[int, Sums]]
 """Division -> step -> ranks, allocations, frees, bytes of both."""
 
+Made: TypeAlias = "np.recarray[Any, Any]"
+
 _Leaks = dict[_Site, list[tuple[int, int]]]
 """Sites that leave memory behind in nearly every step -> ranks, and how much in all [bytes]."""
-
-
-class _Made(NamedTuple):
-    """Allocations that are no scratch memory, as columns.
-
-    Args:
-        agent: id.
-        call, marker, level: numbers of names.
-        size: [bytes].
-        step: number, `NULL` outside of steps.
-        counts: whether it lies in what was selected.
-        time: of the calls that make and free it [ns].
-        is_freed: whether something frees it.
-        freed_in: step in which that is, `NULL`: none.
-        free_counts: whether that lies in what was selected.
-    """
-
-    agent: Ints
-    call: Ints
-    marker: Ints
-    level: Ints
-    size: Ints
-    step: Ints
-    counts: Flags
-    time: Ints
-    is_freed: Flags
-    freed_in: Ints
-    free_counts: Flags
-
-    def take(self, rows: Ints) -> _Made:
-        """Return some of them."""
-        columns: tuple[Any, ...] = tuple(column[rows] for column in self)
-        return _Made(*columns)
 
 
 def allocation_sites(reading: Reading) -> Tables:
@@ -279,9 +219,7 @@ def allocation_sites(reading: Reading) -> Tables:
         RocpdError: no allocations.
     """
     yield (answers := reading.each(partial(_sites_of_rank, step=is_step(reading.options.step_marker))))
-    sites, by_step, leaks, steps = all_added(answers, 4)
-    if not sites:
-        raise nothing("memory allocations")
+    sites, by_step, leaks, steps = all_added(answers, 4, "memory allocations")
     findings = _findings(sites, leaks, steps["most"], steps["all"])
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
     if by_step:
@@ -294,86 +232,82 @@ def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites,
     allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}
-    steps = read_steps(whole.reader, step)
-    in_step = np.array(
-        [NULL if number is None else number for (number,) in through_steps(whole.reader, step).at(allocations.start)]
-    )
     names = Names()
-    made = _made(allocations, read_callers(whole, allocations), in_step, names)
+    made = _made(whole, allocations, step, names)
     read_regions(replace(whole, left_out=reading.left_out))  # says how many are left out
-    count = sum(each.number is not None for each in steps)
-    sites: _Sites = {}
-    by_step: _BySteps = {}
-    left = dict[_Site, set[int]]()
-    held = Counter[_Site]()
+    count = sum(each.number is not None for each in read_steps(whole.reader, step))
     lanes = made.agent if reading.options.by is By.AGENT else np.zeros_like(made.agent)
-    for (lane,), rows in grouped([lanes]):
-        key, some = reading.key(lane), made.take(rows)
-        if of_steps := _by_step(some):
-            by_step[key] = of_steps
-        counted = some.take(np.flatnonzero(some.counts))
-        for codes, of_site in grouped([counted.call, counted.marker, counted.level]):
-            site = _Site(*(names.texts[code] for code in codes))
-            sums, leaving = _of_site(counted.take(of_site))
-            add(sites, key, site, sums)
-            if leaving:
-                left.setdefault(site, set()).update(leaving)
-                held[site] += sums[_HELD]
+    sites: _Sites = {}
+    left: dict[_Site, set[int]] = {}
+    held: Counter[_Site] = Counter()
+    counted = np.flatnonzero(made.counts)
+    for (lane, *codes), rows in grouped([column[counted] for column in (lanes, made.call, made.marker, made.level)]):
+        site = _Site(*(names.texts[code] for code in codes))
+        sums, leaving = _of_site(made, counted[rows])
+        add(sites, reading.key(lane), site, sums)
+        if leaving:
+            left.setdefault(site, set()).update(leaving)
+            held[site] += sums[_HELD]
     most = count * _MOST if count >= _FEWEST else math.inf
     leaks = {site: [(reading.rank.number, held[site])] for site, numbers in left.items() if len(numbers) >= most}
-    return sites, by_step, leaks, {"most": Largest(count), "all": count}
+    return sites, _by_step(reading, made, lanes), leaks, {"most": Largest(count), "all": count}
 
 
-def _made(allocations: Allocations, callers: Callers, in_step: Ints, names: Names) -> _Made:
-    """Return what was allocated.
+def _made(whole: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
+    """Return the allocations of a rank that are no scratch memory, as columns; `names` gets names.
 
-    Args:
-        allocations: of a rank.
-        callers: who allocates.
-        in_step: step of each.
-        names: gets the names.
+    Agent; call, marker and level as numbers of names; size [bytes]; number of the step, `NULL` outside; whether it
+    counts; time of the calls that make and free it [ns]; whether something frees it, in which step, and whether that
+    counts.
     """
-    level_of = allocations.names.texts
-    is_memory = np.array([text != SCRATCH for text in level_of], bool)[allocations.level]
+    callers, texts = read_callers(whole, allocations), allocations.names.texts
+    known = dict(enumerate(callers.names.texts))
+    numbers = (number for (number,) in through_steps(whole.reader, step).at(allocations.start))
+    in_step = np.array([NULL if number is None else number for number in numbers])
+    is_memory = np.array([text != SCRATCH for text in texts], bool)[allocations.level]
     made = np.flatnonzero(allocations.allocates & is_memory)
     freed_by = allocations.ended_by[made]
-    is_freed, duration = freed_by >= 0, callers.duration
-    return _Made(
-        allocations.agent[made],
-        names.codes(callers.call[made], lambda code: None if code == NULL else callers.names.texts[code]),
-        names.codes(
-            callers.marker[made], lambda code: None if code == NULL else folded(callers.names.texts[code] or "")
-        ),
-        names.codes(allocations.level[made], level_of.__getitem__),
-        allocations.size[made],
-        in_step[made],
-        allocations.counts[made],
-        duration[made] + np.where(is_freed, duration[freed_by], 0),
-        is_freed,
-        np.where(is_freed, in_step[freed_by], NULL),
-        is_freed & allocations.counts[freed_by],
-    )
+    is_freed = freed_by >= 0
+    columns = {
+        "agent": allocations.agent[made],
+        "call": names.codes(callers.call[made], known.get),
+        "marker": names.codes(callers.marker[made], lambda code: None if code == NULL else folded(known[code] or "")),
+        "level": names.codes(allocations.level[made], texts.__getitem__),
+        "bytes": allocations.size[made],
+        "step": in_step[made],
+        "counts": allocations.counts[made],
+        "time": callers.duration[made] + np.where(is_freed, callers.duration[freed_by], 0),
+        "is_freed": is_freed,
+        "freed_in": np.where(is_freed, in_step[freed_by], NULL),
+        "free_counts": is_freed & allocations.counts[freed_by],
+    }
+    return np.rec.fromarrays([*columns.values()], dtype=[(name, column.dtype) for name, column in columns.items()])
 
 
-def _by_step(made: _Made) -> dict[int, Sums]:
+def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
     """Return what the steps of a rank allocate and free."""
-    sums: dict[int, Sums] = {}
+    steps: _BySteps = {}
     for at, (step, counts) in enumerate(((made.step, made.counts), (made.freed_in, made.free_counts))):
         chosen = np.flatnonzero((step != NULL) & counts)
-        for (number,), rows in grouped([step[chosen]]):
-            count, size = len(rows), total(made.size[chosen[rows]])
-            merge(sums, {number: Sums((Largest(1), *((0, count, 0, size) if at else (count, 0, size, 0))))})
-    return {step: Sums((1, *rest)) for step, (_, *rest) in sums.items()}
+        for (lane, number), rows in grouped([lanes[chosen], step[chosen]]):
+            count, size = len(rows), total(made.bytes[chosen[rows]])
+            add(
+                steps,
+                reading.key(lane),
+                number,
+                Sums((Largest(1), *((0, count, 0, size) if at else (count, 0, size, 0)))),
+            )
+    return {key: {step: Sums((1, *rest)) for step, (_, *rest) in of_key.items()} for key, of_key in steps.items()}
 
 
-def _of_site(made: _Made) -> tuple[Sums, set[int]]:
+def _of_site(made: Made, rows: Ints) -> tuple[Sums, set[int]]:
     """Return what a site of a rank allocates, and the steps in which it leaves memory behind."""
-    in_steps = made.step != NULL
-    leaving = set(made.step[in_steps & ~made.is_freed].tolist())
-    churn = made.is_freed & in_steps & (made.step == made.freed_in)
-    sizes = len(made.size), total(made.size), Largest(made.size.max()), total(made.size[~made.is_freed])
-    steps = len(set(made.step[in_steps].tolist())), int(churn.sum()), len(leaving)
-    return Sums((*sizes, *steps, total(made.time[churn]))), leaving
+    step, size, is_freed = made.step[rows], made.bytes[rows], made.is_freed[rows]
+    leaving = set(step[(step != NULL) & ~is_freed].tolist())
+    churn = is_freed & (step != NULL) & (step == made.freed_in[rows])
+    sizes = len(rows), total(size), Largest(size.max()), total(size[~is_freed])
+    steps = len(set(step[step != NULL].tolist())), int(churn.sum()), len(leaving)
+    return Sums((*sizes, *steps, total(made.time[rows[churn]]))), leaving
 
 
 def _site_rows(key: Key, sites: Mapping[_Site, Sums]) -> Iterator[Row]:

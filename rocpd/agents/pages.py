@@ -1,0 +1,33 @@
+"""Pages that come with the package: the glossary, and which command answers which question. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+
+PAGES = ("glossary", "questions")
+"""Their names; `docs/` has copies."""
+
+
+def page(name: str) -> str:
+    """Return the Markdown of one of `PAGES`."""
+    return resources.files("rocpd.agents").joinpath("data", f"{name}.md").read_text(encoding="utf-8")
+
+
+def rows_of_questions() -> Iterator[tuple[str, str, str]]:
+    """Yield question, command, and where to look in the answer."""
+    for line in page("questions").splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 3 and cells[0] not in ("question", "---"):
+            question, command, look = (_plain(cell) for cell in cells)
+            yield question, command, look
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without marks of Markdown.
+
+    >>> _plain("`rocpd diff job job`"), _plain("[a gate](compare.md)")
+    ('rocpd diff job job', 'a gate')
+    """
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cell).replace("`", "").replace("\\|", "|")

@@ -1,0 +1,371 @@
+"""What a program can ask of a job: each question is a value that goes to the process where it is answered.
+
+Adding one touches this file, `QUESTIONS`, and its test. Each reads, none writes; each names the command that shows the
+same again. Fields are declared as options of the command line are, so that both are spelt alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from rocpd.agents.document import (
+    LEAST_BYTES,
+    MOST_BYTES,
+    Document,
+    conclusion,
+    divided,
+    fitted,
+    rows_of,
+    table_of,
+)
+from rocpd.base.errors import InputError, QueryError, RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Option, member, options_of, spelt, typed
+from rocpd.base.visible import visible
+from rocpd.federate.select.filters import Filters
+from rocpd.federate.select.window import Window
+from rocpd.session import Session, connect
+from rocpd.summary.findings import Finding
+from rocpd.summary.result import Summary
+from rocpd.view.questions import little_memory, refuse_writing, relations
+
+_BY = "rank, host, run, command, agent, stream, step, marker, api or dispatch, as far as the analysis can"
+
+
+@frozen
+class Selected:
+    """Which part of a job counts, and how long the answer may be.
+
+    Args:
+        start, end: time on the job's line, such as `30%`, `12.5ms` or `-90ms`; None: open.
+        step: number of a step, or text of its marker.
+        rank, host, kernel: as filters of the command line.
+        most_bytes: of the answer, as UTF-8.
+    """
+
+    start: Annotated[str | None, Option("Only from here on: 30%, 12.5ms from the start, -90ms from the end.")] = None
+    end: Annotated[str | None, Option("Only up to here, as start.")] = None
+    step: Annotated[str | None, Option("Only this step: its number, or the text of its marker.")] = None
+    rank: Annotated[str | None, Option("Only these ranks, such as 0-3,8.")] = None
+    host: Annotated[str | None, Option("Only these hosts, separated by commas.")] = None
+    kernel: Annotated[str | None, Option("Only kernels whose name this regular expression finds.")] = None
+    most_bytes: Annotated[
+        int, Option("Bytes of the answer at most; what is left out is said.", least=LEAST_BYTES, most=4_000_000)
+    ] = MOST_BYTES
+
+    def on(self, session: Session) -> Session:
+        """Return the session in which only this part counts; errors as `Session.within` and `Session.where`."""
+        if filters := Filters(ranks=self.rank, hosts=self.host, kernel=self.kernel):
+            session = session.where(filters)
+        window = Window(self.start, self.end, step=self.step)
+        return session.within(window) if window else session
+
+    def words(self) -> Iterator[str]:
+        """Yield the options that select the same on a command line."""
+        for option in options_of(Selected):
+            if option.name != "most_bytes":
+                yield from spelt(option, getattr(self, option.name))
+
+
+@frozen
+class Asking:
+    """What all questions share.
+
+    Args:
+        inputs: of the job, for the command that shows the answer again.
+        selected: which part counts.
+    """
+
+    NAME: ClassVar[str] = ""
+
+    inputs: tuple[str, ...]
+    selected: Selected
+
+    def of(self, session: Session) -> Document:
+        """Return the answer: `command`, `certainty`, and what `answer` has; what is lacking stands in `not_recorded`.
+
+        Raises:
+            UsageError: the question makes no sense.
+            InputError: a file cannot be read.
+        """
+        document: Document = {"command": self.command(), "notes": [], "not_recorded": []}
+        try:
+            document |= self.answer(self.selected.on(session))
+        except (UsageError, InputError, QueryError):
+            raise
+        except RocpdError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            document["not_recorded"] = [visible(f"{error.message}{hint}")]
+        document["notes"] = list(map(visible, session.notes))
+        return fitted({name: value for name, value in document.items() if value != []}, self.selected.most_bytes)
+
+    def answer(self, session: Session) -> Document:
+        """Return what is known, as a document; errors as `of`."""
+        raise NotImplementedError
+
+    def own_words(self) -> Iterator[str]:
+        """Yield the words of the command line that stand for this question alone."""
+        yield from ()
+
+    def command(self) -> str:
+        """Return the command line that shows the same again."""
+        names = map(shlex.quote, self.inputs)
+        return " ".join(["rocpd", self.NAME, *self.own_words(), *names, *self.selected.words()])
+
+
+@frozen
+class Query(Asking):
+    """Ask SQL of all ranks at once: views such as kernels, regions, memory_copies, and every table of every analysis as
+    summary.NAME, such as select * from summary.budget. Times are nanoseconds, sizes bytes. Only reading is possible.
+    """
+
+    NAME = "query"
+
+    sql: Annotated[str, Option("One statement that reads: SELECT, WITH, VALUES or EXPLAIN.", is_required=True)] = ""
+
+    def own_words(self) -> Iterator[str]:
+        """Yield the statement."""
+        yield shlex.quote(self.sql)
+
+    def answer(self, session: Session) -> Document:
+        """Return the rows."""
+        refuse_writing(self.sql)
+        with little_memory():
+            rows = session.execute(self.sql)
+            table = rows_of(rows.columns, rows)
+        return {"certainty": "exact: counted from the rows that were recorded", "tables": [table]}
+
+
+@frozen
+class Schema(Asking):
+    """List tables, views and calculated tables that SQL can name, or the columns of one, with units and meanings."""
+
+    NAME = "schema"
+
+    relation: Annotated[str | None, Option("A table or view; without one all are listed.")] = None
+
+    def command(self) -> str:
+        """Return the command line that shows the same again."""
+        return " ".join(["rocpd schema", *([shlex.quote(self.relation)] if self.relation else [])])
+
+    def answer(self, session: Session) -> Document:
+        """Return what there is; a table of the session has its columns alone."""
+        known = {each["name"]: each for each in relations()}
+        if self.relation is None:
+            names = [[name, each["about"]] for name, each in known.items()]
+            return {"tables": [{**rows_of(("name", "about"), names), "table": "relations"}]}
+        chosen = known.get(self.relation.lower()) or known.get(f"summary.{self.relation.lower().replace('-', '_')}")
+        if chosen is None:
+            raise UsageError(f"{visible(self.relation)}: neither table nor view", "schema without a relation lists all")
+        columns = [[each["name"], each["unit"], each["about"]] for each in chosen["columns"]]
+        table = rows_of(("column", "unit", "meaning"), columns)
+        return {"tables": [{**table, "table": chosen["name"], "about": chosen["about"]}]}
+
+
+@frozen
+class SummaryTable(Asking):
+    """Show an analysis: overview (the verdict: what is slow, on which rank, why), kernels, budget, idle, stragglers,
+    steps, copies, memory, launch and many more; table "list" lists all. Largest rows first, exact over all ranks.
+    """
+
+    NAME = "summary"
+
+    table: Annotated[str, Option("An analysis or one of its tables, such as kernels; list: which there are.")] = (
+        "overview"
+    )
+    by: Annotated[str | None, Option(f"Divide it by {_BY}.")] = None
+
+    def own_words(self) -> Iterator[str]:
+        """Yield the name of the table and the division."""
+        yield "--list" if self.table == "list" else shlex.quote(self.table)
+        if self.by:
+            yield from ("--by", shlex.quote(self.by))
+
+    def answer(self, session: Session) -> Document:
+        """Return its tables, and what it concludes."""
+        if self.table == "list":
+            from rocpd.summary.run import analyses
+
+            return {"tables": [{**rows_of(("analysis", "tables", "what"), analyses()), "table": "analyses"}]}
+        tables = list(self._tables(session))
+        findings = {finding.text: finding for table in tables for finding in table.findings}
+        return {
+            "certainty": "tables are exact: summed over the rows that were recorded; conclusions have a certainty each",
+            **divided(findings.values()),
+            "tables": [table_of(table) for table in tables],
+        }
+
+    def _tables(self, session: Session) -> Iterator[Summary]:
+        from rocpd.facts.rank import By, Options
+        from rocpd.summary.run import run
+
+        division = None if self.by is None else member(By, "by", self.by)
+        yield from run(session, self.table, Options(by=division))
+
+
+@frozen
+class Advise(Asking):
+    """Say what costs time and what to do about it, largest gain first; rules that could not look say what to record."""
+
+    NAME = "advise"
+
+    def answer(self, session: Session) -> Document:
+        """Return the findings with their certainty and gain, and why rules could not look."""
+        advice = session.advise()
+        return {
+            "job": visible(advice.job.text),
+            "certainty": "of each conclusion; a gain is that of a replay within its bounds, or at most where it is not",
+            "conclusions": [
+                {**conclusion(finding), "explains": [conclusion(each) for each in advice.effects(finding)]}
+                for finding in advice.findings
+            ],
+            "not_recorded": [f"{finding.rule}: {visible(finding.text)}" for finding in advice.unable],
+            "found_nothing": list(advice.silent),
+        }
+
+
+@frozen
+class Replayed(Asking):
+    """Predict how long a step would take, had something been different; without changes: without each cause found."""
+
+    NAME = "whatif"
+
+    without: Annotated[
+        tuple[str, ...],
+        Option("Goes: straggler, rank:6, host:NAME, link:0-3, step:7, call:REGEX or gap:1.", several=True),
+    ] = ()
+    scale: Annotated[
+        tuple[str, ...],
+        Option("Multiplied: kernel:REGEX=0.7, launch=0.5, collective:all-reduce=0.8, copies=0 …", several=True),
+    ] = ()
+    overlap: Annotated[tuple[str, ...], Option("comm, comm:RANKS or copies overlap.", several=True)] = ()
+
+    def own_words(self) -> Iterator[str]:
+        """Yield the changes."""
+        for option in options_of(Replayed):
+            if option.name in ("without", "scale", "overlap"):
+                yield from spelt(option, getattr(self, option.name))
+
+    def answer(self, session: Session) -> Document:
+        """Return the prediction with its bounds, and what binds then."""
+        if session.window:
+            raise UsageError("whatif replays whole jobs: neither start, end nor step has an effect")
+        answer = session.whatif(without=self.without, scale=self.scale, overlap=self.overlap)
+        return {
+            "certainty": "a prediction between low_ns and high_ns, as far as the recorded order of waits explains it",
+            "text": visible(str(answer)),
+            **_made_visible(answer.document()),
+        }
+
+
+@frozen
+class Diff(Asking):
+    """Say whether a job is slower than another and where the difference is: parts of a step, kernels, ranks."""
+
+    NAME = "diff"
+
+    base: Annotated[str, Option("The job to compare with: one of the inputs, or below one.", is_required=True)] = ""
+    margin: Annotated[float, Option("Differences up to this many percent do not matter.", least=0, most=1e3)] = 3.0
+
+    def command(self) -> str:
+        """Return the command line that shows the same again."""
+        margin = ["--margin", f"{self.margin:g}"] if self.margin != Diff.margin else []
+        sides = ["--base", shlex.quote(self.base), "--new", *map(shlex.quote, self.inputs)]
+        return " ".join(["rocpd diff", *sides, *margin, *self.selected.words()])
+
+    def answer(self, session: Session) -> Document:
+        """Return the verdict with its interval, and the tables that add up to the difference."""
+        from rocpd.compare.options import DiffOptions
+        from rocpd.compare.tables import tables_of
+
+        with connect(self.base) as other:
+            comparison = session.diff(self.selected.on(other), DiffOptions(margin=self.margin))
+        tables = [table_of(table) for table in tables_of(comparison)]
+        findings: Sequence[Finding] = comparison.findings
+        return {
+            "verdict": comparison.decision.verdict.value,
+            "certainty": comparison.decision.confidence.value,
+            **divided(findings),
+            "tables": tables,
+        }
+
+
+def _made_visible(value: Any) -> Any:
+    """Return a document whose texts are visible."""
+    if isinstance(value, Mapping):
+        return {key: _made_visible(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_made_visible, value))
+    return visible(value) if isinstance(value, str) else value
+
+
+QUESTIONS: dict[str, type[Asking]] = {
+    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff)
+}
+"""Name -> question, in the order in which programs see them."""
+
+
+def arguments_of(question: type[Asking]) -> tuple[Option, ...]:
+    """Return what a question takes: its own fields, then those of `Selected`, but for schemas, which read no rows."""
+    shared = [each for each in options_of(Selected) if question is not Schema or each.name == "most_bytes"]
+    own: type = question  # for mypy, which takes classes with an unhashable base for unhashable themselves
+    return (*options_of(own), *shared)
+
+
+def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any]) -> Asking:
+    """Return a question from its name and arguments.
+
+    Args:
+        name: of `QUESTIONS`.
+        inputs: of the job.
+        arguments: field -> value, as JSON has it; None counts as not given.
+
+    Raises:
+        UsageError: an unknown question or argument, or a value of the wrong kind.
+    """
+    if name not in QUESTIONS:
+        raise UsageError(f"no question is called {visible(name)}", f"one of {', '.join(QUESTIONS)}")
+    known = {option.name: option for option in arguments_of(QUESTIONS[name])}
+    given = {key: value for key, value in arguments.items() if value is not None}
+    if unknown := sorted(given.keys() - known.keys()):
+        raise UsageError(f"{name}: takes no {visible(', '.join(unknown))}", f"one of {', '.join(known)}")
+    if missing := [key for key, option in known.items() if option.is_required and not given.get(key)]:
+        raise UsageError(f"{name}: needs {', '.join(missing)}")
+    values = {key: typed(known[key], _plain(known[key], value)) for key, value in given.items()}
+    shared = {field.name for field in dataclasses.fields(Selected)}
+    selected = Selected(**{key: value for key, value in values.items() if key in shared})
+    own = {key: value for key, value in values.items() if key not in shared}
+    return QUESTIONS[name](tuple(inputs), selected, **own)
+
+
+def _plain(option: Option, value: Any) -> Any:
+    """Return what JSON has for an argument as a caller in Python would: numbers where texts belong, such as `step: 7`.
+
+    Half of a character, which JSON can hold, becomes a question mark.
+    """
+    if isinstance(value, list):
+        return [_plain(option, each) for each in value]
+    if option.kind is str and type(value) is int:
+        return str(value)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+_KINDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def schema_of(question: type[Asking]) -> Document:
+    """Return the JSON schema of what a question takes."""
+    properties: dict[str, Document] = {}
+    for option in arguments_of(question):
+        kind: Document = {"type": _KINDS[option.kind]}
+        bounds = {"minimum": option.least, "maximum": option.most}
+        kind |= {key: bound for key, bound in bounds.items() if bound is not None}
+        shape = {"type": "array", "items": kind} if option.several else kind
+        properties[option.name] = {**shape, "description": option.help}
+        if option.default not in (None, (), "") and not option.is_required:
+            properties[option.name]["default"] = option.default
+    required = [option.name for option in arguments_of(question) if option.is_required]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

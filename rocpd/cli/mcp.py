@@ -1,0 +1,97 @@
+"""`rocpd mcp`, a job that programs can ask by the Model Context Protocol, and `rocpd questions`, what can be asked."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Annotated
+
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.cli import tables
+from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
+from rocpd.cli.options import Inputs, TableOptions
+
+
+@frozen
+class McpOptions:
+    """How programs reach it."""
+
+    HEADING = Heading.OUTPUT
+
+    http: Annotated[bool, Option("Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.")] = (
+        False
+    )
+    port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535)] = 0
+    seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1)] = 300
+
+
+def mcp(inputs: Inputs, asked: McpOptions) -> None:
+    """Answer agents' questions by the Model Context Protocol.
+
+    Tools ask SQL, summaries, advice, comparisons and predictions; resources are the verdict, the report, the glossary
+    and a table of questions. Only the inputs and what lies below them is read, nothing is written. Answers have units,
+    certainty, the command that shows the same, and at most 16,000 bytes unless more is asked for. On stdin and stdout
+    unless --http is given; it ends with the client, or with Ctrl-C.
+
+    Examples:
+        rocpd mcp job/
+        rocpd mcp before/ after/
+        rocpd mcp job/ --http --port 8765
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageError("the package mcp is not installed", "pip install 'rocpd[mcp]'")
+    from rocpd.agents.server import AgentLimits, Answering, serve_http, serve_stdio
+    from rocpd.session import connect
+    from rocpd.view.desk import ViewedJob
+
+    if not inputs.paths:
+        raise UsageError("mcp: name the files that may be read", "rocpd mcp job/")
+    with connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note):
+        pass  # what cannot be opened is said before a program asks
+    job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
+    answering = Answering(job, AgentLimits(asked.seconds))
+    try:
+        if asked.http:
+            serve_http(answering, asked.port, _announce)
+        else:
+            with until_ctrl_c():
+                serve_stdio(answering)
+    finally:
+        answering.close()
+
+
+def _announce(address: str) -> None:
+    with standard_output() as out:
+        out.write(f"{address}\n")
+    note("Ctrl-C ends it")
+
+
+@frozen
+class QuestionsChoice:
+    """Which questions."""
+
+    word: Annotated[str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True)] = (
+        None
+    )
+    format: Annotated[str, tables.FORMAT] = ""
+
+
+def questions(asked: QuestionsChoice, output: TableOptions) -> None:
+    """Show which command answers which question.
+
+    Beside each stands where to look in the answer.
+
+    Examples:
+        rocpd questions
+        rocpd questions idle
+    """
+    from rocpd.agents.pages import rows_of_questions
+
+    word = (asked.word or "").lower()
+    rows = [row for row in rows_of_questions() if word in " ".join(row).lower()]
+    if not rows:
+        raise UsageError(f"no question has the word {asked.word}", "rocpd questions shows all")
+    form, path = tables.format_and_path(asked.format, output)
+    with tables.open_output(path, output) as out:
+        tables.write_rows(("question", "command", "look_at"), iter(rows), out, form)

@@ -1,0 +1,332 @@
+"""Joins two recordings of one process: rocprofv3's file gets the operators that PyTorch's profiler saw.
+
+The rocprofv3 file is copied, never changed; operators, Python functions and annotations are added to the copy, on the
+thread and at the time of the calls that they surround. Which dispatches are the same says `join_match`; where the clock
+of the trace stands on that of the file say the calls that launched them. Nothing is attributed by time alone: without
+matched dispatches a process is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base.amount import amount
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.output import folder_complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.base.types import Flags, Ints, Progress
+from rocpd.base.writing import writing
+from rocpd.facts.cxx import bare_name
+from rocpd.facts.frames import PYTHON_FUNCTION
+from rocpd.facts.operations import KERNEL, OperationNames, read_ops
+from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import read_regions
+from rocpd.federate.federation import Federation
+from rocpd.federate.merge import merge
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.filters import Filters
+from rocpd.importers.join_match import ProcessDispatches, matched
+from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.categories import TORCH_OPERATOR, is_marker
+from rocpd.schema.rules.launch import launching_regions
+
+TAG = "joined"
+"""Tag of the metadata that names the trace, and how many dispatches matched."""
+
+
+@frozen
+class _Launched:
+    """The dispatches of a rank in order of start, with the calls that launched them; all columns are equally long.
+
+    Args:
+        start, end: [ns].
+        names: of the kernels, bare.
+        thread: id of the thread of the call.
+        call_start, call_end: of the call [ns].
+        has_call: whether there is one; without, the three before say nothing.
+    """
+
+    start: Ints
+    end: Ints
+    names: tuple[str, ...]
+    thread: Ints
+    call_start: Ints
+    call_end: Ints
+    has_call: Flags
+
+
+_Moved: TypeAlias = "tuple[int | None, int, int, _Region]"
+"""The thread of the other file, start and end by its clock [ns], and what moves there."""
+
+
+class _Region(NamedTuple):
+    """A region of the trace that goes into the copy."""
+
+    thread: int
+    start: int
+    end: int
+    name: str
+    category: str
+    extdata: str
+    event: int
+
+
+@frozen
+class Joined:
+    """What became of one process.
+
+    Args:
+        name: of the file in the folder.
+        dispatches: of the rocprofv3 file.
+        traced: dispatches of the trace.
+        matched: dispatches that are the same.
+        regions: that were added.
+    """
+
+    name: str
+    dispatches: int
+    traced: int
+    matched: int
+    regions: int
+
+    def __str__(self) -> str:
+        share = f"{self.matched:,} of {self.traced:,} dispatches of the trace"
+        return f"{self.name}: {share} are among {self.dispatches:,}; {amount(self.regions, 'region')} added"
+
+
+def join(
+    recorded: Federation, traced: Federation, folder: Path, force: bool = False, progress: Progress | None = None
+) -> list[Joined]:
+    """Write a copy of each recorded rank, with the operators of its trace; return what became of each.
+
+    Args:
+        recorded: rocprofv3's files.
+        traced: PyTorch's traces of the same processes.
+        folder: new folder; it appears when all is complete.
+        force: replace a folder that an earlier run wrote.
+        progress: called with (ranks done, ranks in all).
+
+    Raises:
+        RocpdError: a trace is of no process that was recorded, or none of its dispatches can be matched with certainty.
+        OutputError: the folder exists or cannot be written.
+    """
+    pairs = _pairs(recorded, traced)
+    done = []
+    with folder_complete_or_nothing(folder, force) as temporary:
+        for number, (rank, of_trace) in enumerate(pairs.items(), 1):
+            name = f"rank{rank}.db"
+            merge(recorded.where(Filters(ranks=str(rank))), temporary / name)
+            traces = traced.where(Filters(ranks=str(of_trace))) if of_trace is not None else None
+            done.append(_join_rank(recorded.where(Filters(ranks=str(rank))), traces, temporary / name))
+            if progress:
+                progress(number, len(pairs))
+    return done
+
+
+def _pairs(recorded: Federation, traced: Federation) -> dict[int, int | None]:
+    """Return recorded rank -> its trace, or None; they are of one process by their pid, or as the only ones.
+
+    Raises:
+        RocpdError: a trace is of no process that was recorded.
+    """
+    by_pid = {rank.pid: rank.number for rank in recorded.ranks}
+    pairs: dict[int, int | None] = {rank.number: None for rank in recorded.ranks}
+    for trace in traced.ranks:
+        rank = by_pid.get(trace.pid)
+        if rank is None and len(recorded.ranks) == len(traced.ranks) == 1:
+            rank = recorded.ranks[0].number
+        if rank is None or pairs[rank] is not None:
+            pids = ", ".join(str(each.pid) for each in recorded.ranks)
+            message = f"{trace.opening.path.name}: of pid {trace.pid}, recorded are {pids}"
+            raise RocpdError(message, "name the files of one run")
+        pairs[rank] = trace.number
+    return pairs
+
+
+def _join_rank(recorded: Federation, traced: Federation | None, path: Path) -> Joined:
+    ((_, here),) = recorded.map_ranks(_launched)
+    if traced is None:
+        return Joined(path.name, len(here.start), 0, 0, 0)
+    ((_, there),) = traced.map_ranks(_launched)
+    codes = {name: code for code, name in enumerate(dict.fromkeys((*here.names, *there.names)))}
+    one, other = (
+        ProcessDispatches(each.start, each.end, np.array([codes[name] for name in each.names], np.int64))
+        for each in (there, here)
+    )
+    same = matched(one, other)
+    trace = traced.ranks[0].opening.path.name
+    if not len(same.one):
+        raise RocpdError(
+            f"{trace}: no dispatch is certainly one of {recorded.ranks[0].opening.path.name}",
+            "both have to be recorded in one run of the program, with its kernels",
+        )
+    clock = _ThreadClocks(there, here, same.one, same.other)
+    ((_, (regions, arguments)),) = traced.map_ranks(_annotations)
+    moved = [(clock.thread(each.thread), *clock.times(each), each) for each in regions]
+    joined = Joined(path.name, len(other), len(one), len(same.one), len(regions))
+    _add(path, moved, arguments, f"{trace}: {joined}")
+    return joined
+
+
+def _launched(reader: RankReader) -> _Launched:
+    whole = RankReading.of(reader, {}).whole()
+    names = OperationNames()
+    ops = read_ops(whole, names, stacks=True)
+    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    ops = ops.take(np.argsort(ops.start, kind="stable"))
+    regions, _ = read_regions(whole)
+    call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
+    has_call = call >= 0
+    row = np.maximum(call, 0)
+    nothing = np.zeros(len(ops), np.int64)
+    thread, start, end = (
+        column[row] if len(column) else nothing for column in (regions.thread, regions.start, regions.end)
+    )
+    full = [bare_name(names.full[code] or "") for code in ops.name.tolist()]
+    return _Launched(ops.start, ops.end, tuple(full), thread, start, end, has_call)
+
+
+_ANNOTATIONS = """
+SELECT R.tid, R.start, R."end", N.string, C.string, E.extdata, R.event_id FROM rocpd_region R
+JOIN rocpd_string N ON N.id = R.name_id JOIN rocpd_event E ON E.id = R.event_id
+JOIN rocpd_string C ON C.id = E.category_id ORDER BY R.start, R."end" DESC, R.id"""
+_ARGUMENTS = "SELECT event_id, position, type, name, value, extdata FROM rocpd_arg ORDER BY event_id, position"
+
+
+def _annotations(reader: RankReader) -> tuple[list[_Region], list[tuple[Any, ...]]]:
+    """Return what programs themselves do, by PyTorch's profiler: no calls, those the other file has; and arguments."""
+    regions = [_Region(*row) for row in reader.whole().rows(_ANNOTATIONS)]
+    own = [each for each in regions if each.category in (TORCH_OPERATOR, PYTHON_FUNCTION) or is_marker(each.category)]
+    events = {each.event for each in own}
+    return own, [row for row in reader.whole().rows(_ARGUMENTS) if row[0] in events]
+
+
+class _ThreadClocks:
+    """The threads and times of a trace, as the other file has them.
+
+    What starts before a call that launched a matched dispatch, and ends after it, does so there, too: between these
+    calls time goes on evenly, outside with the offset of the nearest.
+    """
+
+    def __init__(self, there: _Launched, here: _Launched, one: Ints, other: Ints) -> None:
+        both = there.has_call[one] & here.has_call[other]
+        one, other = one[both], other[both]
+        if not len(one):
+            hint = "record HIP calls: rocprofv3 --hip-trace"
+            raise RocpdError("no matched dispatch has a call in both recordings", hint)
+        self._threads: dict[int, int] = {}
+        self._edges: dict[int | None, tuple[Ints, Ints]] = {None: _edges(there, here, one, other)}
+        for thread in np.unique(there.thread[one]).tolist():
+            mine = there.thread[one] == thread
+            threads, counts = np.unique(here.thread[other[mine]], return_counts=True)
+            self._threads[thread] = int(threads[np.argmax(counts)])
+            self._edges[thread] = _edges(there, here, one[mine], other[mine])
+
+    def thread(self, thread: int) -> int | None:
+        """Return the thread of the other file; None: none of its calls was matched."""
+        return self._threads.get(thread)
+
+    def times(self, region: _Region) -> tuple[int, int]:
+        """Return start and end of a region by the clock of the other file [ns]."""
+        before, after = self._edges[region.thread if region.thread in self._threads else None]
+        start, end = np.interp([region.start, region.end], before, after - before).tolist()
+        moved = region.start + round(start), region.end + round(end)
+        return moved[0], max(moved)
+
+
+def _edges(there: _Launched, here: _Launched, one: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Return starts and ends of calls by both clocks [ns], each rising."""
+    before = np.concatenate([there.call_start[one], there.call_end[one]])
+    after = np.concatenate([here.call_start[other], here.call_end[other]])
+    before, first = np.unique(before, return_index=True)
+    after = np.maximum.accumulate(after[first])
+    return before, after
+
+
+def _add(path: Path, regions: Sequence[_Moved], arguments: Sequence[tuple[Any, ...]], what: str) -> None:
+    """Add regions to the copy of a rank, with their arguments, and what was joined."""
+    connection = apsw.Connection(str(path))
+    try:
+        with writing(connection), connection:
+            copy = _Copy(connection)
+            copy.add(regions, arguments)
+            copy.note(what)
+    finally:
+        connection.close()
+
+
+class _Copy:
+    """Adds rows to the tables of the one rank in a file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        ((table,),) = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_info_process_*'"
+        ).fetchall()
+        self._suffix = str(table).removeprefix("rocpd_info_process")
+        self._strings = {text: number for number, text in self._rows("string", ("id", "string"))}
+        ((self._node, self._process),) = self._rows("info_process", ("nid", "id"))[:1]
+
+    def note(self, what: str) -> None:
+        """Add what was joined to the metadata."""
+        self._insert("metadata", ("tag", "value"), [(TAG, what)])
+
+    def add(self, regions: Sequence[_Moved], arguments: Sequence[tuple[Any, ...]]) -> None:
+        """Add regions, with an event each, and the arguments of these."""
+        events = self._after("event")
+        threads = self._new_threads({each.thread for thread, _, _, each in regions if thread is None})
+        numbers = {each.event: events + number for number, (*_, each) in enumerate(regions)}
+        self._insert(
+            "event",
+            ("id", "category_id", "extdata"),
+            ((numbers[each.event], self._string(each.category), each.extdata) for *_, each in regions),
+        )
+        self._insert(
+            "region",
+            ("nid", "pid", "tid", "start", "end", "name_id", "event_id"),
+            (
+                (self._node, self._process, threads[each.thread] if thread is None else thread, start, end,
+                 self._string(each.name), numbers[each.event])
+                for thread, start, end, each in regions
+            ),
+        )  # fmt: skip
+        self._insert(
+            "arg",
+            ("event_id", "position", "type", "name", "value", "extdata"),
+            ((numbers[event], *rest) for event, *rest in arguments),
+        )
+
+    def _new_threads(self, unknown: set[int]) -> Mapping[int, int]:
+        """Return a new thread for each of the trace that launched nothing."""
+        first = self._after("info_thread")
+        new = {thread: first + number for number, thread in enumerate(sorted(unknown))}
+        rows = ((number, self._node, self._process, thread) for thread, number in new.items())
+        self._insert("info_thread", ("id", "nid", "pid", "tid"), rows)
+        return new
+
+    def _string(self, text: str) -> int:
+        number = self._strings.get(text)
+        if number is None:
+            number = self._strings[text] = max(self._strings.values(), default=0) + 1
+            self._insert("string", ("id", "string"), [(number, text)])
+        return number
+
+    def _after(self, base: str) -> int:
+        ((last,),) = self._connection.execute(f"SELECT MAX(id) FROM {self._table(base)}").fetchall()
+        return last + 1 if isinstance(last, int) else 1
+
+    def _rows(self, base: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        names = ", ".join(map(quote_name, columns))
+        return self._connection.execute(f"SELECT {names} FROM {self._table(base)} ORDER BY id").fetchall()
+
+    def _insert(self, base: str, columns: Sequence[str], rows: Iterator[tuple[Any, ...]] | Any) -> None:
+        names, marks = ", ".join(map(quote_name, columns)), ", ".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO {self._table(base)} ({names}) VALUES ({marks})", rows)
+
+    def _table(self, base: str) -> str:
+        return quote_name(f"rocpd_{base}{self._suffix}")

@@ -1,0 +1,209 @@
+"""Redacts for level `strict`: what `data/strict.toml` lists stays, every other text becomes a pseudonym or goes.
+
+Names of kernels and markers become those that the survey gives them. What the list keeps passes through the rules of
+level `share`, too. Knows neither tables nor files.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from rocpd.base.documents import json_object
+from rocpd.base.frozen import frozen
+from rocpd.redact.options import Clue
+from rocpd.redact.texts import Pseudonyms, Redactor
+
+_NUMBER = r"-?\d{1,15}(?![\w.])|-?\d{1,15}\.\d{1,17}(?:[eE][+-]?\d{1,3})?(?!\w)"
+_WORD = rf"{_NUMBER}|0[xX][0-9a-fA-F]{{1,16}}(?!\w)|[xyz]=|(?:True|False|None)(?!\w)"
+_NUMBERS = re.compile(rf"(?:(?<![\w.])(?:{_WORD})|, ?|[\[\](){{}}.])++")
+"""Numbers and addresses, alone, in brackets or between commas: of 15 digits at most, which no number of a card has."""
+
+_POINTER = re.compile(r"\b0[xX][0-9a-fA-F]{6,}\b")
+_LARGEST = 10**15
+_TIMES = frozenset({"start", "end"})  # keys of JSON
+
+
+@frozen
+class Allowed:
+    """What stays, as the file has it; see there."""
+
+    words: frozenset[str]
+    names: tuple[re.Pattern[str], ...]
+    instructions: tuple[re.Pattern[str], ...]
+    arguments: frozenset[str]
+    keys: frozenset[str]
+    tags: frozenset[str]
+    variables: frozenset[str]
+
+
+@functools.cache
+def allowed() -> Allowed:
+    """Return the list."""
+    table: dict[str, list[str]] = tomllib.loads(
+        (files("rocpd.redact") / "data" / "strict.toml").read_text(encoding="utf-8")
+    )
+    expressions = {name: tuple(map(re.compile, table.pop(name))) for name in ("names", "instructions")}
+    words = {name: frozenset(texts) for name, texts in table.items()}
+    given: dict[str, Any] = {**expressions, **words}
+    return Allowed(**given)
+
+
+def is_public(name: str) -> bool:
+    """Whether a name is one of a public interface, with nothing of the user's in it.
+
+    >>> is_public("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"), is_public("my_all_reduce(float*)")
+    (True, False)
+    """
+    return any(known.groups == 0 and known.fullmatch(name) for known in allowed().names)
+
+
+@frozen
+class InJob:
+    """What stands in strict files in place of names and times of a job.
+
+    Args:
+        names: of kernels and markers -> names in their place.
+        before: what is taken from times [ns].
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    before: int = 0
+
+
+def is_listed(name: str) -> bool:
+    """Whether a name is one of a public interface, whatever of the user's is in it."""
+    return any(known.fullmatch(name) for known in allowed().names)
+
+
+class Strict(Redactor):
+    """Keeps what is listed.
+
+    Args:
+        pseudonyms, known, keep, rules: as of a `Redactor`.
+        in_job: what the survey of the job found.
+
+    >>> from rocpd.redact.texts import Pseudonyms
+    >>> strict = Strict(Pseudonyms(), {})
+    >>> strict.text("GPU"), strict.text("any words"), strict.name("hipMalloc"), strict.name("run.py(7): main")
+    ('GPU', 'text-aaa', 'hipMalloc', 'text-aab(7): text-aac')
+    >>> strict.value("[1, 2]"), strict.value("0x7f2a40000000"), strict.document('{"line": 5, "host": "node7"}')
+    ('[1, 2]', '0x000000000001', '{"line": 5}')
+    """
+
+    is_strict = True
+
+    def __init__(
+        self,
+        pseudonyms: Pseudonyms,
+        known: Mapping[str, Clue],
+        keep: frozenset[str] = frozenset(),
+        rules: Mapping[str, str] = MappingProxyType({}),
+        in_job: InJob = InJob(),
+    ) -> None:
+        super().__init__(pseudonyms, known, keep, rules)
+        self._in_job = in_job
+        self._whole = in_job.names
+
+    def knowing(self, further: Mapping[str, Clue]) -> Strict:
+        """Return one that replaces further texts wherever they stand; its names are those that were given."""
+        return Strict(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._in_job)
+
+    def text(self, text: str) -> str:
+        """Return a listed word, or the name of a kernel or marker, else a pseudonym."""
+        if text in self._whole:
+            return self._whole[text]
+        if Clue.TEXT in self.keep or self._stays(text):
+            return super().text(text)
+        return self._folded_name(text) or self.pseudonyms.of_form(Clue.TEXT, text)
+
+    def name(self, text: str) -> str:
+        """Return a name of a public interface; what is the user's in it becomes a pseudonym."""
+        if text not in self._whole and not self._stays(text):
+            for known in (*allowed().names, *allowed().instructions):
+                if match := known.fullmatch(text):
+                    return super().text(self._with_pseudonyms(match))
+        return self.text(text)
+
+    def argument(self, text: str) -> str:
+        """Return the name of an argument that analyses read, else a pseudonym."""
+        return text if text in allowed().arguments else self.text(text)
+
+    def tag(self, text: str) -> str:
+        """Return a tag of metadata that is listed, else a pseudonym."""
+        return text if text in allowed().tags else self.text(text)
+
+    def value(self, text: str) -> str:
+        """Return numbers, with numbered addresses; other text as `document` and `name` do."""
+        if _NUMBERS.fullmatch(text):
+            return _POINTER.sub(self._pointer, text)
+        return self._json(text, self.value) if text[:1] in ("{", "[") else self.name(text)
+
+    def document(self, text: str) -> str:
+        """Return a JSON document with the keys that may stay; other text as `text` does."""
+        return self._json(text, self.name)
+
+    def environment(self, text: str) -> str:
+        """Return the JSON of a process's environment with the listed variables whose values are numbers."""
+        if Clue.VARIABLE in self.keep:
+            return super().environment(text)
+        values = {
+            name: value
+            for name, value in (json_object(text) or {}).items()
+            if name in self.keep or (name in allowed().variables and _NUMBERS.fullmatch(str(value)))
+        }
+        return json.dumps(values, ensure_ascii=False)
+
+    def _argument(self, argument: str) -> str:
+        return self._new_name(Clue.ARGUMENT, argument)
+
+    def _stays(self, text: str) -> bool:
+        return text in allowed().words or text in self.pseudonyms.given
+
+    def _pointer(self, match: re.Match[str]) -> str:
+        return f"0x{self._new_name(Clue.POINTER, match[0]).rpartition('-')[2]:0>12}"
+
+    def _folded_name(self, text: str) -> str:
+        """Return the name of a text that is a host, user or secret as a whole, wherever it stands."""
+        known = self._folded.get(text.lower())
+        return self._name(*known) if known else ""
+
+    def _with_pseudonyms(self, match: re.Match[str]) -> str:
+        parts, until = [], 0
+        for group in range(1, match.re.groups + 1):
+            start, end = match.span(group)
+            if start >= until:
+                parts += [match.string[until:start], self.text(match[group])]
+                until = end
+        return "".join([*parts, match.string[until:]])
+
+    def _json(self, text: str, redacted: Callable[[str], str]) -> str:
+        """Return a JSON document whose strings a function redacts."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.text(text)
+        return json.dumps(self._listed(content, "", redacted), ensure_ascii=False)
+
+    def _listed(self, value: Any, key: str, redacted: Callable[[str], str]) -> Any:
+        if isinstance(value, str):
+            return redacted(value)
+        if isinstance(value, list):
+            return [self._listed(item, key, redacted) for item in value]
+        if isinstance(value, dict):
+            return {key: self._listed(item, key, redacted) for key, item in value.items() if _is_key(key)}
+        if key in _TIMES and isinstance(value, int) and value > self._in_job.before > 0:
+            return value - self._in_job.before
+        return value if isinstance(value, bool) or value is None or abs(value) < _LARGEST else 0
+
+
+def _is_key(key: str) -> bool:
+    """Whether a key may stay; those of counts are instructions."""
+    return key in allowed().keys or any(known.fullmatch(key) for known in allowed().instructions)

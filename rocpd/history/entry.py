@@ -37,6 +37,9 @@ LABELS_ENDING = ".rocpd-labels.json"
 PART, KERNEL = "part:", "kernel:"
 """In front of the names of metrics that are parts of a step, and of those that are kernels."""
 
+GRID = "grid of "
+"""In front of the names of kernels whose grids are a part of the configuration."""
+
 _MOST_KERNELS = 40  # of a run, those that take most
 _GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
 _DIGITS = 8  # bytes of a hash
@@ -210,7 +213,7 @@ def _config(run: RunProfile) -> dict[str, str]:
     shares = _compute(run)
     for name in (name for name, share in shares.items() if share >= _GRIDS):
         grids = {use.launch.grid for use in run.uses if use.launch.name == name and use.launch.grid}
-        config[f"grid of {name}"] = ", ".join(sorted("x".join(map(str, grid[:3])) for grid in grids))
+        config[f"{GRID}{name}"] = ", ".join(sorted("x".join(map(str, grid[:3])) for grid in grids))
     return {name: value for name, value in config.items() if value}
 
 

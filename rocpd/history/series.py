@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +11,15 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
-from rocpd.history.entry import KERNEL, RunEntry
+from rocpd.history.entry import GRID, RunEntry
 from rocpd.history.fit import RARE, Fit, fit
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
 _LEAST_SHARE = 0.01  # of the step: what takes less is not searched
 _USUAL = 0.8  # of the runs that have a metric
 _NEAR = 2  # runs of a place that the configuration is not asked of: a step may lie one run beside
+_LONG_AGO = 8  # runs before a change, all of one machine, for another one to be its reason
+_NOT_SET = "not set"
 _BAND = 1.96  # deviations
 
 
@@ -151,23 +153,19 @@ def _of_series(series: MetricSeries) -> Iterable[MetricChange]:
         yield MetricChange(series.name, int(places[at]), before, after, fitted.doubtful.p, MAYBE)
 
 
-def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterable[str]:
+def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterator[str]:
     """Yield what of the configuration is another one before a change than after it."""
     if change.kind == DRIFT:
         return
-    before, after = (
-        entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)],
-        entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR],
-    )
-    sides = [[{**entry.config, "machines": ", ".join(entry.hosts)} for entry in side] for side in (before, after)]
-    for name in sorted({name for side in sides for config in side for name in config}):
-        values = [{config.get(name, "not set") for config in side} for side in sides]
-        is_kernel = name.startswith("grid of ") and any("not set" in side for side in values)
-        if values[0].isdisjoint(values[1]) and not is_kernel:
-            first, second = (" or ".join(sorted(side)) for side in values)
-            yield f"{name}: {first} -> {second}"
-
-
-def is_kernel(metric: str) -> bool:
-    """Whether a metric is the time of a kernel."""
-    return metric.startswith(KERNEL)
+    before = entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)]
+    after = entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR]
+    for name in sorted({name for entry in (*before, *after) for name in entry.config}):
+        sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
+        if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
+            sides = [side - {_NOT_SET} for side in sides]
+        if all(sides) and sides[0].isdisjoint(sides[1]):
+            yield f"{name}: {' or '.join(sorted(sides[0]))} -> {' or '.join(sorted(sides[1]))}"
+    hosts = groups_of(entries[max(0, change.at - _LONG_AGO) : change.at]), groups_of(after)
+    # Names of containers are new with each run: they are no reason.
+    if len({*hosts[0]}) == len({*hosts[1]}) == 1 and hosts[0][0] != hosts[1][0]:
+        yield f"machines: {hosts[0][0]} -> {hosts[1][0]}"

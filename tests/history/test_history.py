@@ -68,6 +68,15 @@ def test_another_configuration_is_the_reason_not_a_regression(tmp_path: Path, wh
     assert all(finding.verdict != "problem" for finding in found.findings)
 
 
+def test_containers_that_are_new_with_each_run_excuse_nothing_another_machine_for_good_does(tmp_path: Path) -> None:
+    names = {"containers": [f"c{n}" for n in range(30)], "machines": ["a"] * 20 + ["b"] * 10}
+    for what, hosts in names.items():
+        factors = [1.0] * 20 + [1.1] * 10
+        runs = [run_of(n, float(_NOISE[n]) * factor, host=hosts[n]) for n, factor in enumerate(factors)]
+        (change,) = (c for c in open_history(stored(tmp_path / what, runs)).found if c.metric == "step")
+        assert change.reasons == (("machines: a -> b",) if what == "machines" else ())
+
+
 def test_runs_of_another_job_are_kept_apart(tmp_path: Path) -> None:
     others = [with_facts(run, ranks=8) for run in noisy(range(30, 40))]
     stored(tmp_path, [run for pair in zip(noisy(range(10)), others, strict=True) for run in pair])
@@ -193,11 +202,17 @@ def test_reports_are_written(tmp_path: Path, cli: Cli, ending: str) -> None:
         assert b"since run 11, commit c010" in content
 
 
+_OF_OTHERS = ("bmmIGLP_", "bmm_20251215_", "bmm_transe20251219_", "bmm_transe_20251230_")
+"""Files of other programs than ./batched_gemm."""
+
+
 def test_the_runs_of_one_real_program_did_not_change(tmp_path: Path, cli: Cli) -> None:
-    """They differ by what the machine did, and three by the grid they launched: nothing is called a change."""
-    runs = private("rocprofv3/bmm*_results.db", 12)
-    for number, path in enumerate(runs):
-        cli("history", "add", tmp_path / "store", path, "--date", f"2025-12-{number + 1:02}")
-    for job in range(1, len(open_history(tmp_path / "store").jobs) + 1):
-        found = open_history(tmp_path / "store", HistoryOptions(job=job))
-        assert [change for change in found.found if change.kind != "unclear" and not change.reasons] == []
+    """Eight runs differ by what the machine did, and three by the grid that they launched, which is named."""
+    every = private("rocprofv3/bmm*_results.db", 12)
+    runs = [path for path in every if not path.name.startswith(_OF_OTHERS)]
+    for number, path in enumerate(sorted(runs, key=lambda path: re.findall(r"2025\d+_\d+", path.name)), 1):
+        assert cli("history", "add", tmp_path / "store", path, "--date", f"2025-12-{number:02}").code == 0
+    found = open_history(tmp_path / "store")
+    assert len(found.entries) == 8
+    assert [change for change in found.found if change.kind != "unclear" and not change.reasons] == []
+    assert all(change.reasons[0].startswith("grid of") for change in found.found)

@@ -281,7 +281,8 @@ def _lines(chart: Lines) -> Drawing:
     points = [point for series in chart.series for point in series.points] + (marked if chart.is_log else [])
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     kind = LogScale if chart.is_log and points else Scale
-    up = kind(min(ys) if chart.is_log else min(0.0, *ys), max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
+    least = min(0.0, *ys) if chart.has_zero and not chart.is_log else min(ys)
+    up = kind(least, max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
     levels = [(value, readable(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
     left = _room(text for _, text in levels)
     across = kind(min(xs), max(xs), left, WIDTH - 20)

@@ -41,7 +41,7 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
     calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
     longest = max(calls, key=lambda row: int(row["idle_ns"]), default=None)
-    doing = {HostCall.LAUNCH.value: "launches", HOST: "works for itself"}
+    doing = {HostCall.LAUNCH.value: "launches", HOST: "works between calls"}
     what = " or ".join(doing[str(row["cause"])] for row in sorted(starved, key=lambda row: -int(row["idle_ns"])))
     unnamed = "between calls" if cause == HostCall.LAUNCH else "outside of markers"
     named = f", most {'in ' + longest['name'] if longest['name'] else unnamed}" if longest else ""
@@ -61,7 +61,7 @@ GPU_STARVED = Rule(
     id="gpu.starved",
     asks="does the GPU wait for its host?",
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
-    "or works for itself. Gains that time",
+    "or works between calls. Gains that time",
     look=_gpu_starved,
     without=_host_gone,
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),

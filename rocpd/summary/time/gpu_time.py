@@ -74,7 +74,7 @@ _MEANWHILE = {
     HostCall.MODULE: "in calls that load modules",
     HostCall.COMMUNICATION: "in calls of RCCL",
     HostCall.OTHER: "in other calls of HIP",
-    HOST: "while the host works for itself",
+    HOST: "in host work between calls",
     QUEUED: "with the next operation launched, waiting to start",
     NOT_STARTED: "before their first operation",
     FINISHED: "after their last operation",
@@ -204,7 +204,7 @@ TABLES = by_name(
             Field("agent", "", "its agent", True),
             Field("at_ns", "ns", "its start, from the start of the time line"),
             Field(
-                "begun_ns", "ns", "idle times that begin in it, to their end, or until the host works for itself", True
+                "begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True
             ),
             Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
             Field("in_marker_percent", "%", "how much of it lies there", True),
@@ -537,7 +537,7 @@ def _overlap(times: _Times) -> Iterator[Finding]:
     if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
         share = exposed * 100 / span
         hides = f"compute hides {hidden:.1f} % of it"
-        text = f"communication does not overlap: {hides}, and it takes {share:.0f} % of the time"
+        text = f"communication does not overlap: {hides}, and {share:.0f} % of GPU time is exposed communication"
         evidence = {"hidden_percent": hidden, "exposed_percent": share}
         yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from docs.advice_page import advice_page
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
-from docs.compare_page import compare_page
+from docs.compare_page import compare_page, history_page
 from docs.screens import screens
 from rocpd.agents.pages import PAGES as PACKAGED
 from rocpd.agents.pages import page as packaged
@@ -183,6 +183,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     "docs/compare.md": compare_page,
+    "docs/history.md": history_page,
     **{f"docs/{name}.md": functools.partial(packaged, name) for name in PACKAGED},
     **analysis_pages(),
     **screens(),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
+    from rocpd.history.history import HistoryOptions, JobHistory, open_history
     from rocpd.importers.run import import_traces
     from rocpd.session import Session, advise, connect
     from rocpd.simulator.interface import simulate
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Filters",
+    "HistoryOptions",
     "InputError",
+    "JobHistory",
     "OutputError",
     "QueryError",
     "Result",
@@ -43,6 +46,7 @@ __all__ = [
     "answers",
     "connect",
     "import_traces",
+    "open_history",
     "simulate",
 ]
 
@@ -53,6 +57,7 @@ _NAMES = {
     "rocpd.federate.result": ("Result",),
     "rocpd.federate.select.filters": ("Filters",),
     "rocpd.federate.select.window": ("Window",),
+    "rocpd.history.history": ("HistoryOptions", "JobHistory", "open_history"),
     "rocpd.importers.run": ("import_traces",),
     "rocpd.session": ("Session", "advise", "connect"),
     "rocpd.simulator.interface": ("simulate",),

@@ -107,7 +107,7 @@ def test_a_format_refuses_what_it_does_not_read(session: rocpd.Session, tmp_path
 def test_an_analysis_refuses_what_it_does_not_read(session: rocpd.Session) -> None:
     with pytest.raises(UsageError, match="kernels has no option top") as error:
         session.summary("kernels", top=3)
-    assert error.value.hint == "it has step_marker"
+    assert error.value.hint == "it has step_marker, each_agent"
     with pytest.raises(UsageError, match="gpu-time has no option bins") as error:
         session.summary("gaps", bins=3)
     assert error.value.hint == "it has categories, top, step_marker, everything"

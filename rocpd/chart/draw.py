@@ -225,7 +225,7 @@ def draw(chart: Chart) -> Drawing:
 
 def _legend(names: Iterable[tuple[str, Colour]], x: float) -> Iterator[Shape]:
     """Yield the names of colours, on one line from `x` on; further to the left where it would be too long."""
-    known = list(names)
+    known = [(name, colour) for name, colour in names if name]
     x = max(0.0, min(x, WIDTH - sum(30 + width_of(name) for name, _ in known)))
     for name, colour in known:
         yield Rect(x, 3, 10, 10, colour)
@@ -273,7 +273,16 @@ def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterato
     for value in across.ticks(unit, 8):
         x = across(value)
         yield Stroke(((x, top), (x, bottom)), _GRID)
-        yield Word(x, bottom + 13, readable(value, unit), "middle", is_faint=True)
+        yield Word(x, bottom + 13, _tick(value, unit), "middle", is_faint=True)
+
+
+def _tick(value: float, unit: str) -> str:
+    """Return a value beside an axis; counts have no decimals.
+
+    >>> _tick(12.0, ""), _tick(0.5, ""), _tick(2e6, "ns")
+    ('12', '0.50', '2.00 ms')
+    """
+    return str(int(value)) if not unit and float(value).is_integer() else readable(value, unit)
 
 
 def _lines(chart: Lines) -> Drawing:
@@ -281,8 +290,9 @@ def _lines(chart: Lines) -> Drawing:
     points = [point for series in chart.series for point in series.points] + (marked if chart.is_log else [])
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     kind = LogScale if chart.is_log and points else Scale
-    up = kind(min(ys) if chart.is_log else min(0.0, *ys), max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
-    levels = [(value, readable(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
+    least = min(0.0, *ys) if chart.has_zero and not chart.is_log else min(ys)
+    up = kind(least, max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
+    levels = [(value, _tick(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
     left = _room(text for _, text in levels)
     across = kind(min(xs), max(xs), left, WIDTH - 20)
     shapes: list[Shape] = []
@@ -290,7 +300,7 @@ def _lines(chart: Lines) -> Drawing:
         shapes += [Stroke(((left, up(value)), (WIDTH - 20, up(value))), _GRID)]
         shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
     for value in across.ticks(chart.x_unit, 8):
-        shapes.append(Word(across(value), 22 + _HEIGHT + 14, readable(value, chart.x_unit), "middle", is_faint=True))
+        shapes.append(Word(across(value), 22 + _HEIGHT + 14, _tick(value, chart.x_unit), "middle", is_faint=True))
     shapes += _legend(((series.name, series.colour) for series in chart.series), left)
     for series in chart.series:
         shapes += _line(series, chart, across, up)

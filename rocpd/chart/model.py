@@ -72,6 +72,7 @@ class Lines:
         y_unit: unit of the second.
         is_stepped: whether a value holds until the next point, so that no slope is drawn.
         is_log: whether both axes are logarithmic; all coordinates are above 0.
+        has_zero: whether the second axis begins at 0, so that heights compare.
     """
 
     title: str
@@ -80,6 +81,7 @@ class Lines:
     y_unit: str = ""
     is_stepped: bool = False
     is_log: bool = False
+    has_zero: bool = True
 
 
 @frozen

@@ -67,7 +67,8 @@ def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
-    failed = Exit.INPUT if words[:1] == ["diff"] else Exit.FAILED  # whose 1 means slower
+    is_gate = words[:1] == ["diff"] or words[:2] == ["history", "check"]
+    failed = Exit.INPUT if is_gate else Exit.FAILED  # 1 means slower there
     is_verbose = diagnostics.is_verbose(words)
     code = diagnostics.reporting_errors(lambda: _invoke(group, words), is_verbose, failed)
     code = diagnostics.report_failures(code, is_verbose, failed)

@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "advise": "Say what costs time, and what to do about it",
         "whatif": "Predict how long a step would take, had something been different",
         "diff": "Say whether a job is slower than another, and where",
+        "history": "Say since when a job is as fast as it is, of many runs",
         "query": "Ask SQL of all ranks at once",
         "shell": "Open SQLite's shell on all ranks, read-only",
         "schema": "List tables and views, or the columns of one",

@@ -50,6 +50,9 @@ class DiffInputs:
         tuple[str, ...], Option("Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...")
     ] = ()
     new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...")] = ()
+    history: Annotated[
+        Path | None, Option("The base is the newest level of this history, and runs deviate as they do there.", "STORE")
+    ] = None
     against: Annotated[
         str | None, Option("Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST")
     ] = None
@@ -58,7 +61,7 @@ class DiffInputs:
     @property
     def is_one_job(self) -> bool:
         """Whether one job is named: two words are two sides, unless --against says otherwise."""
-        return not (self.base or self.new) and (len(self.words) != 2 or self.against is not None)
+        return not (self.base or self.new or self.history) and (len(self.words) != 2 or self.against is not None)
 
     def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the inputs of the base and of the other side.
@@ -145,6 +148,7 @@ def diff(
         rocpd diff job/ --rank 10
         rocpd diff --save-baseline main.json --base run1 run2 run3
         rocpd diff --base main.json --new run4 --format md -o comment.md
+        rocpd diff after/ --history store/
     """
     from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
@@ -160,14 +164,16 @@ def diff(
         _save(comparing, inputs, gate.save_baseline, output)
         return Exit.GOOD
     if is_within:
-        return _show(_within(comparing, inputs, selection), gate, output)
+        return show(_within(comparing, inputs, selection), gate, output)
+    if inputs.history:
+        return show(_with_history(comparing, inputs, gate), gate, output)
     base, new = inputs.sides()
     _check_acceptance(gate, base)
     runs = comparing.runs(new)
     comparison = compare(comparing.runs(base), runs, asked, metric)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
-    return _show(comparison, gate, output)
+    return show(comparison, gate, output)
 
 
 def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_metric: bool) -> bool:
@@ -202,7 +208,22 @@ def _within(comparing: Comparing, inputs: DiffInputs, selection: DiffSelection) 
     return comparing.compare_ranks(inputs.words, selection.rank or "", against)
 
 
-def _show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:
+def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Comparison:
+    """Compare runs with the newest level of a history.
+
+    Raises:
+        UsageError: a base is named too, or no run.
+    """
+    from rocpd.history.history import history_of
+
+    named = (*inputs.words, *inputs.new)
+    if inputs.base or gate.accept or not named or inputs.history is None:
+        raise UsageError("--history is the base, and runs are compared with it", "rocpd diff NEW --history STORE")
+    runs = comparing.runs(named)
+    return history_of(inputs.history, runs[0]).against(runs, comparing.options)
+
+
+def show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:
     """Write a comparison and return what it means, also where its reader has seen enough."""
     code = _code(comparison, gate)
     try:

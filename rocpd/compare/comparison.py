@@ -28,8 +28,9 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
-_OTHER_GPU = 0.6
-_OTHER_RECORDING = 0.9
+OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
+"""What is left of the score for other GPUs, and for each kind of event that one side lacks."""
+
 _CLOCK = 0.02  # share by which clocks differ that is worth saying
 _SHARED = 0.98  # of the kernel time
 _MOST_SETTINGS = 12
@@ -110,7 +111,9 @@ def _machines(sides: _Sides) -> Iterator[_Difference]:
     yield from _unlike("ranks", ranks, min(ranks[0][0], ranks[1][0]) / max(ranks[0][-1], ranks[1][-1]))
     yield from _unlike("hosts", _values(sides, lambda run: [run.facts.hosts]))
     gpus = _values(sides, lambda run: run.facts.gpus)
-    yield from _unlike("GPUs", gpus, _OTHER_GPU) if all(gpus) else ()
+    yield from _unlike("GPUs", gpus, OTHER_GPU) if all(gpus) else ()
+    rocm = _values(sides, lambda run: run.facts.rocm)
+    yield from _unlike("ROCm", rocm) if all(rocm) else ()
     yield from _unlike("schema", _values(sides, lambda run: run.facts.versions))
     yield from _unlike("command", _values(sides, lambda run: run.facts.commands))
 
@@ -119,7 +122,7 @@ def _recorded(sides: _Sides) -> Iterator[_Difference]:
     kinds = [set.intersection(*(set(run.facts.recorded) for run in side)) for side in sides]
     for name in sorted(kinds[0] ^ kinds[1]):
         side = "the base" if name in kinds[0] else "the other side"
-        yield _Difference(f"{name}: recorded on {side} alone", _OTHER_RECORDING)
+        yield _Difference(f"{name}: recorded on {side} alone", OTHER_RECORDING)
 
 
 def _shared(attribution: Attribution) -> Iterator[_Difference]:

@@ -45,6 +45,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.units import steps_of_ranks, warm_steps
+from rocpd.federate.describe import ROCM
 from rocpd.federate.federation import Federation, OnNote
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.selection import Part
@@ -123,6 +124,8 @@ class RunFacts:
         clock_mhz: mean of the samples of the clocks of GPUs; None without any.
         environment: settings of libraries that all ranks share.
         commands: of the processes, without numbers of ranks.
+        rocm: versions that libraries were loaded of, as far as the environment says.
+        started: when its units began, by clocks that count the time of day [ns since 1970]; None: none does.
     """
 
     ranks: int = 0
@@ -133,6 +136,8 @@ class RunFacts:
     clock_mhz: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[str, ...] = ()
+    rocm: tuple[str, ...] = ()
+    started: int | None = None
 
 
 @frozen
@@ -249,15 +254,24 @@ def load_baseline(path: Path) -> Baseline:
         InputError: it can't be read, or is no baseline.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["rocpd_baseline"] != VERSION:
-            raise ValueError(f"form {content['rocpd_baseline']} instead of {VERSION}")
-        if not content["runs"]:
-            raise ValueError("no runs in it")
-        return Baseline(tuple(map(_run, content["runs"])), tuple(content["accepted"]))
+        return baseline_of(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         hint = "`rocpd diff --save-baseline FILE JOB` writes one"
         raise InputError(f"{path}: no baseline can be read: {type(error).__name__}: {error}", hint) from error
+
+
+def baseline_of(text: str) -> Baseline:
+    """Return what `Baseline.text` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError, RecursionError: it is none.
+    """
+    content = json.loads(text)
+    if content["rocpd_baseline"] != VERSION:
+        raise ValueError(f"form {content['rocpd_baseline']} instead of {VERSION}")
+    if not content["runs"]:
+        raise ValueError("no runs in it")
+    return Baseline(tuple(map(_run, content["runs"])), tuple(content["accepted"]))
 
 
 def _run(fields: Mapping[str, Any]) -> RunProfile:
@@ -306,6 +320,7 @@ class RankFacts(NamedTuple):
     recorded: frozenset[str]
     clock: tuple[int, float]
     environment: Mapping[str, str]
+    rocm: frozenset[str]
 
 
 def read_facts(reading: RankReading) -> RankFacts:
@@ -318,8 +333,10 @@ def read_facts(reading: RankReading) -> RankFacts:
     ((count, mean),) = reader.rows(statement("clock_samples"), _ALWAYS)
     clock = (int(count or 0), float(mean or 0.0)) if isinstance(mean, (int, float)) else (0, 0.0)
     gpus = {known for row in reader.rows(_GPUS) if (known := _gpu(*row))}
-    settings = dict(pair for (text,) in reader.rows(_ENVIRONMENT) for pair in _settings(text))
-    return RankFacts(tuple(sorted(gpus)), frozenset(recorded), clock, settings)
+    environments = [text for (text,) in reader.rows(_ENVIRONMENT)]
+    settings = dict(pair for text in environments for pair in _settings(text))
+    rocm = frozenset(version for text in environments for version in ROCM.findall(str(text)))
+    return RankFacts(tuple(sorted(gpus)), frozenset(recorded), clock, settings, rocm)
 
 
 def _gpu(product: object, name: object, extdata: object) -> str | None:
@@ -355,6 +372,7 @@ def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
         clock,
         {name: value for (name, value), times in sorted(settings.items()) if times == len(ranks)},
         tuple(sorted(commands)),
+        tuple(sorted({version for _, facts in ranks for version in facts.rocm})),
     )
 
 
@@ -663,7 +681,8 @@ def _about(name: str, unit: str, ranks: Sequence[MeasuredRank], warm: frozenset[
     every = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
     numbers = tuple(number for number in every if number not in warm)
     scale = math.lcm(*(each.measure.agents for each in ranks))
-    facts = combined([(each.rank, each.facts) for each in ranks])
+    dated = [int(each.measure.units.edges[0]) for each in ranks if each.rank.has_date]
+    facts = replace(combined([(each.rank, each.facts) for each in ranks]), started=min(dated, default=None))
     guids = tuple(sorted({each.rank.plain_guid for each in ranks}))
     return RunProfile(name, unit, numbers, len(every) - len(numbers), {}, scale, (), {}, (), facts, guids=guids)
 

@@ -28,8 +28,8 @@ from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.regions import RankRegions, innermost, read_regions
-from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, union
-from rocpd.facts.units import RankTime
+from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, outside, union
+from rocpd.facts.units import RankTime, had_by_others
 from rocpd.schema.rules.launch import launching_regions
 
 PAUSE = 100_000
@@ -157,7 +157,11 @@ def _agent_times(
         if history:
             known = history.idle(agent, low, high)
             idle = _with_causes(idle, _in_order(known)) if is_part else known
-        yield replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
+        spent = replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
+        if time and time.taken:
+            spent = spent.cut(outside(spent.pieces(), had_by_others(time.taken, agent)))
+        if len(spent.start):
+            yield spent
 
 
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:

@@ -7,6 +7,7 @@ Calls and markers are those of the whole trace, whatever the selection.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,9 +19,10 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
 from rocpd.facts.columns import grouped
+from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
 from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
-from rocpd.facts.regions import Nesting, nest, read_nesting, read_ranges, read_steps
+from rocpd.facts.regions import Nesting, RankRegions, nest, read_nesting, read_ranges, read_regions, read_steps
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
 from rocpd.federate.run.rank_reader import RankReader
@@ -227,3 +229,47 @@ def _named(segments: tuple[Ints, Ints] | None, key_of_row: Callable[[int], Key])
     of_rows = {row: numbers.setdefault(key_of_row(row), len(numbers)) for row in np.unique(rows).tolist()}
     values = np.array([of_rows[row] for row in rows.tolist()], np.int64)
     return Whereabouts(Course.of(since, values, 0), list(numbers))
+
+
+_WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MODULE)
+
+WAITING = frozenset(kind.value for kind in _WAITING)
+"""Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
+
+
+class CallPaths:
+    """The marker ranges around those calls of a rank that are `WAITING`.
+
+    Args:
+        reading: reads the rank.
+    """
+
+    def __init__(self, reading: RankReading) -> None:
+        self._reading = reading
+
+    def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
+        """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.
+
+        Args:
+            name: number of the function, as `read_regions` has it.
+            start, length: of the stretches [ns].
+        """
+        calls, places, paths = self._read
+        rows = np.flatnonzero(calls.name == name)
+        at = np.searchsorted(calls.start[rows], start, side="right") - 1
+        known = np.flatnonzero(at >= 0)
+        times: dict[str, int] = {}
+        for (place,), which in grouped([places[rows[at[known]]]]):
+            if paths[place]:
+                times[paths[place]] = int(length[known[which]].sum())
+        return times
+
+    @functools.cached_property
+    def _read(self) -> tuple[RankRegions, Ints, list[str]]:
+        """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
+        regions, names = read_regions(self._reading)
+        pairs = grouped([regions.name, regions.category])
+        some = [rows for (name, kind), rows in pairs if host_call(names.texts[name], names.texts[kind]) in _WAITING]
+        calls = regions.take(np.sort(np.concatenate([np.zeros(0, np.int64), *some])))
+        places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)
+        return calls, codes, [str(key_of_place(place)[0] or "") for place in places]

@@ -148,9 +148,9 @@ def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
 
 
 def read_markers(reader: RankReader) -> Piece:
-    """Read the marker ranges of a rank: ids, in order, threads, starts and ends [ns]; messages."""
+    """Read the marker ranges of a rank: ids, in order, threads, starts and ends [ns]; messages; not to be changed."""
     select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
-    return read_all(reader, select)
+    return reader.once("markers", lambda: read_all(reader, select))
 
 
 def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:

@@ -22,8 +22,18 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.regions import nest_times, read_ranges, read_regions, read_steps
-from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided
-from rocpd.facts.units import RankTime, Times, steps_of_ranks, times_that_count, warm_steps, windows
+from rocpd.facts.sharing import taken_from
+from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided, inside
+from rocpd.facts.units import (
+    RankTime,
+    Taken,
+    Times,
+    had_by_others,
+    steps_of_ranks,
+    times_that_count,
+    warm_steps,
+    windows,
+)
 from rocpd.federate.federation import Federation
 from rocpd.federate.relation import Given, JobRelation, RankRelation
 from rocpd.federate.run.rank_reader import RankReader
@@ -39,7 +49,9 @@ _HIDES = {
 }
 
 
-def _agent_time(reader: RankReader, seen: Mapping[int, RankWindow], active: Times, counted: Times) -> Sequence[Any]:
+def _agent_time(
+    reader: RankReader, seen: Mapping[int, RankWindow], active: Times, counted: Times, taken: Mapping[int, Taken]
+) -> Sequence[Any]:
     """Return the columns of `agent_time` of one rank."""
     number = reader.rank.number
     reading = RankReading.of(reader, seen)
@@ -54,6 +66,8 @@ def _agent_time(reader: RankReader, seen: Mapping[int, RankWindow], active: Time
         step = [steps.keys[code][0] for code in place.tolist()]
         at, pieces = divided(spent.pieces(), _edges(counted.get(number)))
         spent, step = spent.cut(pieces), [step[row] for row in pieces.of.tolist()]
+        is_taken, pieces = inside(spent.pieces(), had_by_others(taken.get(number, ()), whole.agent))
+        spent, step, at = spent.cut(pieces), [step[row] for row in pieces.of.tolist()], at[pieces.of]
         what = _what(spent, names, ops, history.names)
         parts = [PARTS[part] for part in spent.part.tolist()]
         causes = [None if cause < 0 else CAUSES[cause] for cause in spent.cause.tolist()]
@@ -61,7 +75,10 @@ def _agent_time(reader: RankReader, seen: Mapping[int, RankWindow], active: Time
         agent = [None if whole.agent == NULL else whole.agent] * len(parts)
         times = (spent.start.tolist(), spent.end.tolist(), spent.length.tolist())
         counts = (at == 0).astype(int).tolist() if number in counted else [1] * len(parts)
-        for column, values in zip(columns, (agent, parts, causes, what, hides, step, counts, *times), strict=True):
+        taking = is_taken.astype(int).tolist()
+        for column, values in zip(
+            columns, (agent, parts, causes, what, hides, step, counts, *times, taking), strict=True
+        ):
             column += values
     return columns
 
@@ -80,13 +97,14 @@ def _what(spent: AgentTime, names: OperationNames, ops: Ops, regions: Names) -> 
 
 def _prepare_agent_time(session: Federation) -> dict[str, Any]:
     active, counted = (times_that_count(session, Options(everything=everything)) for everything in (True, False))
-    return {"seen": windows(session), "active": active, "counted": counted}
+    return {"seen": windows(session), "active": active, "counted": counted, "taken": taken_from(session, Options())}
 
 
 AGENT_TIME = RankRelation(
     "agent_time",
     "What every agent does at any time, in pieces that add up to its time: the active part of the job, or the window.\n"
-    "`WHERE counts` has the time that `rocpd summary budget` and other tables count: steps without warm-up.",
+    "`WHERE counts` has the time that `rocpd summary budget --by agent` and others count, steps without warm-up; and\n"
+    "`AND NOT taken` that of the whole job, in which the time of a GPU counts once, however many processes use it.",
     (
         CalculatedColumn("agent", "", "agent id in its rank"),
         CalculatedColumn("part", "", "compute; communication, and copies, while nothing else runs; idle"),
@@ -100,6 +118,7 @@ AGENT_TIME = RankRelation(
         CalculatedColumn("start", "ns", "as recorded"),
         CalculatedColumn("end", "ns", "as recorded"),
         CalculatedColumn("duration", "ns", "its length"),
+        CalculatedColumn("taken", "", "1: another process that uses the same GPU has it then; else 0"),
     ),
     _agent_time,
     _prepare_agent_time,

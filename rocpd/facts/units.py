@@ -10,18 +10,23 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Answer
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
+from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment
+from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step
 
@@ -30,7 +35,24 @@ _FEWEST = 2  # steps that count: one alone may be anything
 _ALIGNED = ("reference", "collectives", "utc", "given")
 """Ways of aligning clocks that say when ranks ran together; moving first events onto each other does not."""
 
+_USED = {
+    "rocpd_kernel_dispatch": "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch",
+    "rocpd_memory_copy": f"SELECT {copy_agent_sql()} FROM rocpd_memory_copy",
+}
+"""Of each table the agents of its rows."""
+
+_GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND id IN ({})"
+
 _EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
+
+
+Taken: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+"""Of each agent its id, and starts and ends of when other processes have it [ns]."""
+
+
+def had_by_others(taken: Taken, agent: int) -> Union:
+    """Return when other processes have an agent."""
+    return next(((np.array(start), np.array(end)) for of, start, end in taken if of == agent), NOTHING)
 
 
 @frozen
@@ -41,12 +63,18 @@ class RankTime:
         start, end: [ns of its clock].
         steps: how many steps it has, without warm-up; 0: steps do not say what counts.
         warm_up: how many steps before them are warm-up.
+        taken: what other processes have of agents that it shares with them, where that is not to count twice.
     """
 
     start: int
     end: int
     steps: int = 0
     warm_up: int = 0
+    taken: Taken = ()
+
+    def is_first(self, agent: int) -> bool:
+        """Whether no process before it uses an agent: what is counted once for an agent counts here."""
+        return ALWAYS not in had_by_others(self.taken, agent)[0]
 
 
 Times = Mapping[int, RankTime]
@@ -84,9 +112,39 @@ def times_that_count(session: Federation, options: Options) -> Times:
     return times
 
 
+class _Begun(NamedTuple):
+    """What is read of each rank before all else: its steps, and the agents that it uses."""
+
+    steps: Steps
+    agents: tuple[tuple[int, object], ...]
+
+
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
     """Return rank -> its steps; read once for a job."""
-    return _of_ranks(session, ("steps", step_marker), partial(step_spans, pattern=is_step(step_marker)))
+    return {rank: begun.steps for rank, begun in _begun(session, step_marker).items()}
+
+
+def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Sequence[tuple[int, object]]]:
+    """Return rank -> ids of GPUs that it uses, and by which number its machine counts each; once for a job."""
+    if session.window:
+        return _of_ranks(session, "agents", _used)
+    return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
+
+
+def _begun(session: Federation, step_marker: str) -> Mapping[int, _Begun]:
+    """Return rank -> its steps and agents, in one pass: another one takes some ms a rank."""
+    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(session.job.ranks) == 1)
+    return _of_ranks(session, ("steps", step_marker), work)
+
+
+def _begin(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Begun:
+    return _Begun(step_spans(reader, pattern), () if is_alone else _used(reader))
+
+
+def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
+    """Return GPUs that ran kernels, or that copies belong to, with the number by which the machine counts each."""
+    selects = [select for base, select in _USED.items() if base in reader.tables.columns]
+    return tuple((agent, index) for agent, index in reader.rows(_GPUS.format(" UNION ALL ".join(selects) or "NULL")))
 
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:

@@ -28,7 +28,9 @@ from rocpd.schema.versions import LATER_TABLES
 
 _MINUTE_NS = 60_000_000_000
 _FEW = 3  # hosts, commands, versions that are named
-_ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")
+ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")
+"""Finds versions of ROCm in the environment of a process."""
+
 _OURS = '"recorder"'  # in what our own recorder says of a process
 _LOCAL_MEMORY = (1, 2)  # heaps of a GPU, as KFD numbers them: public and private frame buffer
 _AGENTS = """
@@ -139,7 +141,7 @@ def _software(session: Federation) -> Iterator[tuple[str, str]]:
     for reader in map(session.reader, _one_of_each_host(session)):
         ((environment, extdata),) = reader.rows(_PROCESS) or [(None, None)]
         environment, extdata = str(environment or ""), str(extdata or "")
-        rocm.update(_ROCM.findall(environment))
+        rocm.update(ROCM.findall(environment))
         imported = [f"imported from {importer}" for (importer,) in reader.rows(_IMPORTER)]
         profiler = "rocprofv3" if "rocprofv3" in environment else "rocpd record" if _OURS in extdata else "unknown"
         profilers.update(imported or [profiler])

@@ -96,20 +96,7 @@ class Material:
             rows: those that are shown; None: the first ones.
             by: what the analysis was divided by.
         """
-        every = summary.fetchall()
-        chosen = (every if rows is None else rows)[:HELD_ROWS]
-        places = [summary.columns.index(name) for name in columns or summary.columns]
-        cells = tuple(
-            tuple(_cell(row[place], short[place]) for place in places)
-            for row, short in zip(chosen, summary.shortened(chosen), strict=True)
-        )
-        heads = tuple(
-            _head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places)
-        )
-        doc = summary.doc.replace(_BELOW, "")
-        return Table(
-            summary.name, title, doc, heads, cells, len(every), self._command(summary, by), self._code(summary, by)
-        )
+        return arranged(summary, title, columns, rows, (self._command(summary, by), self._code(summary, by)))
 
     def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Block:
         """Return the chart of a table of an analysis; the table alone where it has no rows.
@@ -141,6 +128,33 @@ class Material:
         reads = analysis.options if analysis else ()
         asked = [(option, getattr(self.options, option.name, None)) for option in reads]
         return [(option, value) for option, value in asked if value not in (None, option.default)]
+
+
+def arranged(
+    summary: Summary,
+    title: str,
+    columns: Sequence[str] = (),
+    rows: Sequence[Row] | None = None,
+    again: tuple[str, str] = ("", ""),
+) -> Table:
+    """Return a table of an analysis as a report shows it.
+
+    Args:
+        summary: the table.
+        title: for people.
+        columns: those that are shown; none: all.
+        rows: those that are shown; None: the first ones.
+        again: command, and Python, that make it again; empty: none does.
+    """
+    every = summary.fetchall()
+    chosen = (every if rows is None else rows)[:HELD_ROWS]
+    places = [summary.columns.index(name) for name in columns or summary.columns]
+    cells = tuple(
+        tuple(_cell(row[place], short[place]) for place in places)
+        for row, short in zip(chosen, summary.shortened(chosen), strict=True)
+    )
+    heads = tuple(_head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places))
+    return Table(summary.name, title, summary.doc.replace(_BELOW, ""), heads, cells, len(every), *again)
 
 
 def figure(name: str, summary: Summary, says: str, table: Table, code: str) -> Block:

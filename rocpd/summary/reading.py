@@ -15,8 +15,9 @@ from typing import Any, Generic, Self, TypeAlias
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Answer, Progress, Row
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
+from rocpd.facts.sharing import times_of_job
 from rocpd.facts.spread import Spread
-from rocpd.facts.units import Times, steps_of_ranks, times_that_count, warm_steps, windows
+from rocpd.facts.units import Times, steps_of_ranks, warm_steps, windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
@@ -151,8 +152,11 @@ class Reading:
         return windows(self.session)
 
     def times(self) -> Times:
-        """Return which time of each rank counts: the window; its steps without warm-up; else the job's active part."""
-        return times_that_count(self.session, self.options)
+        """Return which time of each rank counts: the window; its steps without warm-up; else the job's active part.
+
+        Of an agent that several processes use it counts once, unless each rank or agent has rows of its own.
+        """
+        return times_of_job(self.session, self.options)
 
     def warm_up(self) -> frozenset[int]:
         """Return the numbers of the steps of a job that are warm-up; none where everything is asked for."""

@@ -15,6 +15,7 @@ from tests.cli.conftest import assert_one_error
 from tests.cli.test_process import environment
 from tests.conftest import Cli, Said
 from tests.places import small_disk
+from tests.soak import paired
 
 
 def limited(limit: str, *words: str | Path, wrap: tuple[str, ...] = ()) -> Said:
@@ -81,8 +82,12 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return trace.write(Path("large.db"))
 
 
-@pytest.mark.parametrize("kilobytes", [60_000, 150_000, 300_000, 500_000])
-@pytest.mark.parametrize("words", [("convert", "-f", "pftrace", "-d", "out"), ("summary",)], ids=["pftrace", "summary"])
+@pytest.mark.soak(2)
+@pytest.mark.parametrize(
+    ("words", "kilobytes"),
+    paired([("convert", "-f", "pftrace", "-d", "out"), ("summary",)], [60_000, 150_000, 300_000, 500_000]),
+    ids=str,
+)
 def test_little_memory(words: tuple[str, ...], kilobytes: int, job: Path) -> None:
     said = limited(f"-v {kilobytes}", *words, "-i", ".")
     assert said.code in (0, 1), said

@@ -8,6 +8,7 @@ import json
 import re
 import statistics
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,17 +86,29 @@ def test_a_name_with_the_ending_of_a_further_format(tmp_path: Path) -> None:
     assert (options.name, options.gzip) == ("t", True)
 
 
+@pytest.fixture(scope="module")
+def in_one_and_in_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[rocpd.Session, rocpd.Session]]:
+    """A job opened twice: for one process, and for two, which start once for all formats."""
+    folder = tmp_path_factory.mktemp("processes")
+    simulate(JobOptions(folder, ranks=3, nodes=2, steps=1, faults=True))
+    with (
+        rocpd.connect(folder, skip_bad=True, jobs=1) as one,
+        rocpd.connect(folder, skip_bad=True, jobs=2) as two,
+    ):
+        yield one, two
+
+
 @pytest.mark.parametrize("form", ["pftrace", "csv", "json", "arrow", "parquet"])
-def test_processes_write_the_same_bytes(tmp_path: Path, form: str) -> None:
-    simulate(JobOptions(tmp_path / "job", ranks=3, nodes=2, steps=1, faults=True))
+def test_processes_write_the_same_bytes(
+    in_one_and_in_two: tuple[rocpd.Session, rocpd.Session], tmp_path: Path, form: str
+) -> None:
     notes, written = [], []
-    for processes in (1, 2):
-        with rocpd.connect(tmp_path / "job", skip_bad=True, jobs=processes) as session:
-            folder = tmp_path / f"out{processes}"
-            FORMATS[form].write(session, ConvertOptions(folder, stats=True))
-            notes.append(session.notes)
-            files = sorted(p for p in folder.rglob("*") if p.is_file())
-            written.append({str(p.relative_to(folder)): p.read_bytes() for p in files})
+    for number, session in enumerate(in_one_and_in_two):
+        folder = tmp_path / f"out{number}"
+        FORMATS[form].write(session, ConvertOptions(folder, stats=True))
+        notes.append(session.notes)
+        files = sorted(p for p in folder.rglob("*") if p.is_file())
+        written.append({str(p.relative_to(folder)): p.read_bytes() for p in files})
     assert written[0] == written[1]
     assert notes[0] == notes[1]
     assert written[0]

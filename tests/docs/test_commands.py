@@ -36,7 +36,7 @@ _FOR_OTHERS = {"import", "index", "merge", "package", "record", "simulate", "tri
 
 def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     works: set[str] = set()
-    assert cli("simulate", "-o", tmp_path / "job", "--ranks", "4", "--steps", "4").code == 0
+    assert cli("simulate", "-o", tmp_path / "job", "--ranks", "3", "--steps", "3").code == 0
     for page in _PAGES:
         lines = commands(ROOT / "docs" / page)
         assert len(lines) > 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,12 @@ import rocpd
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
+from tests.facts.sums import assert_partition, assert_same_sums
 from tests.members import Member
 from tests.soak import sized
 from tests.summary.cells import cells
 
 pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
-
-PARTS = "SELECT part, sum(duration) FROM agent_time {} GROUP BY part"
 
 
 def small() -> TraceBuilder:
@@ -102,22 +100,7 @@ def part(request: pytest.FixtureRequest, session: rocpd.Session) -> rocpd.Sessio
 @pytest.mark.parametrize("everything", [False, True])
 def test_every_surface_has_the_same_sums(everything: bool, part: rocpd.Session) -> None:
     """agent_time, budget, gpu-time, overlap and idle of one selection are equal to the nanosecond."""
-    times: dict[str, int] = dict(part.sql(PARTS.format("" if everything else "WHERE counts")).fetchall())
-    budget = dict(cells(part, "budget", "part time_ns", everything=everything))
-    assert {name: time for name, time in budget.items() if time} == {name: time for name, time in times.items() if time}
-    columns = "busy_ns compute_ns exposed_communication_ns exposed_copy_ns"
-    overlap = [sum(column) for column in zip(*cells(part, "overlap", columns, everything=everything), strict=True)]
-    assert overlap == [
-        sum(budget.values()) - budget["idle"],
-        *(time for name, time in budget.items() if name != "idle"),
-    ]
-    spans = cells(part, "gpu-time", "span_ns busy_ns idle_ns", everything=everything)
-    assert [sum(column) for column in zip(*spans, strict=True)] == [sum(budget.values()), overlap[0], budget["idle"]]
-    idle = cells(part, "idle", "cause idle_ns", everything=everything)
-    assert sum(time for _, time in idle) == budget["idle"]
-    condition = "part = 'idle'" + ("" if everything else " AND counts")
-    causes = part.sql(f"SELECT cause, sum(duration) FROM agent_time WHERE {condition} GROUP BY 1").fetchall()
-    assert Counter(dict(causes)) == Counter(dict(idle))
+    assert_same_sums(part, everything=everything)
 
 
 def test_the_overview_of_traces_has_the_same_sums(tmp_path: Path) -> None:
@@ -135,9 +118,7 @@ def test_the_overview_of_traces_has_the_same_sums(tmp_path: Path) -> None:
 
 
 def test_the_time_of_agents_is_divided_without_gap_or_overlap(part: rocpd.Session) -> None:
-    rows = part.sql("SELECT rank, agent, start, end FROM agent_time ORDER BY 1, 2, 3").fetchall()
-    for (rank, agent, _, end), (next_rank, next_agent, start, _) in pairwise(rows):
-        assert (rank, agent) != (next_rank, next_agent) or end == start
+    assert_partition(part)
 
 
 def test_operations_have_the_time_that_agents_spend_on_them(part: rocpd.Session) -> None:

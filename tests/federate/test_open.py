@@ -424,6 +424,16 @@ def test_a_cut_database_is_damaged_or_gives_all_its_rows(share: float, path: Pat
         rocpd.connect(path)
 
 
+def test_text_in_utf16_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wide.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA encoding = 'UTF-16le'; CREATE TABLE rocpd_metadata_00000000 (id, tag)")
+    connection.close()
+    with pytest.raises(InputError, match="its text is UTF-16") as refused:
+        rocpd.connect(path)
+    assert refused.value.hint == "sqlite3 wide.db .dump | sqlite3 new.db"
+
+
 def test_missing_and_special_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.db")
     (tmp_path / "dangling.db").symlink_to(tmp_path / "gone")

@@ -15,6 +15,7 @@ import pytest
 import rocpd
 from tests.conftest import Cli, private
 from tests.convert.conftest import to_perfetto
+from tests.soak import paired
 from tests.summary.cells import cells
 
 NAMES = (
@@ -89,8 +90,8 @@ def test_calls_and_their_gpu_work_are_linked(files: dict[str, Path], name: str, 
     assert flows == sum(correlation in calls for correlation in work) > 0
 
 
-@pytest.mark.parametrize("everything", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.soak(2)
+@pytest.mark.parametrize(("name", "everything"), [*paired(NAMES, [False, True]), ("mi250_minitoy", False)])
 def test_the_budget_is_that_of_the_events(files: dict[str, Path], name: str, everything: bool) -> None:
     """In the steps where there are some, or in the active part; the second step of `mi250_minitoy` is empty."""
     events = events_of(files[name])

@@ -11,14 +11,13 @@ import rocpd
 from rocpd.facts.communication.collectives import listed
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
-from tests.soak import sized
+from tests.soak import paired, sample, sized
 from tests.summary.cells import cells
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", sized([11], [11, 12]))
-@pytest.mark.parametrize("rccl", ["none", "sizes"])
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize(("nodes", "rccl"), paired([1, 2], ["sizes", "none"]))
 def test_groups_of_tensor_parallelism_are_not_mixed(nodes: int, rccl: str, seed: int, tmp_path: Path) -> None:
     """Both groups do equally much: only their ends, or the size of their communicator, tell them apart."""
     options = JobOptions(tmp_path, ranks=8, nodes=nodes, tp=4, rccl=rccl, seed=seed, steps=12, plant="straggler=10")
@@ -41,7 +40,10 @@ def test_groups_of_two_hosts_are_told_apart_by_one_clock(tmp_path: Path) -> None
     assert found["4-7"] == true[4, 5, 6, 7]
 
 
-@pytest.mark.parametrize(("seed", "rccl", "noise"), [(1012, "none", 1.0), (2000, "sizes", 1.0), (6, "none", 0.1)])
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("seed", "rccl", "noise"), sample([(1012, "none", 1.0), (2000, "sizes", 1.0), (6, "none", 0.1)], 2)
+)
 def test_groups_that_hardly_differ_are_found_where_their_ends_or_arrivals_do(
     seed: int, rccl: str, noise: float, tmp_path: Path
 ) -> None:

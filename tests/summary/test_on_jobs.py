@@ -392,15 +392,16 @@ def some(session: rocpd.Session, columns: str) -> list[Any]:
         return []
 
 
-@pytest.mark.parametrize("form", ["full", "mangled", "truncated"])
-def test_what_kernels_do_does_not_depend_on_how_they_are_shown(session: rocpd.Session, form: str) -> None:
+def test_what_kernels_do_does_not_depend_on_how_they_are_shown(session: rocpd.Session) -> None:
     """Forward and backward attention have one launcher, whose name alone says nothing."""
+    forms = ("full", "mangled", "truncated")
     for name in ("categories", "overlap", "ranks", "imbalance", "stragglers", "waits", "communication"):
-        assert session.summary(name, kernel_names=form).fetchall() == session.summary(name).fetchall(), name
-    totals = [cells(session, "variability-total", "what total_ns", kernel_names=names) for names in (form, "display")]
-    assert totals[0] == totals[1]
-    one, other = (session.summary("collectives", kernel_names=names).fetchall() for names in (form, "display"))
-    assert [row[1:] for row in one] == [row[1:] for row in other]
+        usual = session.summary(name).fetchall()
+        assert all(session.summary(name, kernel_names=form).fetchall() == usual for form in forms), name
+    first, *totals = (cells(session, "variability-total", "what total_ns", kernel_names=f) for f in ("display", *forms))
+    assert all(each == first for each in totals)
+    first, *others = (session.summary("collectives", kernel_names=form).fetchall() for form in ("display", *forms))
+    assert all([row[1:] for row in each] == [row[1:] for row in first] for each in others)
     assert {row[0] for row in session.summary("kernels", kernel_names="truncated")} >= {"kentry"}
 
 

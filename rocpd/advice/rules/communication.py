@@ -1,4 +1,4 @@
-"""Rules on communication: what nothing hides, and ranks that the others wait for."""
+"""Rules on communication: exposed transfers, and ranks that the others wait for."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ COMM_STRAGGLER = Rule(
     without=_straggler_gone,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
-    shown_by="rocpd summary stragglers waits JOB",
+    shown_by="rocpd summary causes stragglers waits JOB",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
@@ -105,7 +105,7 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
     of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
-    text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
+    text = f"exposed {what} take {share:.0f} % of the {of} on every rank"
     confidence = Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT
     found = case.finding(text, share, {"exposed_percent": share, "waiting_percent": waiting}, confidence)
     yield replace(found, rank=rank)
@@ -126,7 +126,7 @@ def _waiting_in_turn(case: Case) -> float:
 COMM_EXPOSED = Rule(
     id="comm.exposed",
     asks="does computation hide communication?",
-    fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
+    fires="on each rank exposed transfers take {least_percent} % of the step or more (that of the rank that "
     "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_comm_exposed,
     without=lambda _: [FREE["collective"]],
@@ -170,7 +170,7 @@ COMM_SAME_STREAM = Rule(
         Threshold("most_hidden_percent", 10.0, "share of communication that computation hides"),
     ),
     explains=lambda cause, other: other.rule == "comm.exposed",
-    shown_by="rocpd summary overlap JOB --by agent",
+    shown_by="rocpd summary overlap budget JOB --by agent",
     action="Call RCCL with a stream of its own, and let the streams wait for each other by events "
     "(hipStreamWaitEvent). In PyTorch: async_op=True, and wait() only where the result is needed; DDP and FSDP do so.",
     reference="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/asynchronous.html",

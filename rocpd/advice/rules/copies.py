@@ -70,7 +70,7 @@ COPY_BLOCKING = Rule(
     fires="calls whose name ends in Async and that return only when their copy is done take {least_percent} % of "
     "the time of the critical rank or more; or what its copies between host and GPU above 1 MiB, {least_copies} of a "
     "size or more, would take less does so, where half are slower than {of_best_percent} % of the fastest of the same "
-    "size. Gains that time, of slow copies no more than what nothing hides",
+    "size. Gains that time, of slow copies no more than what is exposed",
     look=_copy_blocking,
     without=lambda _: [OVERLAPPED["copies"]],
     needs=(Need("copy-calls", COPIES), Need("copy-sizes", COPIES)),

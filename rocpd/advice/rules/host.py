@@ -41,8 +41,10 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
     calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
     longest = max(calls, key=lambda row: int(row["idle_ns"]), default=None)
-    what = "launches" if cause == HostCall.LAUNCH else "works for itself"
-    named = f", most in {longest['name']}" if longest else ""
+    doing = {HostCall.LAUNCH.value: "launches", HOST: "works between calls"}
+    what = " or ".join(doing[str(row["cause"])] for row in sorted(starved, key=lambda row: -int(row["idle_ns"])))
+    unnamed = "between calls" if cause == HostCall.LAUNCH else "outside of markers"
+    named = f", most {'in ' + longest['name'] if longest['name'] else unnamed}" if longest else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
     evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
     place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")
@@ -59,7 +61,7 @@ GPU_STARVED = Rule(
     id="gpu.starved",
     asks="does the GPU wait for its host?",
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
-    "or works for itself. Gains that time",
+    "or works between calls. Gains that time",
     look=_gpu_starved,
     without=_host_gone,
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),

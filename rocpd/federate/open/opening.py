@@ -78,6 +78,7 @@ def _front(note: FileNote) -> str:
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
+_UTF16 = (2, 3)  # https://sqlite.org/fileformat2.html#enc
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
 _FLOCK = {"linux": ("hhqqi", 0), "darwin": ("qqihh", 3)}  # struct flock, and the place of its type: fcntl(2)
 _COPY_BLOCK = 1 << 20
@@ -241,6 +242,8 @@ def _header(path: Path) -> bytes:
             header = file.xRead(100, 0)
     if not header.startswith(_MAGIC):
         raise ForeignError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+    if int.from_bytes(header[56:60], "big") in _UTF16:  # SQLite attaches only files of one encoding
+        raise InputError(f"{path}: its text is UTF-16, no profiler's", f"sqlite3 {path.name} .dump | sqlite3 new.db")
     return header
 
 

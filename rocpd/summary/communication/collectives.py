@@ -90,6 +90,23 @@ TABLES = by_name(
         title="Waiting that ranks cause",
     ),
     TableDefinition(
+        "causes",
+        "What the job loses to ranks, hosts and links that differ from others, by replaying it without that.",
+        (
+            Field("who", "", "rank, host or link; or all that differs"),
+            Field("cost_ns", "ns", "a step would take less"),
+            Field("cost_percent", "%", "share of a step"),
+            Field("mainly", "", "what takes longer there"),
+            Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
+            Field("compute_longer_percent", "%", "how much longer it computes than others"),
+            Field("steps", "", "in how many steps it takes longest, or stalls"),
+            Field("of_steps", "", "steps that were compared"),
+            Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),
+            Field("chance", "", "how probable it is that it does not last; NULL where that is not known"),
+        ),
+        title="What ranks, hosts and links cost",
+    ),
+    TableDefinition(
         "waits",
         "Who waits for whom in collectives, without start-up.",
         (
@@ -494,6 +511,8 @@ def _tables(
         late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
         yield late
         yield late.pictured_by
+    if matched.judgement.causes:
+        yield Summary.whole(TABLES["causes"], matched.judgement.causes, findings=findings)
     transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
     if channels:
         rows = _class_rows(channels, waiting, matched.pairs, transfers)

@@ -228,7 +228,7 @@ def ranks(reading: Reading) -> Tables:
         load(reading.options.categories),
         is_step(reading.options.step_marker),
         slices,
-        reading.times(),
+        reading.asking(replace(reading.options, by=by)).times(),
         frozenset(filter(reading.wants, ("phases", "heat"))),
     )
     steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())

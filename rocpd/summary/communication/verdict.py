@@ -13,7 +13,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base.types import Floats, Ints, Row
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
@@ -133,6 +133,7 @@ class Judgement:
         longest: the same of any step -> the rank that takes clearly longest for itself, where one does.
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
         replays: the job, to be replayed with changes; None where nothing shows its steps.
+        causes: rows of the table `causes`: the numbers of the verdict.
     """
 
     findings: tuple[Finding, ...]
@@ -143,6 +144,7 @@ class Judgement:
     longest: Mapping[tuple[str, int], int] = field(default_factory=dict)
     usual: int | None = None
     replays: Replays | None = None
+    causes: tuple[Row, ...] = ()
 
 
 def unknown(text: str) -> Judgement:
@@ -182,7 +184,26 @@ def judge(
     culprits = _culprits(found) if findings[0].verdict is Verdict.PROBLEM else ()
     usual = _usual(found, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
-    return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual)
+    causes = tuple(_rows(found, job))
+    return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual, causes=causes)
+
+
+def _rows(found: Blame, job: JobGraph) -> Iterator[Row]:
+    """Yield the numbers of what is said: of all that differs, then of each cause."""
+    lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
+    yield ("all that differs", found.lost_ns, lost, None, None, None, None, len(found.steps), None, None)
+    for cause in filter(_matters, found.causes):
+        is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
+        steps = len(cause.stalls) if is_stall else cause.longest
+        longer = _longer(cause, is_stall, len(found.steps)), cause.longer * 100
+        costs = cause.cost, cause.cost * 100 / found.step_ns
+        yield (_who(cause, job), *costs, cause.mainly, *longer, steps, len(found.steps), cause.waiting * 100, chance)
+
+
+def _longer(cause: Cause, is_stall: bool, count: int) -> int:
+    """Return how much longer it takes in a step [ns]: of those in which it stalls, if it does, else of all."""
+    takes = cause.takes[cause.mainly]
+    return round(takes * count / len(cause.stalls)) if is_stall else takes
 
 
 def _culprits(found: Blame) -> tuple[int, ...]:
@@ -283,9 +304,7 @@ def _who(cause: Cause, job: JobGraph) -> str:
 def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     """Say what takes longer, and in how many steps it was longest."""
     what = cause.mainly
-    times = len(cause.stalls) if is_stall else 1
-    each = round(cause.takes[what] * count / times) if is_stall else cause.takes[what]
-    long = readable(each, "ns")
+    long = readable(_longer(cause, is_stall, count), "ns")
     name, _ = cause.largest
     texts = {
         OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
@@ -294,7 +313,7 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
     if is_stall:
-        return f"{texts[what]} in {times} of {count} {unit}"
+        return f"{texts[what]} in {len(cause.stalls)} of {count} {unit}"
     often = f", most in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
     return f"{texts[what]}{often}"
 

@@ -1,14 +1,14 @@
 """How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of, why they are idle.
 
 Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
-`facts.agent_time`, of the time that counts. Where steps or markers divide, time goes where the rank is at that time.
+`facts.agent_time`, of the time that counts; a GPU that several processes use counts once, as `facts.sharing` says, but
+for each of them by rank, agent and stream. Where steps or markers divide, time goes where the rank is at that time.
 Every nanosecond without operation has one cause, by what the host does meanwhile: causes add up to the time that counts
 less the time in which the agent is busy. Where filters leave operations out, their time is a cause of its own.
 """
 
 from __future__ import annotations
 
-import functools
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -35,11 +35,10 @@ from rocpd.facts.agent_time import (
     read_history,
 )
 from rocpd.facts.columns import Names, columns, grouped, statement
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
-from rocpd.facts.places import key_of_place, places_at, whereabouts
-from rocpd.facts.rank import By, Key, RankReading
-from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.facts.places import WAITING, CallPaths, whereabouts
+from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading, key_of
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
@@ -75,7 +74,7 @@ _MEANWHILE = {
     HostCall.MODULE: "in calls that load modules",
     HostCall.COMMUNICATION: "in calls of RCCL",
     HostCall.OTHER: "in other calls of HIP",
-    HOST: "while the host works for itself",
+    HOST: "in host work between calls",
     QUEUED: "with the next operation launched, waiting to start",
     NOT_STARTED: "before their first operation",
     FINISHED: "after their last operation",
@@ -122,6 +121,7 @@ TABLES = by_name(
             Field("gap_ns", "ns", "its length"),
             Field("before", "", "operation that ended last, NULL at the edge of a window", is_kernel=True),
             Field("after", "", "operation that came next, NULL at the edge of a window", is_kernel=True),
+            Field("idle_percent", "%", "share of the idle time of all agents"),
         ),
     ),
     TableDefinition(
@@ -158,6 +158,20 @@ TABLES = by_name(
         chart="rocpd.summary.plots:budget",
     ),
     TableDefinition(
+        "counted",
+        "Which time counts, the mean of the ranks: all but start-up, warm-up and what follows.",
+        (
+            Field("ranks", "", "ranks whose agents have time"),
+            Field("steps", "", "steps that count, of the rank with fewest; 0: steps do not say what counts"),
+            Field("warm_up", "", "steps of warm-up before them"),
+            Field("before_ns", "ns", "start-up and warm-up"),
+            Field("counted_ns", "ns", "what counts"),
+            Field("after_ns", "ns", "what follows"),
+            Field("before_percent", "%", "start-up and warm-up, of the trace"),
+        ),
+        title="Time that counts",
+    ),
+    TableDefinition(
         "idle",
         "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
         (
@@ -190,10 +204,11 @@ TABLES = by_name(
             Field("agent", "", "its agent", True),
             Field("at_ns", "ns", "its start, from the start of the time line"),
             Field(
-                "begun_ns", "ns", "idle times that begin in it, to their end, or until the host works for itself", True
+                "begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True
             ),
             Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
             Field("in_marker_percent", "%", "how much of it lies there", True),
+            Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
         ),
     ),
 )
@@ -254,8 +269,8 @@ def gpu_time(reading: Reading) -> Tables:
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    work = partial(_of_rank, categories=load(reading.options.categories), times=reading.times())
-    yield (answers := reading.each(work))
+    times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
+    yield (answers := reading.each(partial(_of_rank, categories=load(reading.options.categories), times=times)))
     for _, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
@@ -267,7 +282,9 @@ def gpu_time(reading: Reading) -> Tables:
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
     gap_rows = (row for each in _gap_sums(reading, ordered) for row in _histogram(*each))
     yield reading.summary(TABLES["gaps"], gap_rows)
-    yield Summary.whole(TABLES["largest-gaps"], _largest_rows(reading, largest))
+    yield Summary.whole(
+        TABLES["largest-gaps"], _largest_rows(reading, largest, sum(each.idle for each in sums.values()))
+    )
     if reading.by is By.STREAM:
         reading.session.note(
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
@@ -382,54 +399,11 @@ def _labels() -> list[str]:
     return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
 
 
-def _largest_rows(reading: Reading, largest: list[_Gap]) -> Iterator[Row]:
+def _largest_rows(reading: Reading, largest: list[_Gap], idle: int) -> Iterator[Row]:
     for gap in largest:
         agent = None if gap.agent == NULL else gap.agent
-        yield (gap.rank, agent, reading.shift(gap.rank).to_line(gap.start), gap.length, gap.before, gap.after)
-
-
-_WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MODULE)
-
-WAITING = frozenset(kind.value for kind in _WAITING)
-"""Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
-
-
-class CallPaths:
-    """The marker ranges around those calls of a rank that are `WAITING`.
-
-    Args:
-        reading: reads the rank.
-    """
-
-    def __init__(self, reading: RankReading) -> None:
-        self._reading = reading
-
-    def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
-        """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.
-
-        Args:
-            name: number of the function, as `read_regions` has it.
-            start, length: of the stretches [ns].
-        """
-        calls, places, paths = self._read
-        rows = np.flatnonzero(calls.name == name)
-        at = np.searchsorted(calls.start[rows], start, side="right") - 1
-        known = np.flatnonzero(at >= 0)
-        times: dict[str, int] = {}
-        for (place,), which in grouped([places[rows[at[known]]]]):
-            if paths[place]:
-                times[paths[place]] = int(length[known[which]].sum())
-        return times
-
-    @functools.cached_property
-    def _read(self) -> tuple[RankRegions, Ints, list[str]]:
-        """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
-        regions, names = read_regions(self._reading)
-        pairs = grouped([regions.name, regions.category])
-        some = [rows for (name, kind), rows in pairs if host_call(names.texts[name], names.texts[kind]) in _WAITING]
-        calls = regions.take(np.sort(np.concatenate([np.zeros(0, np.int64), *some])))
-        places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)
-        return calls, codes, [str(key_of_place(place)[0] or "") for place in places]
+        at, share = reading.shift(gap.rank).to_line(gap.start), percent(gap.length, idle)
+        yield (gap.rank, agent, at, gap.length, gap.before, gap.after, share)
 
 
 @frozen
@@ -497,19 +471,33 @@ def budget(reading: Reading) -> Tables:
     every = sum((each.every for each in sums.values()), _Times())
     findings = [*_started(reading, times), *_unmarked(counted), *_overlap(every), *_copying(every, copies)]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
+    if reading.by not in (*LANES, *LAUNCHES):
+        yield reading.summary(TABLES["counted"], _counted_rows(reading, times, reading.by))
+
+
+def _counted_rows(reading: Reading, times: Times, by: By | None) -> Iterator[Row]:
+    groups: dict[Key, list[int]] = {}
+    for rank in reading.session.ranks:
+        if rank.number in times and rank.number in reading.session.spans:
+            groups.setdefault(key_of(by, rank), []).append(rank.number)
+    for key, ranks in in_order(groups):
+        pairs = [(times[rank], reading.session.spans[rank]) for rank in ranks]
+        before = sum(max(0, time.start - span.start) for time, span in pairs)
+        after = sum(max(0, span.end - time.end) for time, span in pairs)
+        every = sum(span.end - span.start for _, span in pairs)
+        means = (ratio(ns, len(ranks)) for ns in (before, max(0, every - before - after), after))
+        steps, warm_up = (min(getattr(time, what) for time, _ in pairs) for what in ("steps", "warm_up"))
+        yield (*key, len(ranks), steps, warm_up, *means, percent(before, every))
 
 
 def _started(reading: Reading, times: Times) -> Iterator[Finding]:
     """Yield how much of the trace lies before the time that counts, where that is a tenth or more."""
-    spans = {} if reading.session.window else reading.session.spans
-    before = sum(max(0, times[rank].start - span.start) for rank, span in spans.items() if rank in times)
-    every = sum(span.end - span.start for rank, span in spans.items() if rank in times)
-    if every and before * 100 >= _MATTERS * every:
-        warm_up = " and warm-up" if any(time.warm_up for time in times.values()) else ""
-        mean = readable(before / len(times), "ns")
-        verb = "are" if warm_up else "is"
-        text = f"start-up{warm_up} {verb} not counted: {mean} a rank, {before * 100 / every:.0f} % of the trace"
-        yield Finding(text, "job.startup", Verdict.NOTE, Confidence.CERTAIN, evidence={"before_ns": before})
+    for *_, before, _, _, share in () if reading.session.window else _counted_rows(reading, times, None):
+        if share is not None and share >= _MATTERS:
+            warm_up = " and warm-up" if any(time.warm_up for time in times.values()) else ""
+            verb = "are" if warm_up else "is"
+            text = f"start-up{warm_up} {verb} not counted: {readable(before, 'ns')} a rank, {share:.0f} % of the trace"
+            yield Finding(text, "job.startup", Verdict.NOTE, Confidence.CERTAIN, evidence={"before_ns": before})
 
 
 def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
@@ -549,7 +537,7 @@ def _overlap(times: _Times) -> Iterator[Finding]:
     if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
         share = exposed * 100 / span
         hides = f"compute hides {hidden:.1f} % of it"
-        text = f"communication does not overlap: {hides}, and it takes {share:.0f} % of the time"
+        text = f"communication does not overlap: {hides}, and {share:.0f} % of GPU time is exposed communication"
         evidence = {"hidden_percent": hidden, "exposed_percent": share}
         yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
@@ -569,8 +557,9 @@ def _parts_of_rank(reading: RankReading, categories: Categories, times: Times) -
             talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
             compute, exposed, copies, idle = here.times()
             added = _Times(compute, exposed, copies, idle, int(here.length[talks].sum()))
-            count = steps if has_time(spent.agent) and key != (None,) else 0
-            merge(sums, {key: _Budget(added, added if count else _Times(), count)})
+            is_stepping = steps and has_time(spent.agent) and key != (None,)
+            count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
+            merge(sums, {key: _Budget(added, added if is_stepping else _Times(), count)})
     return _Parts(sums, _copies(reading, ops, names, exposed_by_name))
 
 
@@ -663,7 +652,7 @@ def idle(reading: Reading) -> Tables:
     _note_steady(reading, counted)
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
     yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans, gaps))
-    yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading)))
+    yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
 
 
 def _note_steady(reading: Reading, times: list[RankTime]) -> None:
@@ -740,13 +729,14 @@ def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
         yield (*key, cause, time.total, *shares, time.pieces, time.longest[0])
 
 
-def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
+def _call_rows(reading: Reading, spans: Mapping[Key, int], key: Key, times: _ByCause) -> Iterator[Row]:
     total = sum(time.total for time in times.values())
     for (cause, name), time in sorted(times.items(), key=lambda item: (-item[1].total, item[0][0], item[0][1] or "")):
         length, rank, agent, start = time.longest
         at = reading.shift(rank).to_line(start)
         sums = (time.total, time.total * 100 / total, time.pieces)
-        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker())
+        begun = percent(time.begun, spans[key])
+        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker(), begun)
 
 
 def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int], gaps: Sequence[_Gap]) -> Iterator[Finding]:

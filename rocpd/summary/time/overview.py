@@ -222,6 +222,6 @@ def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
     exposed = shares.get("exposed communication") or 0.0
     if exposed >= _EXPOSED:
-        text = f"communication that nothing hides takes {exposed:.0f} % of the time"
+        text = f"{exposed:.0f} % of GPU time is exposed communication"
         evidence = {"exposed_percent": exposed}
         yield Finding(text, "comm.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

@@ -1,0 +1,129 @@
+"""A history as other tools read it: OpenMetrics text and CSV, which Grafana reads, and a dashboard of Grafana for it.
+
+OpenMetrics 1.0, https://prometheus.io/docs/specs/om/open_metrics_spec/: times in seconds, one sample a run and metric,
+with the time of the run; `promtool tsdb create-blocks-from openmetrics` loads it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rocpd.history.tables import labels_text, names_of
+
+if TYPE_CHECKING:
+    from rocpd.history.history import JobHistory
+    from rocpd.history.series import MetricSeries
+
+_ENDS = ("value", "level", "low", "high")
+_FAMILY = "rocpd_history"
+
+
+def open_metrics(history: JobHistory) -> Iterator[str]:
+    """Yield the lines of OpenMetrics text: values, levels and ends of bands of all metrics."""
+    for unit, factor in (("seconds", 1e-9), ("bytes", 1.0)):
+        chosen = [each for each in history.fitted.values() if _unit(each) == unit]
+        for end in _ENDS if chosen else ():
+            name = f"{_FAMILY}_{end}_{unit}"
+            yield f"# TYPE {name} gauge\n# UNIT {name} {unit}\n# HELP {name} {_MEANING[end]}\n"
+            for each in chosen:
+                yield from _samples(history, each, name, end, factor)
+    yield "# EOF\n"
+
+
+_MEANING = {
+    "value": "Of a run.",
+    "level": "Of a run without noise.",
+    "low": "Lower end of what 95 of 100 runs of the level take.",
+    "high": "Upper end of it.",
+}
+
+
+def _unit(series: MetricSeries) -> str:
+    return "bytes" if series.name.startswith("memory") else "seconds"
+
+
+def _columns(series: MetricSeries) -> Mapping[str, list[float]]:
+    return dict(zip(_ENDS, (series.values.tolist(), *(end.tolist() for end in series.band())), strict=True))
+
+
+def _samples(history: JobHistory, series: MetricSeries, name: str, end: str, factor: float) -> Iterator[str]:
+    metric, of = names_of(series.name)
+    labels = f'job="{history.asked.job}",metric="{metric}",name="{_escaped(of or "")}"'
+    for place, value in zip(series.places.tolist(), _columns(series)[end], strict=True):
+        yield f"{name}{{{labels}}} {value * factor:.9g} {history.entries[place].at / 1e9:.3f}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def as_csv(history: JobHistory) -> Iterator[str]:
+    """Yield the lines of CSV: a row a run and metric, with the time as Grafana reads it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("time_ms", "run", "labels", "metric", "name", *_ENDS))
+    for series in history.fitted.values():
+        for place, *ends in zip(series.places.tolist(), *_columns(series).values(), strict=True):
+            entry = history.entries[place]
+            about = entry.at // 10**6, place + 1, labels_text(entry)
+            writer.writerow((*about, *(text or "" for text in names_of(series.name)), *ends))
+    yield out.getvalue()
+
+
+def dashboard(history: JobHistory) -> Iterator[str]:
+    """Yield a dashboard of Grafana over the OpenMetrics text: a panel a metric, with its band and level."""
+    panels = [_panel(number, series) for number, series in enumerate(history.fitted.values())]
+    source = {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
+    first, last = (history.entries[at].at // 10**6 for at in (0, -1))
+    content = {
+        "title": f"rocpd: {history.entries[-1].config.get('command') or history.entries[-1].name}",
+        "uid": f"{_FAMILY}_{history.asked.job}",
+        "schemaVersion": 39,
+        "time": {"from": _at(first), "to": _at(last)},
+        "templating": {"list": [source]},
+        "panels": panels,
+    }
+    yield json.dumps(content, indent=1) + "\n"
+
+
+def _at(milliseconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _panel(number: int, series: MetricSeries) -> dict[str, Any]:
+    metric, of = names_of(series.name)
+    chosen = f'{{metric="{metric}",name="{_escaped(of or "")}"}}'
+    unit = _unit(series)
+    targets = [
+        {"refId": end, "expr": f"{_FAMILY}_{end}_{unit}{chosen}", "legendFormat": end, "datasource": _SOURCE}
+        for end in _ENDS
+    ]
+    return {
+        "id": number + 1,
+        "type": "timeseries",
+        "title": of or metric,
+        "datasource": _SOURCE,
+        "gridPos": {"x": number % 2 * 12, "y": number // 2 * 8, "w": 12, "h": 8},
+        "fieldConfig": {"defaults": {"unit": "s" if unit == "seconds" else "bytes"}, "overrides": [_BAND]},
+        "targets": targets,
+    }
+
+
+_SOURCE = {"type": "prometheus", "uid": "${source}"}
+_BAND = {
+    "matcher": {"id": "byName", "options": "high"},
+    "properties": [{"id": "custom.fillBelowTo", "value": "low"}, {"id": "custom.lineWidth", "value": 0}],
+}
+
+EXPORTS: Mapping[str, Callable[[JobHistory], Iterator[str]]] = {
+    ".prom": open_metrics,
+    ".csv": as_csv,
+    ".json": dashboard,
+}
+"""Ending of the file -> what writes it; the first one is written to stdout."""

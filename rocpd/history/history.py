@@ -1,0 +1,402 @@
+"""The runs of one job in a store: what changed when, how noisy it is, and what a new run is compared with.
+
+Runs of other jobs are kept apart: those that `rocpd diff` would not compare. The first lines of entries say nearly all;
+the profiles of a few runs are read where a change is to be explained, or a run compared.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from rocpd.base.amount import amount
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.base.student import student_quantile
+from rocpd.base.types import Parameters
+from rocpd.chart.model import Chart
+from rocpd.chart.plot import Plot
+from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.decision import runs_needed
+from rocpd.compare.options import STEP, DiffMetric, DiffOptions, metric_of
+from rocpd.compare.run_profile import RunProfile
+from rocpd.facts.short_names import kernel_name
+from rocpd.federate.open.guard import guard
+from rocpd.federate.result import Cursor, Result
+from rocpd.history import tables
+from rocpd.history.charts import of_metric
+from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unwritten
+from rocpd.history.fit import FEWEST
+from rocpd.history.jobs import closest, jobs_of
+from rocpd.history.series import DRIFT, JUMP, MAYBE, MetricChange, MetricSeries, changes_of, metrics_of, series_of
+from rocpd.history.store import read
+from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
+from rocpd.summary.result import Summary
+from rocpd.table.human import readable
+
+_SIDE = 3  # runs on each side of a change, to explain it
+_BASE = 12  # runs of the current level that a new one is compared with
+_EXPLAINED = 3  # changes whose profiles are read
+_LINES = 10  # of the first screen
+_BESIDE = 2  # runs of a change of the step: other metrics that change there are what it consists of
+_WORTH = 0.03  # a change that should show, for how many runs that takes
+
+
+@frozen
+class HistoryOptions:
+    """What is asked of a history.
+
+    Args:
+        job: number of the job, from 1, in the order of their newest runs; the first one is what ran last.
+        metrics: only these; of `kernel:` and `part:` what follows is a regular expression. None: those that matter.
+        by: what runs are grouped by: `host`, `gpu`, or the name of a label; empty: by machines, all as one.
+        least: changes of less than this share are left out.
+    """
+
+    job: int = 1
+    metrics: tuple[str, ...] = ()
+    by: str = "host"
+    least: float = 0.01
+
+
+class JobHistory:
+    """The history of a job. `.runs()`, `.changes()`, `.series()` and `.noise()` are tables: take `.df()` of them.
+
+    Args:
+        folder: the store.
+        asked: what is asked of it.
+
+    Attributes:
+        entries: its runs, in order of time.
+        problems: what of the store was left out, or is odd.
+        jobs: the runs of each job in the store, the one that ran last first.
+
+    Raises:
+        InputError: there is no such store, or no run in it.
+        UsageError: there is no such job or metric.
+    """
+
+    def __init__(self, folder: str | Path, asked: HistoryOptions | None = None) -> None:
+        self.folder, self.asked = Path(folder), asked or HistoryOptions()
+        stored = read(self.folder)
+        self.problems = stored.problems
+        self.jobs = jobs_of(stored.entries)
+        if not 1 <= self.asked.job <= len(self.jobs):
+            raise UsageError(f"--job {self.asked.job}: no such job", f"1 to {len(self.jobs)}")
+        self.entries: tuple[RunEntry, ...] = self.jobs[self.asked.job - 1]
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Names of the metrics that are searched."""
+        if not self.asked.metrics:
+            return metrics_of(self.entries)
+        known = {name for entry in self.entries for name in entry.metrics}
+        chosen = [name for word in self.asked.metrics for name in sorted(known) if _is_asked(word, name)]
+        if not chosen:
+            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(sorted(known))}")
+        return metrics_of(self.entries, list(dict.fromkeys(chosen)))
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The group of each run, which may lie apart from others by what its machine does."""
+        return [group_of(entry, self.asked.by) for entry in self.entries]
+
+    @cached_property
+    def fitted(self) -> Mapping[str, MetricSeries]:
+        """The metrics, with what is in them."""
+        return {name: series_of(self.entries, name, self.groups) for name in self.metrics}
+
+    @cached_property
+    def found(self) -> Sequence[MetricChange]:
+        """What changed, the largest first."""
+        return changes_of(self.entries, self.fitted, self.asked.least)
+
+    @cached_property
+    def step(self) -> MetricSeries:
+        """The metric that says how fast the job is; another one where the step was not asked for."""
+        return self.fitted.get(STEP) or next(iter(self.fitted.values()))
+
+    def explained(self, change: MetricChange) -> Comparison:
+        """Return the comparison of a few runs before a change with a few after it."""
+        before, after = self.sides(change)
+        options = DiffOptions(least_score=0.0, run_noise=self.noise_percent)
+        return compare([e.profile() for e in before], [e.profile() for e in after], options, DiffMetric())
+
+    def sides(self, change: MetricChange) -> tuple[Sequence[RunEntry], Sequence[RunEntry]]:
+        """Return a few runs of the levels on both sides of a change."""
+        if change.kind == DRIFT:
+            return self.entries[change.at : change.at + _SIDE], self.entries[-_SIDE:]
+        edges = [0, *sorted({c.at for c in self.found if c.metric == change.metric}), len(self.entries)]
+        first = max(edge for edge in edges if edge < change.at)
+        last = min(edge for edge in edges if edge > change.at)
+        before = self.entries[max(first, change.at - _SIDE) : change.at]
+        return before, self.entries[change.at : min(last, change.at + _SIDE)]
+
+    def explanation(self, change: MetricChange) -> str:
+        """Say what explains most of a change of the step; empty where nothing does."""
+        found = self.explained(change).attribution
+        causes = [(kernel_name(k.pair.new[0].name if k.pair.new else k.pair.base[0].name).short, k.change)
+                  for k in found.kernels]  # fmt: skip
+        causes += [(part, row.change) for part, row in found.parts.items() if part.startswith("idle")]
+        whole = found.unit.change
+        same = [(name, part) for name, part in causes if part * whole > 0]
+        if not same:
+            return ""
+        name, part = max(same, key=lambda cause: abs(cause[1]))
+        return f"{name} explains {min(part / whole, 1.0) * 100:.0f} %"
+
+    @property
+    def noise_percent(self) -> float:
+        """Standard deviation of runs around their level, outliers too: the next run may be one [%]."""
+        left = np.log(self.step.values) - self.step.own
+        freedom = max(1, len(left) - len(self.step.fit.steps) - 1)
+        return max(self.step.fit.deviation, math.sqrt(float((left**2).sum()) / freedom)) * 100
+
+    def base(self, without: Sequence[RunProfile] = ()) -> list[RunProfile]:
+        """Return the newest runs of the current level, what a new run is compared with.
+
+        Args:
+            without: runs that are left out: those that are compared.
+
+        Raises:
+            RocpdError: there is none.
+        """
+        skipped = {identity_of(run) for run in without}
+        first = int(self.step.places[self.step.fit.segment])
+        chosen = [entry for entry in self.entries[first:] if entry.run not in skipped][-_BASE:]
+        if not chosen:
+            raise RocpdError(f"{self.folder}: no other run of the current level", "add runs before the change, or more")
+        return [entry.profile() for entry in chosen]
+
+    def against(self, runs: Sequence[RunProfile], options: DiffOptions) -> Comparison:
+        """Compare runs with the current level: `rocpd diff` with the noise that the history shows."""
+        metric = metric_of(options.metric)
+        base = self.base(runs)
+        if len(self.entries) < FEWEST or options.run_noise is not None:
+            return compare(base, runs, options, metric)
+        freedom = len(self.entries) - len(self.step.fit.steps) - 1
+        wide = student_quantile(0.975, freedom) / student_quantile(0.975, 1000)  # few runs hardly know how they deviate
+        options = replace(options, run_noise=max(self.noise_percent * wide, 0.01))
+        return compare([_one_number(run) for run in base], [_one_number(run) for run in runs], options, metric)
+
+    def runs(self) -> Summary:
+        """Return the runs: number, date, labels, hosts, step, where they lie in the band of their level."""
+        return tables.runs(self.entries, self.step)
+
+    def changes(self) -> Summary:
+        """Return what changed, the largest first."""
+        return tables.changes(self.entries, self.found, self.findings)
+
+    def series(self) -> Summary:
+        """Return the value of each metric in each run, with its level and band."""
+        return tables.series(self.entries, list(self.fitted.values()))
+
+    def noise(self) -> Summary:
+        """Return how each metric varies from run to run, by group of runs."""
+        return tables.noise(list(self.fitted.values()), self.groups)
+
+    def tables(self) -> Iterator[Summary]:
+        """Yield all tables, the changes first, with what the history says in sentences."""
+        yield self.changes()
+        yield self.runs()
+        yield self.series()
+        yield self.noise()
+
+    def chart(self, metric: str = STEP) -> Chart:
+        """Return the chart of a metric: its values, the band of their level, and where it changed.
+
+        Raises:
+            UsageError: it is not searched.
+        """
+        if metric not in self.fitted:
+            raise UsageError(f"{metric}: no metric of this history", _few(list(self.fitted)))
+        return of_metric(self.fitted[metric], self.found, _word(metric))
+
+    def plot(self, metric: str = STEP) -> Plot:
+        """Return the same, drawn. Errors as `chart`."""
+        return Plot(self.chart(metric))
+
+    def sql(self, statement: str, parameters: Parameters = None) -> Result:
+        """Ask SQL of the tables `runs`, `changes`, `series`, `noise` and `labels`.
+
+        Raises:
+            QueryError: SQLite refuses the statement.
+        """
+        connection = self._database
+        return Result(lambda: Cursor(connection, statement, parameters, relations=tables.RELATIONS))
+
+    @cached_property
+    def _database(self) -> apsw.Connection:
+        connection = apsw.Connection(":memory:")
+        labels = tables.labels(self.entries)
+        for table in (self.changes(), self.runs(), self.series(), self.noise(), labels):
+            name = table.name.replace("-", "_").removeprefix("history_")
+            columns = ", ".join(f'"{column}"' for column in table.columns)
+            connection.execute(f"CREATE TABLE {name}({columns})")
+            marks = ", ".join("?" * len(table.columns))
+            connection.executemany(f"INSERT INTO {name} VALUES({marks})", table.fetchall())
+        guard(connection)
+        return connection
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What the history says, in ten sentences at most."""
+        every = list(self._findings())
+        return every if len(every) <= _LINES else [*every[: _LINES - 1], _more(len(every) - _LINES + 1)]
+
+    def _findings(self) -> Iterator[Finding]:
+        yield _said(self._about(), rule=JOB, verdict=Verdict.NOTE)
+        if len(self.entries) < FEWEST:
+            yield _said(self._too_few(), verdict=Verdict.UNKNOWN)
+        else:
+            yield from map(self._change, self._to_say())
+            if not any(change.kind != MAYBE and not change.reasons for change in self.found):
+                yield _said(
+                    "nothing changed that chance, or another configuration, does not explain", verdict=Verdict.NONE
+                )
+            yield _said(self._noise())
+        yield from map(_said, self._others())
+        yield from (_said(problem, verdict=Verdict.UNKNOWN) for problem in self.problems)
+
+    def _about(self) -> str:
+        first, last = self.entries[0], self.entries[-1]
+        what = last.config.get("command") or last.name
+        level = readable(float(self.step.band()[0][-1]), "ns")
+        dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
+        runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")
+        return f"{runs} of {what} on {ranks}, {dates}: {_word(self.step.name)} {level} now"
+
+    def _too_few(self) -> str:
+        low, high = (readable(f(self.step.values), "ns") for f in (min, max))
+        name = _word(self.step.name)
+        return f"where it changed is said from {FEWEST} runs on; so far {name} lies between {low} and {high}"
+
+    def _noise(self) -> str:
+        fitted = self.step.fit
+        needed = runs_needed(self.noise_percent / 100, _WORTH)
+        text = f"runs deviate by {self.noise_percent:.2g} %, neighbours are alike by {fitted.rho:.1f}; "
+        text += f"a change of {_WORTH * 100:.0f} % shows with {needed} runs a side"
+        outliers = [int(self.step.places[n]) + 1 for n in fitted.outliers.nonzero()[0]]
+        return text + (f"; {amount(len(outliers), 'outlier')}: run {_few(map(str, outliers))}" if outliers else "")
+
+    def _to_say(self) -> list[int]:
+        """Return the changes that are said: those of the step, and of others what changed at another time."""
+        of_step = [change.at for change in self.found if change.metric == STEP]
+        return [
+            number
+            for number, change in enumerate(self.found)
+            if change.metric == STEP or all(abs(change.at - at) > _BESIDE for at in of_step)
+        ]
+
+    def _change(self, number: int) -> Finding:
+        change = self.found[number]
+        run = self.entries[change.at]
+        labels = [f"{name} {value}" for name, value in run.labels.items()]
+        since = ", ".join([f"run {change.at + 1}", *labels, date_text(run.at)[:10]])
+        before, after = (
+            readable(value, "bytes" if change.metric.startswith("memory") else "ns")
+            for value in (change.before, change.after)
+        )
+        how = {JUMP: "since", DRIFT: "drifts since", MAYBE: "may have changed at"}[change.kind]
+        text = f"{_word(change.metric)} {before} -> {after} ({(change.ratio - 1) * 100:+.1f} %) {how} {since}"
+        if change.kind == MAYBE and not change.reasons:
+            text += f": chance explains it at {change.p * 100:.1g} of 100 runs; more runs would tell"
+        elif change.reasons:
+            text += f": another configuration, {'; '.join(change.reasons[:2])}"
+        elif change.metric == STEP and number < _EXPLAINED and (why := self.explanation(change)):
+            text += f"; {why}"
+        is_bad = change.kind != MAYBE and not change.reasons and change.ratio > 1
+        verdict = Verdict.PROBLEM if is_bad else Verdict.UNKNOWN if change.kind == MAYBE else Verdict.NOTE
+        return Finding(
+            text, "history.change", verdict, Confidence.LIKELY, evidence={"p": change.p, "run": change.at + 1}
+        )
+
+    def _others(self) -> Iterator[str]:
+        others = sum(map(len, self.jobs)) - len(self.entries)
+        if others:
+            numbers = [str(number) for number in range(1, len(self.jobs) + 1) if number != self.asked.job]
+            yield f"{amount(others, 'run')} of other jobs, which do not compare: --job {_few(numbers)}"
+
+
+def open_history(folder: str | Path, options: HistoryOptions | None = None) -> JobHistory:
+    """Open the history of a job: `rocpd.open_history("store").changes().df()` are its changes.
+
+    Args:
+        folder: the store, as `rocpd history add` fills it.
+        options: which job, metrics and groups.
+
+    Raises:
+        InputError: there is no such store, or no run in it.
+        UsageError: there is no such job or metric.
+    """
+    return JobHistory(folder, options)
+
+
+def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | None = None) -> JobHistory:
+    """Open the history of the job that a run is of: of those in a store the one that it is most like.
+
+    Args:
+        folder: the store.
+        run: the run.
+        options: of another job than the first one the number counts.
+
+    Raises:
+        InputError: there is no such store, or no run in it.
+    """
+    found = JobHistory(folder, options)
+    number = closest(found.jobs, unwritten(run))
+    is_chosen = found.asked.job in (number, *range(2, len(found.jobs) + 1))
+    return found if is_chosen else JobHistory(folder, replace(found.asked, job=number))
+
+
+def _one_number(run: RunProfile) -> RunProfile:
+    """Return a run with the medians of its units alone: how these deviate, the history says."""
+    return replace(run, samples={name: (median(values),) for name, values in run.samples.items() if values})
+
+
+def group_of(entry: RunEntry, by: str) -> str:
+    """Return the group of a run: its hosts, its GPUs, or the value of a label."""
+    known: Mapping[str, Callable[[], str]] = {
+        "host": lambda: ", ".join(entry.hosts),
+        "gpu": lambda: entry.config.get("GPU", ""),
+    }
+    return known[by]() if by in known else entry.labels.get(by, "")
+
+
+def _is_asked(word: str, name: str) -> bool:
+    kind, colon, pattern = word.partition(":")
+    if not colon:
+        return name == word
+    if not name.startswith(f"{kind}:"):
+        return False
+    try:
+        return re.search(pattern, name.removeprefix(f"{kind}:")) is not None
+    except re.error as error:
+        raise UsageError(f"--metric {word}: not a regular expression: {error}") from error
+
+
+def _word(metric: str) -> str:
+    if metric.startswith(KERNEL):
+        return kernel_name(metric.removeprefix(KERNEL)).short
+    return metric.removeprefix("part:")
+
+
+def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> Finding:
+    return Finding(text, rule, verdict, Confidence.CERTAIN)
+
+
+def _more(number: int) -> Finding:
+    return _said(f"{number} more: --format json has them all")
+
+
+def _few(names: Iterator[str] | Sequence[str], most: int = 5) -> str:
+    every = list(names)
+    return ", ".join(every[:most]) + (" …" if len(every) > most else "")

@@ -1,0 +1,171 @@
+"""What a metric did from run to run: its values, its fit, and the steps in it. Reads no profiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Floats, Ints
+from rocpd.compare.options import STEP
+from rocpd.history.entry import GRID, RunEntry
+from rocpd.history.fit import RARE, Fit, fit
+
+_MOST = 24  # metrics that are searched beside the step, those that take most
+_LEAST_SHARE = 0.01  # of the step: what takes less is not searched
+_USUAL = 0.8  # of the runs that have a metric
+_NEAR = 2  # runs of a place that the configuration is not asked of: a step may lie one run beside
+_LONG_AGO = 8  # runs before a change, all of one machine, for another one to be its reason
+_NOT_SET = "not set"
+_BAND = 1.96  # deviations
+
+
+@frozen
+class MetricSeries:
+    """A metric over the runs that have it.
+
+    Args:
+        name: of the metric.
+        places: which runs of the history have it.
+        values: of each of them [ns or bytes].
+        fit: what its logarithms consist of.
+        own: of each run the level with the offset of its group, as a logarithm.
+    """
+
+    name: str
+    places: Ints
+    values: Floats
+    fit: Fit
+    own: Floats
+
+    def band(self) -> tuple[Floats, Floats, Floats]:
+        """Return of each run the level, and between what 95 of 100 runs lie."""
+        half = _BAND * self.fit.deviation
+        return np.exp(self.own), np.exp(self.own - half), np.exp(self.own + half)
+
+
+@frozen
+class MetricChange:
+    """Where a metric changed.
+
+    Args:
+        metric: its name.
+        at: the first run after it, as a place in the history.
+        before, after: its level on both sides [ns or bytes].
+        p: how often chance explains it at one place.
+        kind: `jump`, `drift` or `unclear`.
+        reasons: what of the configuration changed there: it is no regression.
+    """
+
+    metric: str
+    at: int
+    before: float
+    after: float
+    p: float
+    kind: str
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        """How many times as large it is."""
+        return self.after / self.before
+
+
+JUMP, DRIFT, MAYBE = "jump", "drift", "unclear"
+
+
+def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[str]:
+    """Return the metrics that are searched: the step, and of the others those that take most.
+
+    Args:
+        entries: the runs.
+        chosen: only these.
+    """
+    sums: dict[str, list[float]] = {}
+    for entry in entries:
+        for name, value in entry.metrics.items():
+            if value > 0:
+                sums.setdefault(name, []).append(value)
+    if chosen:
+        return [name for name in chosen if name in sums]
+    usual = {name: math.fsum(values) for name, values in sums.items() if len(values) >= _USUAL * len(entries)}
+    least = _LEAST_SHARE * usual.get(STEP, 0.0)
+    others = sorted((name for name in usual if name != STEP and usual[name] >= least), key=lambda name: -usual[name])
+    return [*([STEP] if STEP in usual else []), *others[:_MOST]]
+
+
+def groups_of(entries: Sequence[RunEntry]) -> list[str]:
+    """Return the machines of each run, in words."""
+    return [", ".join(entry.hosts) for entry in entries]
+
+
+def series_of(entries: Sequence[RunEntry], name: str, groups: Sequence[str]) -> MetricSeries:
+    """Return a metric over the runs that have it; `groups`: the group of each run."""
+    has = [place for place, entry in enumerate(entries) if entry.metrics.get(name, 0.0) > 0]
+    places = np.array(has, np.int64)
+    values = np.array([entries[place].metrics[name] for place in has], np.float64)
+    number = {group: n for n, group in enumerate(dict.fromkeys(groups[place] for place in has))}
+    of_runs = np.array([number[groups[place]] for place in has], np.int64)
+    fitted = fit(np.log(values), of_runs)
+    own = fitted.level + np.array(fitted.offsets)[of_runs] if len(has) else fitted.level
+    return MetricSeries(name, places, values, fitted, own)
+
+
+def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
+    """Return where metrics changed, the step first, and those first that change most [ns].
+
+    Of the steps of all metrics but that of the unit those stay that are rare enough for how many metrics were searched:
+    Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
+
+    Args:
+        entries: the runs.
+        every: their metrics.
+        least: changes below this share are left out.
+    """
+    found = [change for each in every.values() for change in _of_series(each)]
+    others = sorted((c for c in found if c.metric != STEP and c.kind != MAYBE), key=lambda change: change.p)
+    searched = max(1, len(every) - 1)
+    passing = [n for n, change in enumerate(others, 1) if change.p <= RARE * min(1.0, n / searched)]
+    kept = [c for c in found if c.metric == STEP] + others[: max(passing, default=0)]
+    large = [change for change in kept if abs(change.ratio - 1) >= least]
+    reasoned = [replace(change, reasons=tuple(_reasons(entries, change))) for change in large]
+    return sorted(reasoned, key=lambda c: (c.kind == MAYBE, c.metric != STEP, -abs(c.after - c.before)))
+
+
+def _of_series(series: MetricSeries) -> Iterable[MetricChange]:
+    level, places, fitted = np.exp(series.fit.level), series.places, series.fit
+    for step in fitted.steps:
+        before = float(level[step.at - 1])
+        yield MetricChange(series.name, int(places[step.at]), before, before * math.exp(step.size), step.p, JUMP)
+    if fitted.drift:
+        start = fitted.drift.start
+        run = len(level) - 1 - start
+        before = float(level[start])
+        after = before * math.exp(fitted.drift.slope * run)
+        yield MetricChange(series.name, int(places[start]), before, after, fitted.drift.p, DRIFT)
+    if fitted.doubtful and series.name == STEP:
+        at = fitted.doubtful.at
+        before = math.exp(float(np.median(np.log(series.values[fitted.last_before(at) : at]))))
+        after = math.exp(float(np.median(np.log(series.values[at : fitted.first_after(at)]))))
+        yield MetricChange(series.name, int(places[at]), before, after, fitted.doubtful.p, MAYBE)
+
+
+def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterator[str]:
+    """Yield what of the configuration is another one before a change than after it."""
+    if change.kind == DRIFT:
+        return
+    before = entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)]
+    after = entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR]
+    for name in sorted({name for entry in (*before, *after) for name in entry.config}):
+        sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
+        if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
+            sides = [side - {_NOT_SET} for side in sides]
+        if all(sides) and sides[0].isdisjoint(sides[1]):
+            yield f"{name}: {' or '.join(sorted(sides[0]))} -> {' or '.join(sorted(sides[1]))}"
+    hosts = groups_of(entries[max(0, change.at - _LONG_AGO) : change.at]), groups_of(after)
+    # Names of containers are new with each run: they are no reason.
+    if len({*hosts[0]}) == len({*hosts[1]}) == 1 and hosts[0][0] != hosts[1][0]:
+        yield f"machines: {hosts[0][0]} -> {hosts[1][0]}"

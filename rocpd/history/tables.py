@@ -1,0 +1,183 @@
+"""The tables of a history, of which each column has a unit and a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rocpd.base.types import Row
+from rocpd.history.entry import KERNEL, PART, RunEntry, date_text
+from rocpd.history.series import MetricChange, MetricSeries
+from rocpd.summary.findings import Finding
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+
+_NUMBER = Field("run", "", "number of the run, from 1, in order of time")
+_METRIC = (
+    Field("metric", "", "step, part of a step, kernel, or what was asked for when runs were added"),
+    Field("name", "", "of the part, or of the kernel", is_kernel=True),
+)
+
+TABLES = by_name(
+    TableDefinition(
+        "changes",
+        "What changed, the step first, and the largest first.",
+        (
+            *_METRIC,
+            Field("run", "", "number of the first run after it"),
+            Field("date", "", "when that ran, of UTC"),
+            Field("labels", "", "what is said of it", True),
+            Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
+            Field("before", "", "level before it [ns or bytes]", True),
+            Field("after", "", "level after it [ns or bytes]", True),
+            Field("change_percent", "%", "from one to the other"),
+            Field("p", "", "how often chance explains as much at one run"),
+            Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
+        ),
+    ),
+    TableDefinition(
+        "runs",
+        "The runs, the newest first.",
+        (
+            _NUMBER,
+            Field("date", "", "when it ran, of UTC"),
+            Field("labels", "", "what is said of it"),
+            Field("hosts", "", "its machines"),
+            Field("ranks", "", "how many"),
+            Field("units", "", "how many steps, or other units, count", True),
+            Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
+            Field("level_ns", "ns", "what it would be without noise"),
+            Field("deviations", "", "how many standard deviations lie between"),
+            Field("is_outlier", "", "1: it lies apart from its neighbours"),
+            Field("id", "", "identity of the run", True),
+            Field("name", "", "where it was read from", True),
+        ),
+    ),
+    TableDefinition(
+        "series",
+        "Each metric in each run, with the band in which 95 of 100 runs of the level lie.",
+        (
+            *_METRIC,
+            _NUMBER,
+            Field("date", "", "when it ran, of UTC"),
+            Field("value", "", "of the run [ns or bytes]"),
+            Field("level", "", "without noise"),
+            Field("low", "", "lower end of the band"),
+            Field("high", "", "upper end"),
+        ),
+        chart="rocpd.history.charts:of_table",
+    ),
+    TableDefinition(
+        "noise",
+        "How metrics vary from run to run where nothing changed.",
+        (
+            *_METRIC,
+            Field("group", "", "runs that may lie apart from others: of a host, a GPU or a label; NULL: not known"),
+            Field("runs", "", "how many"),
+            Field("level", "", "median of its runs [ns or bytes]"),
+            Field("deviation_percent", "%", "standard deviation of runs around the level"),
+            Field(
+                "offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"
+            ),
+            Field("rho", "", "how alike neighbours are, of all groups"),
+            Field("outliers", "", "runs that lie apart from their neighbours"),
+        ),
+    ),
+    TableDefinition(
+        "labels",
+        "What is said of runs.",
+        (_NUMBER, Field("name", "", "of the label"), Field("value", "", "of it")),
+    ),
+)
+"""Name -> definition."""
+
+RELATIONS = tuple(TABLES)
+"""What SQL can name."""
+
+
+def labels_text(entry: RunEntry) -> str:
+    """Return the labels of a run as words."""
+    return " ".join(f"{name}={value}" for name, value in entry.labels.items())
+
+
+def names_of(metric: str) -> tuple[str, str | None]:
+    """Return what kind of metric one is, and the name of the part or kernel.
+
+    >>> names_of("kernel:gemm"), names_of("step")
+    (('kernel', 'gemm'), ('step', None))
+    """
+    for prefix in (PART, KERNEL):
+        if metric.startswith(prefix):
+            return prefix[:-1], metric.removeprefix(prefix)
+    return metric, None
+
+
+def changes(entries: Sequence[RunEntry], found: Sequence[MetricChange], findings: Sequence[Finding]) -> Summary:
+    """Return where metrics changed."""
+    rows: list[Row] = [
+        (
+            *names_of(change.metric),
+            change.at + 1,
+            date_text(entries[change.at].at),
+            labels_text(entries[change.at]) or None,
+            change.kind,
+            change.before,
+            change.after,
+            (change.ratio - 1) * 100,
+            change.p,
+            "; ".join(change.reasons) or None,
+        )
+        for change in found
+    ]
+    return Summary.whole(TABLES["changes"], rows, findings)
+
+
+def runs(entries: Sequence[RunEntry], metric: MetricSeries) -> Summary:
+    """Return the runs, with where each lies around its level."""
+    level, _, _ = metric.band()
+    place = {int(at): n for n, at in enumerate(metric.places)}
+
+    def rows() -> Iterator[Row]:
+        for at, entry in reversed(list(enumerate(entries))):
+            n = place.get(at)
+            known: Row = (None, None, None, None)
+            if n is not None:
+                value, middle = float(metric.values[n]), float(level[n])
+                apart = float(np.log(value / middle)) / metric.fit.deviation if metric.fit.deviation else 0.0
+                known = value, middle, round(apart, 2), int(metric.fit.outliers[n])
+            about = at + 1, date_text(entry.at), labels_text(entry) or None, ", ".join(entry.hosts) or None
+            yield (*about, entry.ranks, entry.units, *known, entry.run, entry.name)
+
+    return Summary.whole(TABLES["runs"], rows())
+
+
+def series(entries: Sequence[RunEntry], every: Sequence[MetricSeries]) -> Summary:
+    """Return the values of metrics."""
+    rows: list[Row] = []
+    for metric in every:
+        columns = zip(metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True)
+        rows += [(*names_of(metric.name), at + 1, date_text(entries[at].at), *numbers) for at, *numbers in columns]
+    return Summary.whole(TABLES["series"], rows)
+
+
+def noise(every: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
+    """Return how metrics vary, by group."""
+    rows: list[Row] = []
+    for metric in every:
+        of_runs = [groups[at] for at in metric.places.tolist()]
+        left = np.log(metric.values) - metric.own
+        for number, group in enumerate(dict.fromkeys(of_runs)):
+            some = np.array([name == group for name in of_runs]) & ~metric.fit.outliers
+            everyone = np.array([name == group for name in of_runs])
+            deviation = float(left[some].std()) * 100 if some.sum() > 1 else None
+            offset = (float(np.exp(metric.fit.offsets[number])) - 1) * 100
+            numbers = int(everyone.sum()), float(np.median(metric.values[everyone])), deviation, offset
+            outliers = int((everyone & metric.fit.outliers).sum())
+            rows.append((*names_of(metric.name), group or None, *numbers, metric.fit.rho, outliers))
+    return Summary.whole(TABLES["noise"], rows)
+
+
+def labels(entries: Sequence[RunEntry]) -> Summary:
+    """Return the labels of runs."""
+    rows = [(at + 1, *label) for at, entry in enumerate(entries) for label in entry.labels.items()]
+    return Summary.whole(TABLES["labels"], rows)

@@ -1,0 +1,124 @@
+"""Laws of the store: entries are whole, immutable, of every writer; what is none is named and left out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.history import store
+from rocpd.history.entry import ENDING, date_of, redacted
+from tests.docs.console import ROOT
+from tests.history.runs import DAY, FIRST, run_of, stored, with_facts
+from tests.soak import sized
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_was_added_reads_back_and_adding_again_changes_nothing(tmp_path: Path) -> None:
+    run = run_of(1)
+    assert store.add(tmp_path, [run], {"commit": "abc"}, FIRST, FIRST) == [True]
+    before = files(tmp_path)
+    assert store.add(tmp_path, [run], {"commit": "abc"}, FIRST, FIRST + DAY) == [False]
+    assert files(tmp_path) == before
+    (entry,) = store.read(tmp_path).entries
+    assert entry.profile() == run
+    assert (entry.labels, entry.date, entry.metrics["step"]) == ({"commit": "abc"}, FIRST, 1e6)
+    assert sum(value for name, value in entry.metrics.items() if name.startswith("part:")) == 1e6
+
+
+def test_a_newer_summary_and_a_newer_label_supersede(tmp_path: Path) -> None:
+    store.add(tmp_path, [run_of(1)], {"commit": "abc"}, FIRST, FIRST)
+    store.add(tmp_path, [run_of(1, step=2e6)], {"commit": "def"}, FIRST, FIRST + 1)
+    found = store.read(tmp_path)
+    assert [(entry.metrics["step"], entry.labels["commit"]) for entry in found.entries] == [(2e6, "def")]
+    assert any("a newer one counts" in problem for problem in found.problems)
+    assert any("commit=abc and commit=def" in problem for problem in found.problems)
+
+
+def test_order_is_by_date_then_by_what_was_recorded(tmp_path: Path) -> None:
+    store.add(tmp_path, [run_of(1)], {}, FIRST + 2 * DAY, FIRST + 9 * DAY)
+    store.add(tmp_path, [with_facts(run_of(2), started=FIRST + DAY)], {}, None, FIRST + 9 * DAY)
+    store.add(tmp_path, [run_of(3)], {}, None, FIRST + 3 * DAY)
+    store.add(tmp_path, [run_of(4)], {}, FIRST + 99 * DAY, FIRST + 9 * DAY)
+    found = store.read(tmp_path)
+    assert [entry.name for entry in found.entries] == ["run2", "run1", "run3", "run4"]
+    assert any(problem.startswith("run3: nothing says when it ran") for problem in found.problems)
+    assert any("run4: dated after it was added" in problem for problem in found.problems)
+
+
+_Spoil = Callable[[bytes], bytes]
+_WRONG: tuple[tuple[str, _Spoil], ...] = (
+    ("half written", lambda whole: whole[:-100]),
+    ("half written", lambda whole: whole[:50]),
+    ("written by a newer rocpd, which reads it", lambda whole: whole.replace(b'history":1', b'history":9')),
+    ("not of a history", lambda whole: b'{"a": 1}\n'),
+    ("half written", lambda whole: b""),
+    ("not of a history", lambda whole: b"\xff\xfe\n"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(_WRONG)))
+def test_what_is_no_entry_is_named_and_left_out(tmp_path: Path, number: int) -> None:
+    why, spoil = _WRONG[number]
+    stored(tmp_path, [run_of(1), run_of(2)])
+    whole = next(content for name, content in files(tmp_path).items() if name.endswith(ENDING))
+    (tmp_path / f"bad{ENDING}").write_bytes(spoil(whole))
+    found = store.read(tmp_path)
+    assert len(found.entries) == 2
+    assert f"bad{ENDING}: left out: {why}" in found.problems
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(rocpd.InputError, match="no"):
+            store.read(folder)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(rocpd.InputError, match="no run") as error:
+        store.read(tmp_path)
+    assert "notes.txt" in (error.value.hint or "")
+
+
+def test_a_damaged_body_is_said_where_it_is_read(tmp_path: Path) -> None:
+    stored(tmp_path, [run_of(1)])
+    (path,) = tmp_path.glob(f"*{ENDING}")
+    path.write_bytes(path.read_bytes().replace(b'"uses":[', b'"uses":{'))
+    (entry,) = store.read(tmp_path).entries
+    with pytest.raises(rocpd.InputError, match="damaged"):
+        entry.profile()
+
+
+def test_redacted_says_nothing_of_where_and_tells_machines_apart(tmp_path: Path) -> None:
+    runs = [with_facts(run_of(n, host=f"secret-node{n % 2}"), commands=("/home/me/train.py",)) for n in range(4)]
+    stored(tmp_path, map(redacted, runs))
+    text = b"".join(files(tmp_path).values())
+    assert all(word not in text for word in (b"secret", b"/home", b"guid1"))
+    hosts = [entry.hosts for entry in store.read(tmp_path).entries]
+    assert hosts[0] == hosts[2] != hosts[1] == hosts[3]
+    assert store.add(tmp_path, [redacted(runs[0])], {}, FIRST) == [False]
+
+
+def test_dates() -> None:
+    assert date_of("2026-11-12T03:00:00+03:00") == date_of("2026-11-12")
+    with pytest.raises(rocpd.UsageError, match="no date"):
+        date_of("yesterday")
+
+
+@pytest.mark.soak(times=12)
+def test_of_many_writers_that_are_killed_no_entry_is_lost_or_half_read(tmp_path: Path) -> None:
+    """What a writer said to be added is there, and nothing that was read on the way was half of an entry."""
+    writers = str(sized(8, 100))
+    command = [sys.executable, "-m", "tests.history.writers", str(tmp_path / "store"), writers]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["killed"] > 0
+    assert said["added"] > int(writers)
+    assert (said["lost"], said["problems"]) == ([], [])

@@ -8,6 +8,7 @@ the recording. Whether it lasts is a matter of chance, and said apart.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
@@ -129,12 +130,12 @@ def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> B
 
 
 class _Candidate(NamedTuple):
-    """What may be to blame: as `Cause` has it, and what it can cost at most in a step [ns]."""
+    """What may be to blame: as `Cause` has it, and what it can cost at most in all steps [ns]."""
 
     kind: CauseKind
     ranks: tuple[int, ...]
     name: str
-    most: float = 0.0
+    most: int = 0
 
 
 class Blaming:
@@ -153,7 +154,8 @@ class Blaming:
         )  # compute, host, copies, communication
         self.what = np.where((points.kind == Point.ARRIVAL) | (points.kind == Point.MEETING), 3, self.what)
         recorded = points.time
-        self.step_ns = self.spent(recorded) / max(1, len(steps))
+        self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
+        self.step_ns = self.now / max(1, len(steps))
         self.waited = self._waiting(recorded)
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
@@ -172,7 +174,7 @@ class Blaming:
         lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
         lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
-        every, known, more = self._computing()
+        every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
             self.step_ns,
@@ -189,7 +191,7 @@ class Blaming:
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
         self.removed = np.zeros(len(self.job.points), np.int64)
-        ranks = [self._cause(each) for each in self._candidates() if each.kind is CauseKind.RANK]
+        ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
 
@@ -197,13 +199,18 @@ class Blaming:
         """Return number of a step -> the rank that takes clearly longest for itself in it."""
         if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
             return {}
-        own = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        own = self._longer
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
         first, second = np.sort(own, axis=1)[:, :-3:-1].T
         clear = first - np.maximum(second, 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
         ranks = [self.ranks[column] for column in own.argmax(1).tolist()]
         steps = zip(self.steps.tolist(), ranks, clear.tolist(), strict=True)
         return {step: rank for step, rank, is_clear in steps if is_clear}
+
+    @functools.cached_property
+    def _longer(self) -> Floats:
+        """What each rank (column) takes longer than others usually do in each step (row) [ns]."""
+        return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
@@ -256,41 +263,76 @@ class Blaming:
         return self.job.replay(np.maximum(self.job.points.work - less, 0))
 
     def _worst(self) -> Cause | None:
-        """Return what costs most once those before are removed; of equals the first candidate.
+        """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
 
         No path through the graph gets shorter by more than what is taken away: a candidate that takes less than the
-        worst one costs needs no replay.
+        worst one costs, or than a cause costs at least, needs no replay.
         """
-        now, worst, cost = self.spent(self._replayed(self.removed)), None, -1
-        waiting = 0.0
-        candidates = list(self._candidates())
+        least = _LEAST * self.step_ns
+        candidates = [each for each in self._candidates() if each.most // len(self.steps) >= least]
+        if not candidates:
+            return None
+        now = self.spent(self._replayed(self.removed)) if self.now is None else self.now
+        worst, cost, waiting = 0, -1, 0.0
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
-            if candidates[number].most * len(self.steps) < cost:
+            if candidates[number].most < cost:
                 break
             times = self._replayed(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
-            if worst is None or (costs, -number) > (cost, -worst):
+            if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
                 waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
-        if worst is None:
-            return None
+        self.now = None if self.removed.any() else now - cost
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
 
     def _candidates(self) -> Iterator[_Candidate]:
         """Yield what may be to blame besides what is removed."""
-        lasting = np.where(self.removed != 0, 0, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0))
-        by_rank = self._sums(lasting, self.what < 3, self.job.points.rank, self.of)
-        ranks = [(CauseKind.RANK, (self.ranks[rank],), "") for rank in self._those(by_rank)]
-        hosts = [(CauseKind.HOST, ranks, host) for host, ranks in self._hosts()]
-        by_link = self._sums(lasting, self.job.link >= 0, self.job.link, np.arange(len(self.job.links) + 1))
-        links = [(CauseKind.LINK, self.job.links[link].ranks, str(link)) for link in self._those(by_link)]
-        for which in (*ranks, *hosts, *links):
-            candidate = _Candidate(*which)
-            yield candidate._replace(most=float(np.maximum(self._less(candidate), 0).sum()) / len(self.steps))
+        yield from self._of_ranks()
+        yield from self._of_hosts()
+        less = self._left(self.beyond.lasting)
+        whose, place = self.job.link, np.arange(len(self.job.links) + 1)
+        most = self._sums(np.maximum(less, 0), whose >= 0, whose, place)
+        for link in self._those(self._sums(less, whose >= 0, whose, place)):
+            yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
+
+    def _of_ranks(self) -> Iterator[_Candidate]:
+        """Yield the ranks that take longest."""
+        less = self._left(self._own)
+        most = self._by_rank(np.maximum(less, 0), self.what < 3)
+        for column in self._those(self._by_rank(less, self.what < 3)):
+            yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
+
+    def _left(self, beyond: Ints) -> Ints:
+        """Return what points take longer, but for those of which some is removed."""
+        return np.where(self.removed != 0, 0, beyond)
+
+    @functools.cached_property
+    def _own(self) -> Ints:
+        """What points of ranks take longer: lastingly, and where these stall."""
+        return self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0)
+
+    @functools.cached_property
+    def _hosts(self) -> list[str]:
+        """Name of the host of each rank, empty where it is unknown."""
+        return [self.job.hosts.get(rank) or "" for rank in self.ranks]
+
+    @functools.cached_property
+    def _of_host(self) -> Ints:
+        """What points take longer than is usual on other hosts."""
+        numbers = np.unique(self._hosts, return_inverse=True)[1]
+        return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
+
+    def _total(self, mean: float) -> int:
+        """Return the sum of all steps of a mean of them [ns]."""
+        return round(mean * len(self.steps))
 
     def _those(self, sums: Floats) -> list[int]:
         """Return the columns that take most, as far as that may be worth a replay."""
         return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > _LEAST / 2 * self.step_ns]
+
+    def _by_rank(self, values: Ints, some: Flags) -> Floats:
+        """Return the sum of values by rank, the mean of the steps."""
+        return self._sums(values, some, self.job.points.rank, self.of)
 
     def _sums(self, values: Ints, some: Flags, whose: Ints, place: Ints) -> Floats:
         """Return the sum of values by whose they are, the mean of the steps."""
@@ -301,23 +343,24 @@ class Blaming:
         sums: Floats = np.bincount(columns, values[rows], size)[:size] / len(self.steps)
         return sums
 
-    def _hosts(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield hosts of several ranks, all of which take longer than those of other hosts; and these ranks."""
-        names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
-        if len(set(names)) < 2:
+    def _of_hosts(self) -> Iterator[_Candidate]:
+        """Yield hosts of several ranks, all of which take longer than those of other hosts."""
+        columns: dict[str, list[int]] = {}
+        for column, name in enumerate(self._hosts):
+            columns.setdefault(name, []).append(column)
+        some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
+        if not some:
             return
-        for host in sorted(set(names)):
-            ranks = tuple(rank for rank, name in zip(self.ranks, names, strict=True) if name == host)
-            if not 1 < len(ranks) < len(names) - 1:
-                continue
-            beyond = np.where(self.removed != 0, 0, self.beyond.beyond_others(self.job, ranks))
-            sums = self._sums(beyond, self.what < 3, self.job.points.rank, self.of)
-            more = sums[[self.column[rank] for rank in ranks]]
+        less = self._left(self._of_host)
+        every, most = (self._by_rank(values, self.what < 3) for values in (less, np.maximum(less, 0)))
+        for name, those in some.items():
+            more = every[those]
             if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
-                yield host, ranks
+                ranks = tuple(self.ranks[column] for column in those)
+                yield _Candidate(CauseKind.HOST, ranks, name, self._total(most[those].sum()))
 
     def _less(self, candidate: _Candidate) -> Ints:
-        return np.where(self.removed != 0, 0, self.lasting_of(candidate))
+        return self._left(self.lasting_of(candidate))
 
     def lasting_of(self, cause: Cause | _Candidate) -> Ints:
         """Return what points of a cause take longer than others usually do [ns]."""
@@ -326,8 +369,8 @@ class Blaming:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
         here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
         if cause.kind is CauseKind.HOST:
-            return np.where(here, self.beyond.beyond_others(self.job, cause.ranks), 0)
-        return np.where(here, self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0), 0)
+            return np.where(here, self._of_host, 0)
+        return np.where(here, self._own, 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -340,9 +383,8 @@ class Blaming:
             return cause
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
-        own = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
-        longest = int(np.isin(own.argmax(1), columns).sum())
-        _, known, more = (each[columns].sum() for each in self._computing())
+        longest = int(np.isin(self._longer.argmax(1), columns).sum())
+        _, known, more = (each[columns].sum() for each in self._computing)
         longer = float(more / max(known - more, 1))
         in_stalls = float(np.where(self.stalled & (less != 0), self.beyond.passing, 0).sum())
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
@@ -391,14 +433,14 @@ class Blaming:
         sums: Floats = np.bincount(self.at[rows] * len(those) + columns, values, size).astype(np.float64)
         return sums.reshape(len(self.steps), len(those))
 
+    @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
-        """Return how long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
-        computes, whose = self.what == 0, self.job.points.rank
+        """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
+        computes = self.what == 0
         compares = computes & self.beyond.is_compared
         work = self.job.points.work
-        every, known = self._sums(work, computes, whose, self.of), self._sums(work, compares, whose, self.of)
-        lasting = self._sums(self.beyond.lasting, compares, whose, self.of)
-        passing = self._sums(self.beyond.passing, compares, whose, self.of)
+        every, known = self._by_rank(work, computes), self._by_rank(work, compares)
+        lasting, passing = self._by_rank(self.beyond.lasting, compares), self._by_rank(self.beyond.passing, compares)
         return every, known - passing, lasting
 
     def lengths(self, times: Ints) -> Floats:

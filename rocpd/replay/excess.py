@@ -16,6 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
+from rocpd.facts.columns import distinct, first_of, numbered
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.graph import Point, Points
 from rocpd.replay.job import JobGraph
@@ -43,16 +44,18 @@ class Excess:
     shapes: Ints
     place: Ints
 
-    def beyond_others(self, job: JobGraph, ranks: Sequence[int]) -> Ints:
-        """Return what points take longer than is usual for ranks other than some [ns]; 0 where nothing compares."""
-        usual = self.reference + self.lasting
-        rows = np.flatnonzero((self.place >= 0) & ~np.isin(job.points.rank, ranks))
-        if not len(rows):
-            return np.zeros(len(usual), np.int64)
-        values, group = np.unique(self.place[rows], return_inverse=True)
-        medians = _medians(group.reshape(-1), usual[rows])
-        at = np.minimum(np.searchsorted(values, self.place), len(values) - 1)
-        return np.where(values[at] == self.place, usual - medians[at], 0)
+    def beyond_others(self, whose: Ints) -> Ints:
+        """Return what points take longer than is usual for those of others [ns]; 0 where nothing compares.
+
+        Args:
+            whose: each point is, such as the number of its host.
+        """
+        beyond = np.zeros(len(whose), np.int64)
+        rows = np.flatnonzero(self.place >= 0)
+        usual = self.reference[rows] + self.lasting[rows]
+        medians, others = _medians_of_others(self.place[rows], usual, whose[rows])
+        beyond[rows] = np.where(others > 0, usual - medians, 0)
+        return beyond
 
 
 def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
@@ -100,6 +103,8 @@ def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
     points = job.points
     rows = np.flatnonzero(counts & (points.part == COMPUTE))
     often = _often((points.rank[rows], points.name[rows]), steps)
+    one = first_of(numbered(points.rank[rows], points.name[rows]))
+    rows, often = rows[one], often[one]
     does: dict[int, set[tuple[int, int]]] = {}
     for rank, name, times in zip(points.rank[rows].tolist(), points.name[rows].tolist(), often.tolist(), strict=True):
         does.setdefault(rank, set()).add((name, times))
@@ -112,7 +117,7 @@ def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
 
 def _often(keys: tuple[Ints, ...], steps: int) -> Ints:
     """Return how often a step has each combination of keys, of so many steps."""
-    group = _groups(keys)
+    group = numbered(*keys)
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
@@ -129,13 +134,13 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
         return
     work = points.work[rows]
     place = nth_of((*same, whose, points.rank[rows]), points.step[rows])
-    own = _groups((*same, place, whose))
-    steps = len(np.unique(points.step[rows]))
+    own = numbered(*same, place, whose)
+    steps = len(distinct(points.step[rows]))
     usual = np.where(np.bincount(own) * 2 < steps, 0, _medians(own, work))  # what few steps have is not usual
     into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
-    first = np.unique(own, return_index=True)[1]
-    kind = _groups(tuple(column[first] for column in (*same, place)))
-    others, count = _medians_of_others(kind, usual)
+    first = first_of(own)
+    kind = numbered(*(column[first] for column in (*same, place)))
+    others, count = _medians_of_others(kind, usual, np.arange(len(usual)))
     known = count >= 1
     into.lasting[rows] = np.where(known, usual - others, 0)[own]
     into.reference[rows] = np.where(known, others, usual)[own]
@@ -144,7 +149,7 @@ def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, in
 
 def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
     """Return which of its keys each row is in its step, from 0; rows are in order of time."""
-    group = _groups((*keys, step))
+    group = numbered(*keys, step)
     order = np.argsort(group, kind="stable")
     first = np.append(True, group[order][1:] != group[order][:-1])[: len(order)]
     row = np.arange(len(order))
@@ -153,37 +158,46 @@ def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
     return nth
 
 
-def _groups(keys: Sequence[Ints]) -> Ints:
-    """Return a number for each combination of keys, from 0."""
-    code = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        _, small = np.unique(key, return_inverse=True)
-        code = code * (int(small.max(initial=0)) + 1) + small.reshape(-1)
-        _, code = np.unique(code, return_inverse=True)
-    return code.reshape(-1)
-
-
 def _medians(group: Ints, values: Ints) -> Ints:
     """Return the median of the values of each group, the lower one of two."""
     order = np.lexsort((values, group))
-    first = np.flatnonzero(np.append(True, np.diff(group[order]) > 0))
-    count = np.diff(np.append(first, len(order)))
+    first, count = _runs(group[order])
     medians: Ints = values[order][first + (count - 1) // 2]
     return medians
 
 
-def _medians_of_others(group: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """Return for each value the median of the other ones of its group, the lower of two, and how many these are."""
+def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
+    """Return for each value the median of those of others in its group, the lower of two, and how many these are.
+
+    One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
+    """
     order = np.lexsort((values, group))
-    ordered = group[order]
-    first = np.flatnonzero(np.append(True, np.diff(ordered) > 0))
-    count = np.diff(np.append(first, len(order)))
-    start, many = np.repeat(first, count), np.repeat(count, count)
-    at = np.arange(len(order)) - start
-    middle = (many - 2) // 2
-    middle = np.where(at <= middle, middle + 1, middle)
-    medians = np.zeros(len(order), np.int64)
-    medians[order] = values[order][start + np.clip(middle, 0, many - 1)]
-    others = np.zeros(len(order), np.int64)
-    others[order] = many - 1
-    return medians, others
+    ordered = values[order]
+    first, many = _runs(group[order])
+    start = np.repeat(first, many)
+    every = len(order)
+    by_owner = np.lexsort((whose[order], group[order]))
+    rows = order[by_owner]
+    owner, own = _runs(group[rows], whose[rows])
+    places = np.repeat(np.arange(len(owner)), own) * every + by_owner - start[by_owner]
+    others = np.repeat(many, many)[by_owner[owner]] - own
+    middle = at = (others - 1) // 2
+    while True:
+        further = middle + np.searchsorted(places, np.arange(len(owner)) * every + at, side="right") - owner
+        if (further == at).all():
+            break
+        at = further
+    medians, count = np.zeros(every, np.int64), np.zeros(every, np.int64)
+    medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
+    count[rows] = np.repeat(others, own)
+    return medians, count
+
+
+def _runs(*columns: Ints) -> tuple[Ints, Ints]:
+    """Return where the values of ordered columns change, from 0, and how many rows have each."""
+    changes = np.zeros(len(columns[0]), bool)
+    changes[:1] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(changes)
+    return first, np.diff(np.append(first, len(changes)))

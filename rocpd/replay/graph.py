@@ -16,6 +16,7 @@ dependency graphs of Daydream (Zhu et al., ATC 2020) and dPRO (Hu et al., MLSys 
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
 from rocpd.facts.agent_time import PAUSE, read_history
-from rocpd.facts.columns import Names, grouped
+from rocpd.facts.columns import Names, distinct, first_of, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -139,6 +140,11 @@ class Edges:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @functools.cached_property
+    def lists(self) -> tuple[list[int], list[int]]:
+        """Sources and lags as lists, which plain Python goes through three times as fast."""
+        return self.source.tolist(), self.lag.tolist()
 
     def take(self, rows: Ints | Flags) -> Edges:
         """Return some of the edges."""
@@ -341,7 +347,7 @@ class _Drawing:
         self.step = at.at(self.launched)
         self.host = self._host()
         # Time between steps goes with the step that it delays, the rest with the step that it lies in.
-        begins = self.host.is_step - self._ends_step()
+        begins = self.host.is_step - self._ends_step
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
@@ -404,11 +410,12 @@ class _Drawing:
         """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
         host = self.host
         names = host.name + self.named_before + np.where(host.is_call, 0, self.before_calls)
-        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step()
+        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
+    @functools.cached_property
     def _ends_step(self) -> Ints:
-        """Return 1 where a step ends, else 0."""
+        """1 where a step ends, else 0."""
         ends = np.array([end.time for _, end in self.steps.values()], np.int64)
         return (self.host.is_step.astype(bool) & np.isin(self.host.time, ends)).astype(np.int64)
 
@@ -431,7 +438,7 @@ class _Drawing:
         """Return the points of the host."""
         regions, kinds = self.regions, self._calls()
         known = self.call >= 0
-        launching = np.unique(self.call[known])
+        launching = distinct(self.call[known])
         earliest = np.full(len(regions.start), np.iinfo(np.int64).max)
         np.minimum.at(earliest, self.call[known], self.ops.start[known])
         at = np.where(earliest >= regions.end, regions.end, regions.start)[launching]
@@ -464,7 +471,7 @@ class _Drawing:
         before = np.append(NULL, end[:-1])[: len(end)]
         late = np.flatnonzero((start - before >= _LONG) & (before != NULL))
         late = np.append(np.arange(min(1, len(calls))), late)
-        on_time = np.setdiff1d(some, late)
+        on_time = some[~np.isin(some, late)]
         begun = _Host.at(thread[on_time], start[on_time], name[on_time])
         paused = _Host.at(thread[late], start[late], name[late])
         ended = _Host.at(thread[some], end[some], name[some])
@@ -507,10 +514,10 @@ class _Drawing:
 
     def _longest(self, gap: Ints) -> Ints:
         """Return of each point the longest pause of its thread [ns]."""
-        _, thread = np.unique(self.host.thread, return_inverse=True)
+        thread = numbered(self.host.thread)
         longest = np.zeros(len(gap) + 1, np.int64)
-        np.maximum.at(longest, thread.reshape(-1), gap)
-        return longest[thread.reshape(-1)]
+        np.maximum.at(longest, thread, gap)
+        return longest[thread]
 
     def _least(self, gap: Ints, waits: Flags) -> Ints:
         """Return of points that wait what the host takes for itself, by the shortest of the same name [ns]."""
@@ -535,7 +542,7 @@ class _Drawing:
         paused = np.flatnonzero(host.woken & (other >= 0) & (gap >= PAUSE))
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
-        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step()[paused]]):
+        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step[paused]]):
             if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps):
                 woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
         return woken
@@ -600,7 +607,7 @@ class _Drawing:
         rows = np.flatnonzero(~waits.is_seen & talks & some[waits.target])
         rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
         source, target = waits.source[rows], waits.target[rows]
-        _, first = np.unique(np.stack([source, self.ops.stream[target]]), axis=1, return_index=True)
+        first = first_of(numbered(source, self.ops.stream[target]))
         nothing = np.zeros(len(first), np.int64)
         self.hidden.append(Edges(ends[source[first]], begins[target[first]], nothing, nothing + Edge.BETWEEN_STREAMS))
 
@@ -610,11 +617,14 @@ class _Drawing:
 
         def places(rows: Ints) -> list[WaitPlace]:
             target = waits.target[rows]
-            columns = (ops.name[target].tolist(), ops.stream[target].tolist(), number[target].tolist())
-            return [
+            columns = ops.name[target], ops.stream[target], number[target]
+            place = numbered(*columns)
+            first = first_of(place)  # steps have the same places
+            every = [
                 WaitPlace(self.texts[name], stream, nth, waits.stream)
-                for name, stream, nth in zip(*columns, strict=True)
+                for name, stream, nth in zip(*(column[first].tolist() for column in columns), strict=True)
             ]
+            return [every[at] for at in place.tolist()]
 
         return places
 
@@ -659,7 +669,8 @@ class _Drawing:
     def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
         """Yield the operations of each stream that points never start before."""
         ops, time = self.ops, asked.time
-        streams, counts = np.unique(ops.stream, return_counts=True)
+        number = numbered(ops.stream)
+        streams, counts = ops.stream[first_of(number)], np.bincount(number)
         waits_of: list[tuple[int, Ints, Ints]] = []
         for each in streams[np.argsort(-counts)][:_MOST_STREAMS].tolist():
             rows = np.flatnonzero(ops.stream == each)
@@ -727,10 +738,8 @@ def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -
     """
     if not len(number):
         return np.zeros(0, np.int64)
-    _, context = np.unique(np.stack(before), axis=1, return_inverse=True)
-    number = np.where(number < 0, -1 - context.reshape(-1), number)
-    _, place = np.unique(np.stack([*key, number]), axis=1, return_inverse=True)
-    return place.reshape(-1)
+    number = np.where(number < 0, -1 - numbered(*before), number)
+    return numbered(*key, number)
 
 
 def _usual(waited: Ints, otherwise: int) -> int:

@@ -39,8 +39,7 @@ from rocpd.replay.graph import (
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
-_MANY = 1_000_000  # points of all replays from which a compiled loop pays for its compilation of a second
-_MORE = 3  # replays that follow one, at least
+_MANY = 1_500_000  # points of all replays, 0.6 us each, that take as long as it takes to compile the loop
 _PLAIN = [0]  # points that were replayed without it
 
 
@@ -133,11 +132,11 @@ class JobGraph:
 
 def _times(edges: Edges, work: Ints) -> Ints:
     """Return when each point comes, given what passes from the latest of its sources on [ns]."""
-    first = np.searchsorted(edges.target, np.arange(len(work) + 1))
+    first = np.append(0, np.cumsum(np.bincount(edges.target, minlength=len(work))))
     _PLAIN[0] += len(work)
-    if _PLAIN[0] + _MORE * len(work) < _MANY:
+    if _PLAIN[0] < _MANY:
         times = [0] * len(work)
-        _run(first.tolist(), edges.source.tolist(), edges.lag.tolist(), work.tolist(), times)
+        _run(first.tolist(), *edges.lists, work.tolist(), times)
         return np.array(times, np.int64)
     compiled = np.zeros(len(work), np.int64)
     _compiled()(first, edges.source, edges.lag, work, compiled)
@@ -146,15 +145,18 @@ def _times(edges: Edges, work: Ints) -> Ints:
 
 def _run(first: Any, source: Any, lag: Any, work: Any, times: Any) -> None:
     """Fill `times`: each point comes after the latest of its sources; plain enough to be compiled."""
+    edge = 0
     for point in range(len(work)):
-        low, high = first[point], first[point + 1]
+        end = first[point + 1]
         latest = 0
-        if high > low:
-            latest = times[source[low]] + lag[low]
-            for edge in range(low + 1, high):
-                after = times[source[edge]] + lag[edge]
-                if after > latest:
-                    latest = after
+        if edge < end:
+            latest = times[source[edge]] + lag[edge]
+            edge += 1
+        while edge < end:
+            after = times[source[edge]] + lag[edge]
+            if after > latest:
+                latest = after
+            edge += 1
         times[point] = latest + work[point]
 
 

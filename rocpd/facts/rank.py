@@ -77,6 +77,8 @@ class Options:
         per: what amounts of panels are counted per.
         amd_compatible: panels have the numbers of rocprof-compute, over all kernels.
         roofs: `roofline.csv` of measured rates; None: those that follow from the clock.
+        each_agent: kernels of each agent have rows of their own, where steps or markers divide.
+        flat: calls of one name have one row, wherever they lie.
         further: values of options that an analysis of another package declares, by name.
     """
 
@@ -93,6 +95,8 @@ class Options:
     per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
     amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
     roofs: Annotated[Path | None, Option("Measured rates for the roofline, a roofline.csv.", "FILE")] = None
+    each_agent: Annotated[bool, Option("With --by step or marker: kernels of each agent for itself.")] = False
+    flat: Annotated[bool, Option("Calls of one name together, wherever they lie.")] = False
     further: Mapping[str, object] = field(default_factory=dict)
 
 

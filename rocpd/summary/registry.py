@@ -102,12 +102,6 @@ def _flame_graphs(home: str) -> tuple[TextForm, ...]:
     return tuple(TextForm(name, home.format(name), f".{name}{json}") for name, json in _FLAME_GRAPHS.items())
 
 
-_EACH_AGENT = Option(
-    "With --by step or marker: kernels of each agent for itself.", name="each_agent", kind=bool, default=False
-)
-_FLAT = Option("Calls of one name together, wherever they lie.", name="flat", kind=bool, default=False)
-
-
 def _totals(name: str, summary: str, recordable: Recordable | None = None) -> Analysis:
     """Return the row of a table of all events of a kind."""
     return Analysis(f"rocpd.summary.kernels.totals:{name}", (name,), summary, recordable=recordable, is_total=True)
@@ -134,7 +128,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.kernels.totals:kernels",
             ("kernels",),
             "time by kernel, with median, p95 and p99",
-            ("step_marker", _EACH_AGENT),
+            ("step_marker", "each_agent"),
             by=DIVISIONS_OF_TIME,
             recordable=Recordable.KERNELS,
             is_total=True,
@@ -264,7 +258,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
-            (_FLAT,),
+            ("flat",),
             texts=_flame_graphs("rocpd.summary.host.flame:{}"),
             recordable=Recordable.CALLS,
         ),

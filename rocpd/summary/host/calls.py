@@ -179,7 +179,7 @@ def calls(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    if reading.options.further.get("flat"):
+    if reading.options.flat:
         yield from functions(reading, "calls")
         return
     yield (answers := reading.each(trees_of_rank))

@@ -451,7 +451,7 @@ def kernels(reading: Reading) -> Tables:
         RocpdError: there are no kernels.
         UsageError: each agent is asked for where neither divides.
     """
-    if not reading.options.further.get("each_agent"):
+    if not reading.options.each_agent:
         yield from _by(reading, "kernels", ("kernels",))
     elif reading.by not in LAUNCHES:
         raise UsageError("--each-agent: only with --by step or --by marker", "--by agent divides by agent alone")

@@ -203,9 +203,7 @@ TABLES = by_name(
             Field("rank", "", "rank of the longest"),
             Field("agent", "", "its agent", True),
             Field("at_ns", "ns", "its start, from the start of the time line"),
-            Field(
-                "begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True
-            ),
+            Field("begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True),
             Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
             Field("in_marker_percent", "%", "how much of it lies there", True),
             Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import secrets
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -187,4 +186,3 @@ def serve_http(answering: Answering, port: int, announce: Callable[[str], None])
     sockets = [server.config.bind_socket()]
     announce(f"http://127.0.0.1:{sockets[0].getsockname()[1]}{path}")
     server.run(sockets)
-    sys.stdout.flush()

@@ -36,8 +36,10 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "redact": [("redact", "--dry-run")],
     "raptor": [("raptor", "{job}", "--categorize", "--op-trace")],
     "import": [("import", "-d", EVIL)],
+    "history": [("history", "add", f"store {EVIL}", "{job}"), ("history", f"store {EVIL}"), ("history", EVIL)],
     "index": [("index", "-d", f"index {EVIL}")],
     "cache": [("cache", "list")],
+    "questions": [("questions", EVIL)],
     "info": [("info",), ("info", "-v")],
     "schema": [("schema",), ("schema", EVIL)],
     "doctor": [("doctor", "-d", EVIL)],
@@ -45,9 +47,9 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "control": [("control", "start", EVIL)],
     "simulate": [("simulate", "-o", f"simulated {EVIL}", "--ranks", "1", "--steps", "1")],
 }
-APART = {"view", "shell"}
-"""They do not end by themselves; the shell is tested below, what `view` answers with its server."""
-NAMED = {"diff", "raptor", "cache", "schema", "doctor", "record", "control", "simulate"}
+APART = {"view", "shell", "mcp"}
+"""They do not end by themselves; the shell is tested below, what the others answer with their servers."""
+NAMED = {"diff", "history", "raptor", "cache", "questions", "schema", "doctor", "record", "control", "simulate"}
 
 
 @pytest.fixture(scope="module")

@@ -184,7 +184,7 @@ def judge(
     culprits = _culprits(found) if findings[0].verdict is Verdict.PROBLEM else ()
     usual = _usual(found, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
-    causes = tuple(_rows(found, job))
+    causes = () if findings[0].verdict is Verdict.UNKNOWN else tuple(_rows(found, job))
     return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual, causes=causes)
 
 

@@ -1,8 +1,8 @@
 """How large tests are: `make test` runs a sample of what `make soak` runs in full.
 
 A test that is larger in a soak is marked `soak`, with how many times as long a case of it takes there; each law of
-Hypothesis is. `python -m
-tests.soak` runs these tests alone. It says before how long that takes, from what `tests/slow.txt` says of the samples.
+Hypothesis is. `python -m tests.soak` runs these tests alone. It says before how long that takes, from what
+`tests/slow.txt` says of the samples.
 Interrupted, it goes on with the tests that have not passed, unless the package or the recorder has changed since.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from rocpd.agents.document import Document
@@ -16,10 +17,11 @@ class Answers:
     Args:
         inputs: files, folders and packages.
         session: the job.
+        store: its history; empty: none.
     """
 
-    def __init__(self, inputs: Sequence[str], session: Session) -> None:
-        self._inputs, self._session = inputs, session
+    def __init__(self, inputs: Sequence[str], session: Session, store: str = "") -> None:
+        self._inputs, self._session, self._store = inputs, session, store
 
     def ask(self, question: str, **arguments: Any) -> Document:
         """Return the answer to a question as `rocpd mcp` gives it: a document that JSON can hold.
@@ -32,7 +34,7 @@ class Answers:
             UsageError: an unknown question or argument, or one that makes no sense.
             InputError: a file cannot be read.
         """
-        return asked(question, self._inputs, arguments).of(self._session)
+        return asked(question, self._inputs, arguments, self._store).of(self._session)
 
     @staticmethod
     def questions() -> dict[str, Document]:
@@ -50,13 +52,14 @@ class Answers:
         self.close()
 
 
-def answers(*inputs: str) -> Answers:
+def answers(*inputs: str, history: str | Path = "") -> Answers:
     """Open a job for questions whose answers are documents: units, certainty, the command that shows them again.
 
     Args:
         inputs: files, globs, folders, packages; none: as `rocpd.connect`.
+        history: the store of the job's history; empty: none.
 
     Raises:
         InputError: no file matches, or one cannot be used.
     """
-    return Answers(inputs, connect(list(inputs) or None))
+    return Answers(inputs, connect(list(inputs) or None), str(history))

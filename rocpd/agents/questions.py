@@ -80,6 +80,7 @@ class Asking:
     """
 
     NAME: ClassVar[str] = ""
+    reads_rows: ClassVar[bool] = True
 
     inputs: tuple[str, ...]
     selected: Selected
@@ -144,6 +145,7 @@ class Schema(Asking):
     """List tables, views and calculated tables that SQL can name, or the columns of one, with units and meanings."""
 
     NAME = "schema"
+    reads_rows = False
 
     relation: Annotated[str | None, Option("A table or view; without one all are listed.")] = None
 
@@ -293,6 +295,41 @@ class Diff(Asking):
         }
 
 
+@frozen
+class SinceWhen(Asking):
+    """Say since when the job is as fast as it is, over the runs in its history: changes, their reasons, and noise."""
+
+    NAME = "history"
+    reads_rows = False
+
+    store: str = ""
+    metric: Annotated[tuple[str, ...], Option("Only these, such as step or kernel:REGEX.", several=True)] = ()
+    by: Annotated[str, Option("What runs are grouped by: host, gpu, or the name of a label.")] = "host"
+
+    def command(self) -> str:
+        """Return the command line that shows the same again."""
+        words = [word for metric in self.metric for word in ("--metric", shlex.quote(metric))]
+        by = ["--by", shlex.quote(self.by)] if self.by != SinceWhen.by else []
+        return " ".join(["rocpd history", shlex.quote(self.store), *words, *by])
+
+    def answer(self, session: Session) -> Document:
+        """Return what changed when, the runs, and how noisy they are.
+
+        Raises:
+            RocpdError: no history was named, or it holds no run.
+        """
+        from rocpd.history.history import HistoryOptions, open_history
+
+        if not self.store:
+            raise RocpdError("no history of the job was named", "rocpd mcp JOB --history STORE")
+        history = open_history(self.store, HistoryOptions(metrics=self.metric, by=self.by))
+        return {
+            "certainty": "of each change its p: how probable it is without one; noise is that of the runs themselves",
+            **divided(history.findings),
+            "tables": [table_of(table) for table in (history.changes(), history.runs(), history.noise())],
+        }
+
+
 def _made_visible(value: Any) -> Any:
     """Return a document whose texts are visible."""
     if isinstance(value, Mapping):
@@ -303,25 +340,26 @@ def _made_visible(value: Any) -> Any:
 
 
 QUESTIONS: dict[str, type[Asking]] = {
-    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff)
+    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff, SinceWhen)
 }
 """Name -> question, in the order in which programs see them."""
 
 
 def arguments_of(question: type[Asking]) -> tuple[Option, ...]:
-    """Return what a question takes: its own fields, then those of `Selected`, but for schemas, which read no rows."""
-    shared = [each for each in options_of(Selected) if question is not Schema or each.name == "most_bytes"]
+    """Return what a question takes: its own fields, then those of `Selected`, as far as it reads rows."""
+    shared = [each for each in options_of(Selected) if question.reads_rows or each.name == "most_bytes"]
     own: type = question  # for mypy, which takes classes with an unhashable base for unhashable themselves
     return (*options_of(own), *shared)
 
 
-def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any]) -> Asking:
+def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any], store: str = "") -> Asking:
     """Return a question from its name and arguments.
 
     Args:
         name: of `QUESTIONS`.
         inputs: of the job.
         arguments: field -> value, as JSON has it; None counts as not given.
+        store: the history of the job; empty: none was named.
 
     Raises:
         UsageError: an unknown question or argument, or a value of the wrong kind.
@@ -338,6 +376,8 @@ def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any]) -> Ask
     shared = {field.name for field in dataclasses.fields(Selected)}
     selected = Selected(**{key: value for key, value in values.items() if key in shared})
     own = {key: value for key, value in values.items() if key not in shared}
+    if QUESTIONS[name] is SinceWhen:
+        own["store"] = store
     return QUESTIONS[name](tuple(inputs), selected, **own)
 
 

@@ -59,10 +59,11 @@ class Answering:
     Args:
         job: how the inputs are opened.
         limits: what an answer may take.
+        store: the history of the job; empty: none.
     """
 
-    def __init__(self, job: ViewedJob, limits: AgentLimits) -> None:
-        self._job, self._limits = job, limits
+    def __init__(self, job: ViewedJob, limits: AgentLimits, store: str = "") -> None:
+        self._job, self._limits, self._store = job, limits, store
         self._admitted = Admitted(job.inputs)
         self._desk = Desk(job, limits.seats)
 
@@ -73,7 +74,7 @@ class Answering:
             inputs = self._admitted.named(_text(words.pop("job", None)))
             if name == "diff" and isinstance(words.get("base"), str):
                 words["base"], *_ = self._admitted.named(words["base"])
-            question = asked(name, inputs, words)
+            question = asked(name, inputs, words, self._store)
             job = ViewedJob(inputs, self._job.skip_bad)
             answer: Document = self._desk.ask(question, self._limits.seconds, job).value
             return answer
@@ -154,7 +155,7 @@ def tools() -> list[types.Tool]:
     every = []
     for name, question in QUESTIONS.items():
         schema = schema_of(question)
-        if name != "schema":
+        if question.reads_rows:
             schema["properties"]["job"] = _JOB
         about = " ".join((question.__doc__ or "").split())
         every.append(types.Tool(name=name, description=about, input_schema=schema, annotations=reads))

@@ -23,6 +23,7 @@ class McpOptions:
         False
     )
     port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535)] = 0
+    history: Annotated[str, Option("Store of the job's history, which may be asked, too.", "STORE")] = ""
     seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1)] = 300
 
 
@@ -50,7 +51,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     with connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note):
         pass  # what cannot be opened is said before a program asks
     job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
-    answering = Answering(job, AgentLimits(asked.seconds))
+    answering = Answering(job, AgentLimits(asked.seconds), asked.history)
     try:
         if asked.http:
             serve_http(answering, asked.port, _announce)

@@ -97,6 +97,16 @@ def test_what_was_not_recorded_is_an_answer(call: Call) -> None:
     assert answer["not_recorded"]
 
 
+def test_a_history_is_asked_where_one_was_named(job: Path, tmp_path: Path, cli: Cli, call: Call) -> None:
+    assert call("history")["not_recorded"] == ["no history of the job was named (rocpd mcp JOB --history STORE)"]
+    assert cli("history", "add", tmp_path / "store", job).code == 0
+    with rocpd.answers(str(job), history=tmp_path / "store") as answers:
+        answer = answers.ask("history", metric=["step"])
+    assert answer["command"] == f"rocpd history {tmp_path / 'store'} --metric step"
+    assert [table["table"] for table in answer["tables"]] == ["changes", "runs", "noise"]
+    assert answer["tables"][1]["rows_in_all"] == 1
+
+
 def test_schemas_say_what_is_required() -> None:
     schema = schema_of(QUESTIONS["query"])
     assert schema["required"] == ["sql"]

@@ -138,6 +138,7 @@ def hostile_call(random: np.random.Generator, out: Path) -> tuple[str, dict[str,
         "schema": {"relation": word},
         "whatif": {"without": [f"call:{word}"]},
         "diff": {"base": word},
+        "history": {"metric": [f"kernel:{word}"]},
         "advise": {},
     }
     further = [{}, {"job": word}, {"rank": word}, {"kernel": word}, {"step": word}, {"start": word}, {word[:40]: word}]

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import InputError
+from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
@@ -64,8 +64,11 @@ def add(
         now: the time [ns since 1970]; None: that of the clock.
 
     Raises:
+        UsageError: there is a file of that name.
         OutputError: the folder can't be written.
     """
+    if folder.is_file():
+        raise UsageError(f"{folder}: a file, no folder", "the store comes first: rocpd history add STORE RUN...")
     added = time.time_ns() if now is None else now
     news = []
     for number, run in enumerate(runs):

@@ -14,6 +14,7 @@ from rocpd.base.identity import JOURNALS
 from rocpd.compare.options import DiffOptions, metric_of
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import Baseline
+from rocpd.history.store import add
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli, state_of
 from tests.hostile.traces import make_workload
@@ -35,6 +36,8 @@ FILES: Mapping[str, Sequence[str]] = {
     "info": ("info", "{}", "-f", "json", "-o"),
     "schema": ("schema", "-f", "csv", "-o"),
     "baseline": ("diff", "--base", "{}", "--save-baseline"),
+    "history": ("history", "report", "store", "-o"),
+    "metrics": ("history", "export", "store", "-o"),
 }
 """Commands that write a file, which is the last word."""
 
@@ -86,6 +89,9 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = "rocprofiler-sdk: {rocpd: {path: ., files: [a.db]}}"
     (job / "job.rpdb" / "index.yaml").write_text(index, encoding="utf-8")
     (job / "base.json").write_text(baseline_of(files[2]), encoding="utf-8")
+    with rocpd.connect(files[0]) as session:
+        (run,) = profiles_of(session, DiffOptions(), metric_of("step"))
+    add(job.parent / "store", [run], {})
     return job
 
 
@@ -93,6 +99,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job(recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The recordings, with links to them."""
     job = Path(shutil.copytree(recordings, tmp_path / "job"))
+    shutil.copytree(recordings.parent / "store", tmp_path / "store")
     for name, target in (("linked.db", "a.db"), ("linked.html", "a.rpd"), ("linked.pdf", "nsys")):
         (job / name).symlink_to(job / target)
     (job / "linked_folder").symlink_to(job / "folder")

@@ -98,12 +98,12 @@ def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
     Raises:
         NoRecorderError: it is in none of them.
     """
+    if not sys.platform.startswith("linux"):
+        raise NoRecorderError("not built: it is for Linux", "record there; files can be read anywhere")
     for folder in _folders(os.environ if environ is None else environ):
         path = folder / name
         if path.is_file():
             return path.resolve()
-    if not sys.platform.startswith("linux"):
-        raise NoRecorderError("not built: it is for Linux", "record there; files can be read anywhere")
     raise NoRecorderError(_why_not_built())
 
 

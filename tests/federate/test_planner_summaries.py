@@ -21,7 +21,7 @@ from rocpd.schema.load import TABLES, VIEWS
 from rocpd.schema.render import views_over
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import tables_of
-from tests.federate.test_plan import CALCULATED, strategy_of_view
+from tests.federate.test_plan import CALCULATED, OF_OTHERS, strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 from tests.soak import paired, sample
 
@@ -91,7 +91,7 @@ def documented() -> dict[str, str]:
     for page in pages:
         for sql in re.findall(r'"((?:select|with)\b[^"]*)"', page.read_text(encoding="utf-8"), re.I):
             statements.setdefault(sql, page.name)
-    return {sql: page for sql, page in statements.items() if " slow" not in sql}  # a temp view of the script before it
+    return {sql: page for sql, page in statements.items() if not OF_OTHERS.search(sql)}
 
 
 @pytest.mark.soak(2)

@@ -18,7 +18,7 @@ from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.result import Field, Summary
 
 Document: TypeAlias = dict[str, Any]
-"""What JSON can hold."""
+"""An answer, as JSON holds it."""
 
 MOST_BYTES = 16_000
 """Of an answer, as UTF-8, where no more is asked for."""

@@ -1,4 +1,4 @@
-"""What a program can ask of a job: each question is a value that goes to the process where it is answered.
+"""Questions of programs about a job: each is a value that goes to the process where it is answered.
 
 Adding one touches this file, `QUESTIONS`, and its test. Each reads, none writes; each names the command that shows the
 same again. Fields are declared as options of the command line are, so that both are spelt alike.
@@ -72,7 +72,7 @@ class Selected:
 
 @frozen
 class Asking:
-    """What all questions share.
+    """A question.
 
     Args:
         inputs: of the job, for the command that shows the answer again.

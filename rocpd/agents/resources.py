@@ -1,4 +1,4 @@
-"""What programs can read beside asking: the verdict, the report, the glossary, and which command answers what."""
+"""Texts that programs read beside asking: the verdict, the report, the glossary, and which command answers what."""
 
 from __future__ import annotations
 
@@ -73,4 +73,4 @@ RESOURCES: dict[str, tuple[str, Callable[[Session], str]]] = {
         lambda _: page("questions"),
     ),
 }
-"""Name -> what it is, and what returns its text."""
+"""Name -> its description, and the function that returns its text."""

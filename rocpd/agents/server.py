@@ -42,7 +42,7 @@ _JOB = {"type": "string", "description": "One of the inputs, or a file or folder
 
 @frozen
 class AgentLimits:
-    """What an answer may take.
+    """Limits of an answer.
 
     Args:
         seconds: after which the process that answers is ended.

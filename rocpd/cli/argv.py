@@ -46,7 +46,7 @@ ELSEWHERE: Mapping[str, str] = {
     "export": "rocpd convert --format csv",
     "trace": "rocpd convert --format pftrace",
 }
-"""What users and other tools call it -> the command line here."""
+"""Words of users and other tools -> the command line here."""
 
 
 def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

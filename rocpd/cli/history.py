@@ -1,4 +1,4 @@
-"""Owns `rocpd history`: the history of a job over many runs, and the gate that compares a new run with it."""
+"""`rocpd history`: the history of a job over many runs, and the gate that compares a new run with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPORT, _SHOWN = "history.html", ("changes", "runs", "noise")
 
 
 class Redaction(enum.StrEnum):
-    """What entries leave out."""
+    """How much entries leave out."""
 
     NONE = "none"
     SHARE = "share"
@@ -47,7 +47,7 @@ def _verbs() -> list[str]:
 
 @frozen
 class HistoryInputs:
-    """What is done, with which store and runs."""
+    """The verb, the store and the runs."""
 
     HEADING: ClassVar = Heading.INPUTS
 
@@ -65,7 +65,7 @@ class HistoryInputs:
 
 @frozen
 class AddOptions:
-    """What is said of runs that are added."""
+    """Labels and dates of runs that are added."""
 
     label: Annotated[
         tuple[str, ...], Option("add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE")
@@ -80,7 +80,7 @@ class AddOptions:
 
 @frozen
 class AskedOfHistory:
-    """What is shown of a history."""
+    """The part of a history that is shown."""
 
     job: Annotated[int, Option("Which job of the store, from 1; the first one ran last.", "N", least=1)] = 1
     kernel: Annotated[str | None, Option("Only the time of kernels that match.", "REGEX")] = None

@@ -123,8 +123,8 @@ def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
     room = most - _room_for_cut(tables)
     for name in _LISTS:
         _drop_last(answer, name, room, cut)
-    for frame, count in zip(frames, _fitting(tables, room - size_of(answer)), strict=True):
-        _take(frame, tables, count, cut)
+    for frame, table, count in zip(frames, tables, _fitting(tables, room - size_of(answer)), strict=True):
+        _take(frame, table, count, cut)
     if not tables:
         answer.pop("tables")
     answer["cut"] = cut or None
@@ -196,8 +196,7 @@ def _sizes(rows: Iterable[Sequence[Any]]) -> Iterator[int]:
     return (len(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()) + 1 for row in rows)
 
 
-def _take(frame: Document, tables: Sequence[Document], count: int, cut: list[str]) -> None:
-    (table,) = (each for each in tables if each["table"] == frame["table"])
+def _take(frame: Document, table: Document, count: int, cut: list[str]) -> None:
     frame["rows"] = table["rows"][:count]
     if count < len(table["rows"]):
         total = table["rows_in_all"]

@@ -248,8 +248,7 @@ class Replayed(Asking):
     def own_words(self) -> Iterator[str]:
         """Yield the changes."""
         for option in options_of(Replayed):
-            if option.name in ("without", "scale", "overlap"):
-                yield from spelt(option, getattr(self, option.name))
+            yield from spelt(option, getattr(self, option.name))
 
     def answer(self, session: Session) -> Document:
         """Return the prediction with its bounds, and what binds then."""

@@ -120,9 +120,10 @@ def join(
     with folder_complete_or_nothing(folder, force) as temporary:
         for number, (rank, of_trace) in enumerate(pairs.items(), 1):
             name = f"rank{rank}.db"
-            merge(recorded.where(Filters(ranks=str(rank))), temporary / name)
-            traces = traced.where(Filters(ranks=str(of_trace))) if of_trace is not None else None
-            done.append(_join_rank(recorded.where(Filters(ranks=str(rank))), traces, temporary / name))
+            process = recorded.where(Filters(ranks=str(rank)))
+            merge(process, temporary / name)
+            trace = traced.where(Filters(ranks=str(of_trace))) if of_trace is not None else None
+            done.append(_join_rank(process, trace, temporary / name))
             if progress:
                 progress(number, len(pairs))
     return done

@@ -65,7 +65,9 @@ def program() -> Path:
 
 def run_code(code: str, folder: Path) -> None:
     """Run a program of Python in a folder, as `python -W error -c` does; it must end well."""
-    strict = f"import warnings\nwarnings.simplefilter('error')\nexec({code!r}, {{'__name__': '__main__'}})\nraise SystemExit"
+    strict = (
+        f"import warnings\nwarnings.simplefilter('error')\nexec({code!r}, {{'__name__': '__main__'}})\nraise SystemExit"
+    )
     subprocess.run([program()], cwd=folder, env={**os.environ, BEFORE: strict}, check=True)
 
 

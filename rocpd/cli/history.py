@@ -200,6 +200,8 @@ def _check(asked: _Asked) -> int:
 
 
 def _show(asked: _Asked) -> int:
+    from rocpd.history.tables import OF_JOB
+
     found = asked.history()
     if asked.shown.sql is not None:
         form, path = tables.format_and_path(asked.shown.format, asked.output)
@@ -210,14 +212,13 @@ def _show(asked: _Asked) -> int:
     form = find_format(
         asked.shown.format or tables.format_by_ending(asked.output.name, tables.endings()), of_analyses=True
     )
-    known = {table.name: table for table in found.tables()}
-    chosen = asked.words or (tuple(known) if form else _SHOWN)
+    chosen = asked.words or (OF_JOB if form else _SHOWN)
     for name in chosen:
-        if name not in known:
-            raise UsageError(f"{name}: no table of a history", f"one of {', '.join(known)}")
+        if name not in OF_JOB:
+            raise UsageError(f"{name}: no table of a history", f"one of {', '.join(OF_JOB)}")
     is_filed = asked.output.is_asked or (form is not None and form.is_columnar)
     target = asked.output.destination([tables.ending_of(form)]) if is_filed else None
-    Delivery(form, target, asked.output, asked.shown.limit).write([known[name] for name in chosen], chosen)
+    Delivery(form, target, asked.output, asked.shown.limit).write(list(found.tables(chosen)), chosen)
     return Exit.GOOD
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -203,12 +203,11 @@ class JobHistory:
         """Return how each metric varies from run to run, by group of runs."""
         return tables.noise(list(self.fitted.values()), self.groups)
 
-    def tables(self) -> Iterator[Summary]:
-        """Yield all tables, the changes first, with what the history says in sentences."""
-        yield self.changes()
-        yield self.runs()
-        yield self.series()
-        yield self.noise()
+    def tables(self, names: Iterable[str] = tables.OF_JOB) -> Iterator[Summary]:
+        """Yield the tables of these names; `changes` has what the history says in sentences."""
+        makers = {"changes": self.changes, "runs": self.runs, "series": self.series, "noise": self.noise}
+        for name in names:
+            yield makers[name]()
 
     def chart(self, metric: str = STEP) -> Chart:
         """Return the chart of a metric: its values, the band of their level, and where it changed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -105,14 +106,14 @@ class _Asked:
     output: TableOptions
     execution: Execution
 
-    def runs(self) -> list[RunProfile]:
-        """Measure the runs that are named."""
+    def runs(self, has_whole: bool = False) -> list[RunProfile]:
+        """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
         from rocpd.compare.run import Comparing
 
         if not self.words:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
         reading = partial(progress, "history", "ranks")
-        metric = metric_of(self.comparing.metric)
+        metric = replace(metric_of(self.comparing.metric), has_whole=has_whole)
         self.comparing.pattern()
         return Comparing(self.comparing, metric, self._open, reading, on_note=note).runs(self.words)
 
@@ -181,7 +182,7 @@ def _add(asked: _Asked) -> int:
 
     labels, date = labels_of(asked.adding.label), asked.adding.date
     at = None if date is None else date_of(date)
-    runs = asked.runs()
+    runs = asked.runs(has_whole=True)
     if asked.adding.redact is Redaction.SHARE:
         runs = [redacted(run) for run in runs]
     news = store.add(asked.store, runs, labels, at)

@@ -1,4 +1,4 @@
-"""Owns how text from files is shown where characters could steer a terminal, reorder a line or end it.
+"""Shows text from files whose characters could steer a terminal, reorder a line or end it.
 
 Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
 all that the command line writes goes through a `VisibleStream`, so that what a writer forgets steers nothing. Data in

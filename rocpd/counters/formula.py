@@ -98,7 +98,7 @@ def parse(text: str) -> Node:
     Operation(operator='+', left=NamedValue(name='HIT'), right=NamedValue(name='MISS'))
 
     Raises:
-        FormulaError: it is none; the message says where.
+        FormulaError: the text is no formula; the message says where.
     """
     return _Parser(text).whole()
 

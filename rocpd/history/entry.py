@@ -20,7 +20,7 @@ from typing import Any
 from rocpd.base.documents import json_object
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.compare.options import STEP
+from rocpd.compare.options import ENERGY, MEMORY, STEP
 from rocpd.compare.run_profile import Baseline, RunProfile, baseline_of
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
@@ -40,6 +40,7 @@ PART, KERNEL = "part:", "kernel:"
 GRID = "grid of "
 """In front of the names of kernels whose grids are a part of the configuration."""
 
+_UNITS = {MEMORY: "bytes", ENERGY: "J"}
 _MOST_KERNELS = 40  # of a run, those that take most
 _GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
 _DIGITS = 8  # bytes of a hash
@@ -103,6 +104,11 @@ class RunEntry:
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{self.path}: damaged: {error}", "remove it, and add the run again") from error
         return run
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric: of most it is ns."""
+    return _UNITS.get(metric, "ns")
 
 
 def identity_of(run: RunProfile) -> str:

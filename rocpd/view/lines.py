@@ -32,6 +32,7 @@ from rocpd.convert.gather.derived import MARKED, STEP
 from rocpd.convert.model import Annotation, Counters, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.agent_time import AgentTime, read_agent_times
+from rocpd.facts.columns import distinct
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.regions import Steps, step_spans
@@ -50,11 +51,20 @@ STATES = ("compute", "hidden communication", "exposed communication", "exposed c
 """What a GPU does at a time that it is not idle, in the order in which pictures stack them."""
 
 _MOST_PIXELS = 4000
-_MOST_DEPTH = 16  # calls in calls that are drawn
+_MOST_DEPTH = 40  # calls in calls that are drawn
 _HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
 _MOST_LINKS, _MOST_VALUES = 8, 60
 _LONGEST = 2000  # characters of a value
 _OWN_COLOURS = {STEP: "MARKERS", MARKED: "MARKERS", "graph": "KERNELS"}
+_SAID = {
+    "MARKERS": "markers",
+    "KERNELS": "graphs",
+    "GRAPH": "graphs",
+    "MEMORY_ALLOCATIONS": "allocations",
+    "SCRATCH_MEMORY": "scratch",
+    "PYTHON": "Python",
+    "TORCH": "operators of PyTorch",
+}
 _VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a rank
 
 
@@ -93,7 +103,7 @@ class OpenRank:
     steps: Steps
     rows: list[dict[str, Any]]
     lanes: dict[int, Lane]
-    colours: list[str]
+    colours: list[tuple[str, str]]
 
 
 @frozen
@@ -253,7 +263,8 @@ class RowsTile:
 
     The answer has `rows` (`title`, `indent`, `kind`, `depth`: how many lines of slices; `unit` of counters), each with
     columns of its slices (`start`, `end` [ns], `name`, `colour`: numbers in `names` and `colours`, `depths`, `count`:
-    how many were merged, and `id`), or of its `value` by pixel; `id` is that of the longest of merged slices.
+    how many were merged, and `id`, that of the longest), or its `value` by pixel; `colours` are pairs:
+    of what, empty where no slice has it, and which.
     """
 
     tile: TakenTile
@@ -353,7 +364,10 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
             lanes[len(rows)] = lane = _with_depths(lane) if shown.nests else lane
             row["depth"] = int(lane.depth.max(initial=0)) + 1
         rows.append(row)
-    return OpenRank(events, steps, rows, lanes, [colour_of(name).hex for name in colours])
+    rows = rows[:-1] if rows and rows[-1]["kind"] == "group" else rows  # that of samples, which are not drawn
+    used = {code for lane in lanes.values() if lane.value is None for code in distinct(lane.colour).tolist()}
+    said = {name: _SAID.get(name, name) if code in used else "" for name, code in colours.items()}
+    return OpenRank(events, steps, rows, lanes, [(said[name], colour_of(name).hex) for name in colours])
 
 
 _COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
@@ -445,7 +459,7 @@ class SliceDetails:
 def _values_of(events: RankEvents, slices: Slices, row: int) -> Iterator[tuple[str, str]]:
     """Yield name and text of annotations and arguments of a slice."""
     for each in slices.annotations:
-        if each.present is None or each.present[row]:
+        if each.name != "stack_id" and (each.present is None or each.present[row]):
             yield each.name, _text(events, each, row)
     if slices.arguments:
         names, values = slices.arguments

@@ -2,7 +2,7 @@
 // It draws tiles that the server makes for the pixels that there are, so its work goes by pixels and not by events.
 // Times are ns from the start of the job. Texts from files are drawn or go in as texts, never as markup.
 
-const AXIS = 20, STEPS = 18, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, AT_ONCE = 4, LEVELS = 24;
+const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, AT_ONCE = 4, LEVELS = 24, TICK = 90;
 const LEAST_SPAN = 50; // ns over the whole width
 
 export function duration(ns) {
@@ -24,9 +24,10 @@ function inkOn(hex) {
 
 export class TimeLine {
   // elements: canvas, scroller (scrolls rows), spacer (as high as all rows), tip, said (what is read).
-  // calls: ask(path), taken(part) when a part was dragged, picked(details), moved() when the address should change.
+  // calls: ask(path), taken(part) when a part was dragged, picked(details), moved() when the address should change,
+  // coloured(map) with the colours of slices that are shown.
   constructor(elements, colours, calls) {
-    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: [] });
+    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: 0, part: null, drag: null });
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, version: 0 });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
@@ -99,6 +100,7 @@ export class TimeLine {
     if (job.kind === "rows") {
       const isFirst = !this.rows.has(job.rank);
       this.rows.set(job.rank, { ...job, ...answer });
+      this.calls.coloured(new Map([...this.rows.values()].flatMap(({ colours }) => colours)));
       if (isFirst) this.lay();
     } else {
       const tile = { ...job, shares: bytesOf(answer.shares) };
@@ -189,7 +191,7 @@ export class TimeLine {
   }
 
   get head() {
-    return AXIS + STEPS + (this.findings.length ? 14 : 0);
+    return AXIS + STEPS + MARKS;
   }
 
   // Takes the sizes that the page gives. The row area is as high as its rows, up to most of a screen.
@@ -253,7 +255,8 @@ export class TimeLine {
     pen.rect(0, head, width, height - head);
     pen.clip();
     pen.translate(0, head - top);
-    const shown = this.lines.filter((line) => line.y + line.height > top && line.y < top + height - head);
+    const shown = this.lines.filter((line) => line.y + line.height > top && line.y < top + height - head), tick = this.tick();
+    for (let at = Math.ceil(this.from / tick) * tick; at <= this.to; at += tick) this.box(this.x(at), top, 1, height, this.ink.line);
     for (const line of shown) this.drawLine(line);
     this.drawPlaces(shown);
     pen.restore();
@@ -282,6 +285,7 @@ export class TimeLine {
     else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);
+    if (line.row?.unit !== undefined) this.text(`up to ${quantity(line.row.most, line.row.unit)}`, 24 + line.row.indent * 8, middle + 7, gutter - 28 - line.row.indent * 8, ink.dim);
   }
 
   label(rank) {
@@ -338,7 +342,7 @@ export class TimeLine {
       const left = Math.max(this.x(row.start[at]), this.gutter - 2), right = Math.min(this.x(row.end[at]), this.width + 2);
       if (right < this.gutter || left > this.width) continue;
       const wide = Math.max(right - left - (right - left > 3 ? 0.6 : 0), 1), top = y + 2 + row.depths[at] * LINE;
-      const colour = colours[row.colour[at]];
+      const colour = colours[row.colour[at]][1];
       this.box(left, top, wide, LINE - 2, colour);
       if (this.pick && this.pick.rank === rank && this.pick.start === row.start[at] && this.pick.end === row.end[at]) {
         pen.strokeStyle = this.ink.text;
@@ -350,7 +354,7 @@ export class TimeLine {
   }
 
   drawValues({ rank, row, y, height }) {
-    const { pen, ink } = this, tile = this.rows.get(rank), { value, most } = row;
+    const { pen } = this, tile = this.rows.get(rank), { value, most } = row;
     const step = (tile.end - tile.start) / value.length, tall = height - 6;
     pen.fillStyle = this.colours["hidden communication"];
     for (let at = 0; at < value.length; at++) {
@@ -360,22 +364,24 @@ export class TimeLine {
       const high = Math.max(1, (value[at] / (most || 1)) * tall);
       pen.fillRect(left, y + height - 2 - high, right - left + 0.3, high);
     }
-    this.text(`up to ${quantity(most, row.unit)}`, this.gutter + 4, y + 9, 200, ink.dim);
+  }
+
+  // The time between two ticks: 1, 2 or 5 times a power of ten.
+  tick() {
+    const rough = ((this.to - this.from) / this.wide) * TICK, power = 10 ** Math.floor(Math.log10(rough));
+    return power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9));
   }
 
   drawHead() {
     const { pen, ink, gutter, width, head } = this;
     this.box(0, 0, width, head, ink.page);
     const span = this.to - this.from, [unit, size] = this.to < 1e3 ? ["ns", 1] : span < 1e4 ? ["us", 1e3] : this.to < 2e10 ? ["ms", 1e6] : ["s", 1e9];
-    const room = 90, rough = (span / this.wide) * room, power = 10 ** Math.floor(Math.log10(rough));
-    const tick = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
-    const digits = Math.max(0, Math.ceil(-Math.log10(tick / size) - 1e-9));
+    const tick = this.tick(), digits = Math.max(0, Math.ceil(-Math.log10(tick / size) - 1e-9));
     this.text(`time [${unit}]`, 4, AXIS / 2, gutter - 8, ink.dim);
     for (let at = Math.ceil(this.from / tick) * tick; at <= this.to; at += tick) {
       const x = this.x(at);
       this.box(x, AXIS - 5, 1, 5, ink.dim);
-      this.box(x, head, 1, this.height - head, ink.line);
-      this.text((at / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }), x + 4, AXIS / 2, room, ink.text);
+      this.text((at / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }), x + 4, AXIS / 2, TICK, ink.text);
     }
     this.text(this.steps.size ? "steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
     for (const [step, [start, end]] of this.steps) {
@@ -385,8 +391,8 @@ export class TimeLine {
       const name = pen.measureText(`step ${step}`).width < wide - 6 ? `step ${step}` : `${step}`;
       if (pen.measureText(name).width < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
     }
-    if (this.findings.length) this.text("findings", 4, head - 7, gutter - 8, ink.dim);
-    for (const { start, end } of this.findings) {
+    this.text(this.findings ? `findings${this.findings.length ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
+    for (const { start, end } of this.findings ?? []) {
       const x = this.x((start + end) / 2);
       if (x >= gutter && x <= width) this.text("▼", x - 6, head - 7, 20, ink.mark);
     }
@@ -398,7 +404,7 @@ export class TimeLine {
   drawPlaces(shown) {
     const { pen, ink } = this;
     pen.strokeStyle = ink.mark;
-    for (const { start, end, rank } of this.findings) {
+    for (const { start, end, rank } of this.findings ?? []) {
       const left = Math.max(this.x(start), this.gutter), right = Math.min(this.x(end), this.width);
       if (right < this.gutter || left > this.width) continue;
       const of = rank === undefined ? null : shown.find((line) => line.kind === "rank" ? line.rank === rank : line.folded?.includes(rank));
@@ -525,7 +531,7 @@ export class TimeLine {
 
   click({ x, y, line, inRows }) {
     if (y < this.head) {
-      const finding = this.findings.find(({ start, end }) => Math.abs(this.x((start + end) / 2) - x) < 8);
+      const finding = this.findings?.find(({ start, end }) => Math.abs(this.x((start + end) / 2) - x) < 8);
       const step = [...this.steps.values()].find(([start, end]) => this.ns(x) >= start && this.ns(x) < end);
       if (y > AXIS + STEPS && finding) this.show(finding.start, finding.end, finding.rank);
       else if (y > AXIS && step) this.show(...step, undefined, 0.1);
@@ -580,7 +586,7 @@ export class TimeLine {
     const step = [...this.steps].find(([, [start, end]]) => now >= start && now < end);
     const inStep = step ? `step ${step[0]}` : "outside of steps";
     if (y < this.head) {
-      const finding = y > AXIS + STEPS && this.findings.find(({ start, end }) => Math.abs(this.x((start + end) / 2) - x) < 8);
+      const finding = y > AXIS + STEPS && this.findings?.find(({ start, end }) => Math.abs(this.x((start + end) / 2) - x) < 8);
       return finding ? [finding.text] : step && y > AXIS ? [`${inStep} · ${duration(step[1][1] - step[1][0])}`] : [];
     }
     if (line?.kind === "rank") return [`${this.label(line.rank)} · ${inStep} · ${when}`, this.sharesAt(line.rank, now)];
@@ -652,7 +658,7 @@ export class TimeLine {
 
   setFindings(findings) {
     this.findings = findings;
-    this.fit();
+    this.paint();
   }
 
   // --- the address ---------------------------------------------------------------------------------------------------

@@ -56,15 +56,20 @@ function makeLine() {
     taken: (part) => take(part ?? { start: null, end: null }),
     picked: showSlice,
     moved: writeAddress,
+    coloured: (colours) => fillLegend("legend-of-slices", [...colours].filter(([name]) => name && !state.line.names.includes(name))),
     failed: (error) => say($("status"), error.message, true),
   });
   $("strip").timeLine = state.line; // for measurements
-  for (const name of [...state.line.names, "idle"]) {
+  fillLegend("legend", [...state.line.names.map((name) => [name, state.job.colours[name]]), ["idle", "var(--soft)"]]);
+}
+
+function fillLegend(id, entries) {
+  $(id).replaceChildren(...entries.map(([name, colour]) => {
     const entry = element("span", name), box = element("i");
-    box.style.background = name === "idle" ? "var(--soft)" : state.job.colours[name];
+    box.style.background = colour;
     entry.prepend(box);
-    $("legend").append(entry);
-  }
+    return entry;
+  }));
 }
 
 function writeAddress() {
@@ -86,14 +91,22 @@ function showSlice(slice) {
   tools.append(button("Zoom to it", () => state.line.show(start, end, rank)));
   tools.append(button("Open in Perfetto", () => openPerfetto(place, { start, end: Math.max(end, start + 1000), rank })));
   if (sql) tools.append(button("SQL", () => { $("statement").value = sql; $("sql").scrollIntoView(); runStatement(); }));
-  const rows = [["rank", `${rank}`], ["at", `${ms(start, 6)} ms`], ["duration", duration(end - start)], ["step", step === null ? "outside of steps" : `${step}`], ["category", category], ...values];
-  if (step !== null) rows.push([`step ${step} beside others`, `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`]);
-  for (const [key, value] of rows) list.append(element("dt", key), element("dd", value));
+  const add = (key, ...value) => {
+    const cell = element("dd");
+    cell.append(...value);
+    list.append(element("dt", key), cell);
+  };
+  add("rank", `${rank}`);
+  add("at", `${ms(start, 6)} ms`);
+  add("duration", duration(end - start));
+  add("step", step === null ? "outside of steps" : `${step}`);
   for (const other of linked) {
-    const cell = element("dd"), text = `${other.name} · ${duration(other.length)}, ${ms(Math.abs(start - other.start))} ms ${other.start < start ? "before" : "after"}`;
-    cell.append(other.id < 0 ? text : button(text, () => state.line.choose({ rank, row: other.row, id: other.id }, true)));
-    list.append(element("dt", other.text), cell);
+    const text = `${other.name} · ${duration(other.length)}, ${ms(Math.abs(start - other.start))} ms ${other.start < start ? "before" : "after"}`;
+    add(other.text, other.id < 0 ? text : button(text, () => state.line.choose({ rank, row: other.row, id: other.id }, true)));
   }
+  if (step !== null) add(`diff of step ${step}`, element("code", `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`));
+  add("category", category);
+  for (const [key, value] of values) add(key, value);
   $("picked").replaceChildren(element("h3", name), tools, list);
   $("picked").hidden = false;
 }

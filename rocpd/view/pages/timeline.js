@@ -29,7 +29,7 @@ export class TimeLine {
   constructor(elements, colours, calls) {
     Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: 0, part: null, drag: null });
-    Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, version: 0 });
+    Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
     this.listen();
@@ -99,6 +99,7 @@ export class TimeLine {
   take(job, answer) {
     if (job.kind === "rows") {
       const isFirst = !this.rows.has(job.rank);
+      for (const line of this.lines) if (line.kind === "row" && line.rank === job.rank) line.row = answer.rows[line.index];
       this.rows.set(job.rank, { ...job, ...answer });
       this.calls.coloured(new Map([...this.rows.values()].flatMap(({ colours }) => colours)));
       if (isFirst) this.lay();
@@ -293,27 +294,23 @@ export class TimeLine {
     return this.hosts.length > 1 || this.gutter < 150 ? label.split(" · ").filter((word) => !host.startsWith(word)).join(" · ") : label;
   }
 
+  // A text as far as there is room. Widths are measured once a text: measuring takes longer than drawing.
   text(words, x, y, room, colour, weight = "") {
-    const { pen } = this, font = pen.font;
     if (room < 8) return;
+    const { pen, widths } = this, font = pen.font;
     if (weight) pen.font = `${weight} ${font}`;
+    const key = weight + words;
+    if (widths.size > 5000) widths.clear();
+    if (!widths.has(key)) widths.set(key, pen.measureText(words).width);
+    const share = room / widths.get(key), fitting = Math.floor(words.length * share) - 1;
     pen.fillStyle = colour;
-    let shown = words;
-    if (pen.measureText(words).width > room) {
-      let [low, high] = [0, words.length];
-      while (low < high) {
-        const half = (low + high + 1) >> 1;
-        if (pen.measureText(`${words.slice(0, half)}…`).width <= room) low = half;
-        else high = half - 1;
-      }
-      shown = low ? `${words.slice(0, low)}…` : "";
-    }
-    if (shown) pen.fillText(shown, x, y);
+    if (share >= 1) pen.fillText(words, x, y);
+    else if (fitting > 0) pen.fillText(`${words.slice(0, fitting)}…`, x, y, room);
     pen.font = font;
   }
 
   box(x, y, wide, high, colour) {
-    this.pen.fillStyle = colour;
+    if (this.pen.fillStyle !== colour) this.pen.fillStyle = colour;
     this.pen.fillRect(x, y, wide, high);
   }
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +30,7 @@ from rocpd.convert.formats.layout import titles_of_job, tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.derived import MARKED, STEP
-from rocpd.convert.model import Annotation, Counters, RankEvents, Slices, TrackKind
+from rocpd.convert.model import Annotation, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.agent_time import AgentTime, read_agent_times
 from rocpd.facts.columns import distinct
@@ -70,14 +71,13 @@ _VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a ra
 
 @frozen
 class Lane:
-    """What is drawn in one row of a rank: slices in order of start, or values of a counter.
+    """The slices of one row of a rank, in order of start.
 
     Args:
-        start, end: [ns of the time line]; of values their times.
+        start, end: [ns of the common time line].
         name, colour: numbers in the texts of the rank.
         depth: how many slices are around each.
         batch, row: where each stands among the events of the rank.
-        value: of a counter, which holds until the next; else nothing.
     """
 
     start: Ints
@@ -87,22 +87,45 @@ class Lane:
     depth: Ints
     batch: Ints
     row: Ints
-    value: Floats | None = None
 
     def take(self, rows: Ints) -> Lane:
         """Return some of the slices."""
-        columns = (self.start, self.end, self.name, self.colour, self.depth, self.batch, self.row)
-        return Lane(*(column[rows] for column in columns))
+        return Lane(*(getattr(self, name)[rows] for name in _COLUMNS))
+
+    @classmethod
+    def joined(cls, lanes: Sequence[Lane]) -> Lane:
+        """Return the slices of several, one after the other."""
+        return cls(*(np.concatenate([getattr(lane, name) for lane in lanes]) for name in _COLUMNS))
+
+
+_COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
+
+
+@frozen
+class Curve:
+    """The values of a counter, each of which holds until the next, and their times [ns of the common time line]."""
+
+    time: Ints
+    value: Floats
 
 
 @frozen
 class OpenRank:
-    """The rows of a rank, as a page shows one that is open."""
+    """The rows of a rank, as a page shows one that is open.
+
+    Args:
+        events: all that is drawn.
+        steps: on the common time line.
+        rows: `title`, `indent` and `kind` of each, `depth` of slices, `unit` and `most` of counters.
+        lanes, curves: what is drawn in rows, by their numbers.
+        colours: what a colour stands for, empty where no slice has it, and the colour.
+    """
 
     events: RankEvents
     steps: Steps
     rows: list[dict[str, Any]]
     lanes: dict[int, Lane]
+    curves: dict[int, Curve]
     colours: list[tuple[str, str]]
 
 
@@ -167,15 +190,19 @@ def _read(session: Session) -> _Read:
     return _READ[session]
 
 
+def _place_of(read: _Read, number: int) -> Placement:
+    if number not in read.places:
+        raise UsageError(f"there is no rank {number}")
+    return read.places[number]
+
+
 def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]) -> Answer:
     """Do work on one rank in this process.
 
     Raises:
         UsageError: there is no such rank.
     """
-    place = _read(session).places.get(number)
-    if place is None:
-        raise UsageError(f"there is no rank {number}")
+    place = _place_of(_read(session), number)
     with contextlib.closing(ConnectionCache()) as cache:
         return cache.run(run_task, RankTask(place.rank, session.in_rows.rank_tables(number), work))
 
@@ -232,7 +259,7 @@ class StatesTile:
         read, number = _read(session), self.tile.rank
         if number not in read.busy:
             seen = windows(session)
-            read.busy[number] = _of_rank(session, number, partial(_busy, read.places[number], seen.get(number)))
+            read.busy[number] = _of_rank(session, number, partial(_busy, _place_of(read, number), seen.get(number)))
         agents, steps = read.busy[number]
         edges = self.tile.edges(read.origin)
         room = np.maximum(np.diff(edges), 1) * max(len(agents), 1)
@@ -277,9 +304,11 @@ class RowsTile:
         names: dict[int, int] = {}
         rows = []
         for number, row in enumerate(rank.rows):
-            lane = rank.lanes.get(number)
-            drawn = {} if lane is None else _values(lane, edges) if lane.value is not None else _slices(lane, edges)
-            if "name" in drawn:
+            drawn: dict[str, Any] = {}
+            if number in rank.curves:
+                drawn = {"value": _values(rank.curves[number], edges)}
+            elif number in rank.lanes:
+                drawn = _slices(rank.lanes[number], edges)
                 drawn["name"] = [names.setdefault(name, len(names)) for name in drawn["name"]]
                 for side in ("start", "end"):
                     drawn[side] = [time - read.origin for time in drawn[side]]
@@ -288,13 +317,12 @@ class RowsTile:
         return {"rows": rows, "names": [one_line(texts[name]) for name in names], "colours": rank.colours}
 
 
-def _values(lane: Lane, edges: Ints) -> dict[str, Any]:
+def _values(curve: Curve, edges: Ints) -> list[float | None]:
     """Return the highest value of a counter in each pixel; None before the first."""
-    assert lane.value is not None
-    at = np.searchsorted(lane.start, edges, side="right")
-    values = np.append(-np.inf, lane.value)
-    highest = np.array([values[low : max(high, low) + 1].max() for low, high in pairwise(at)])
-    return {"value": [None if not np.isfinite(value) else round(float(value), 6) for value in highest]}
+    at = np.searchsorted(curve.time, edges, side="right").tolist()
+    values = np.append(-np.inf, curve.value)
+    highest = (float(values[low : high + 1].max()) for low, high in pairwise(at))
+    return [round(value, 6) if math.isfinite(value) else None for value in highest]
 
 
 def _slices(lane: Lane, edges: Ints) -> dict[str, Any]:
@@ -327,8 +355,7 @@ def _open(session: Session, number: int) -> OpenRank:
         while len(read.open) >= _HELD_RANKS:
             read.open.popitem(last=False)
         options = ConvertOptions(Path(), annotate_args=True, annotate_pmc=True)
-        work = partial(_rows, read.places.get(number), options, read.titles)
-        read.open[number] = _of_rank(session, number, work)
+        read.open[number] = _of_rank(session, number, partial(_rows, _place_of(read, number), options, read.titles))
     read.open.move_to_end(number)
     return read.open[number]
 
@@ -336,14 +363,11 @@ def _open(session: Session, number: int) -> OpenRank:
 def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], reader: RankReader) -> OpenRank:
     events, steps = collect_for_viewers(reader, place, options, Damage(), titles)
     colours: dict[str, int] = {}
-    columns = [_lane_of_slices(events, number, batch, colours) for number, batch in enumerate(events.slices)]
+    slices = Lane.joined([_lane(events, number, colours) for number in range(len(events.slices))])
     track = np.concatenate([batch.track for batch in events.slices])
-    slices = Lane(*(np.concatenate([getattr(lane, name) for lane in columns]) for name in _COLUMNS))
-    values = Counters(
-        *(np.concatenate([getattr(batch, name) for batch in events.counters]) for name in ("track", "time", "value"))
-    )
     rows: list[dict[str, Any]] = []
     lanes: dict[int, Lane] = {}
+    curves: dict[int, Curve] = {}
     indents: list[int] = []
     for node in tree(events):
         indents.append(0 if node.parent is None else indents[node.parent] + 1)
@@ -356,8 +380,8 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
             "kind": shown.kind.name.lower() if shown else "group",
         }
         if shown and shown.unit is not None:
-            lanes[len(rows)] = _lane_of_values(values, node.track)
-            row |= {"unit": shown.unit, "most": float(np.max(lanes[len(rows)].value, initial=0))}
+            curves[len(rows)] = curve = _curve(events, node.track)
+            row |= {"unit": shown.unit, "most": float(np.max(curve.value, initial=0))}
         elif shown:
             lane = slices.take(np.flatnonzero(track == node.track))
             lane = lane.take(np.lexsort((-lane.end, lane.start)))
@@ -365,32 +389,33 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
             row["depth"] = int(lane.depth.max(initial=0)) + 1
         rows.append(row)
     rows = rows[:-1] if rows and rows[-1]["kind"] == "group" else rows  # that of samples, which are not drawn
-    used = {code for lane in lanes.values() if lane.value is None for code in distinct(lane.colour).tolist()}
+    used = {code for lane in lanes.values() for code in distinct(lane.colour).tolist()}
     said = {name: _SAID.get(name, name) if code in used else "" for name, code in colours.items()}
-    return OpenRank(events, steps, rows, lanes, [(said[name], colour_of(name).hex) for name in colours])
+    return OpenRank(events, steps, rows, lanes, curves, [(said[name], colour_of(name).hex) for name in colours])
 
 
-_COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
-
-
-def _lane_of_slices(events: RankEvents, number: int, batch: Slices, colours: dict[str, int]) -> Lane:
-    """Return all slices of a batch; `colours` gets names of colours that are new."""
-    of_batch = batch.category if batch.kind is None else batch.kind
-    texts = (events.categories if batch.kind is None else events.kinds).texts
-    known = texts if batch.kind is not None else [_OWN_COLOURS.get(text) or domain_of(text) for text in texts]
-    colour = (
-        np.array([colours.setdefault(text, len(colours)) for text in known], np.int64)[of_batch]
-        if len(batch)
-        else of_batch
-    )
+def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> Lane:
+    """Return all slices of a batch of events; `colours` gets names of colours that are new."""
+    batch = events.slices[number]
+    if batch.kind is None:
+        of_batch, texts = (
+            batch.category,
+            [_OWN_COLOURS.get(text) or domain_of(text) for text in events.categories.texts],
+        )
+    else:
+        of_batch, texts = batch.kind, events.kinds.texts
+    codes = np.array([colours.setdefault(text, len(colours)) for text in texts], np.int64)
     zero = np.zeros(len(batch), np.int64)
+    colour = codes[of_batch] if len(batch) else zero
     return Lane(batch.start, batch.end, batch.name, colour, zero, zero + number, np.arange(len(batch)))
 
 
-def _lane_of_values(values: Counters, track: int | None) -> Lane:
-    rows = np.flatnonzero(values.track == track)
-    zero = np.zeros(len(rows), np.int64)
-    return Lane(values.time[rows], values.time[rows], zero, zero, zero, zero, zero, values.value[rows])
+def _curve(events: RankEvents, track: int | None) -> Curve:
+    """Return the values of a counter track."""
+    rows = [(batch, batch.track == track) for batch in events.counters]
+    time, value = np.concatenate([b.time[of] for b, of in rows]), np.concatenate([b.value[of] for b, of in rows])
+    order = np.argsort(time, kind="stable")
+    return Curve(time[order], value[order])
 
 
 def _with_depths(lane: Lane) -> Lane:
@@ -402,7 +427,7 @@ def _with_depths(lane: Lane) -> Lane:
             open_until.pop()
         depths.append(min(len(open_until), _MOST_DEPTH - 1))
         open_until.append(end)
-    return Lane(lane.start, lane.end, lane.name, lane.colour, np.array(depths, np.int64), lane.batch, lane.row)
+    return replace(lane, depth=np.array(depths, np.int64))
 
 
 @frozen
@@ -425,7 +450,7 @@ class SliceDetails:
         """
         read, rank = _read(session), _open(session, self.rank)
         lane = rank.lanes.get(self.row)
-        if lane is None or lane.value is not None or not 0 <= self.id < len(lane.start):
+        if lane is None or not 0 <= self.id < len(lane.start):
             raise UsageError("there is no such slice")
         batch, row = int(lane.batch[self.id]), int(lane.row[self.id])
         slices, start, end = rank.events.slices[batch], int(lane.start[self.id]), int(lane.end[self.id])
@@ -498,7 +523,7 @@ def _place(rank: OpenRank, at: int, batch: int, row: int) -> dict[str, Any]:
     for number, lane in rank.lanes.items():
         low, high = np.searchsorted(lane.start, [at, at + 1])
         for found in range(int(low), int(high)):
-            if lane.value is None and (lane.batch[found], lane.row[found]) == (batch, row):
+            if (lane.batch[found], lane.row[found]) == (batch, row):
                 name = one_line(rank.events.names.texts[int(slices.name[row])])
                 return {"name": name, "row": number, "id": found, "length": int(slices.end[row] - at)}
     return {"name": "?", "row": NULL, "id": NULL, "length": 0}

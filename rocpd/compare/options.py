@@ -69,7 +69,7 @@ class DiffOptions:
         """Return `match` as an expression.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is no regular expression.
         """
         return None if self.match is None else regular_expression(self.match, "--match")
 

@@ -264,7 +264,7 @@ def baseline_of(text: str) -> Baseline:
     """Return what `Baseline.text` wrote.
 
     Raises:
-        ValueError, KeyError, TypeError, RecursionError: it is none.
+        ValueError, KeyError, TypeError, RecursionError: the text is no baseline.
     """
     content = json.loads(text)
     if content["rocpd_baseline"] != VERSION:

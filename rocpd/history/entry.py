@@ -161,7 +161,7 @@ def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
     """Return the entry of a first line.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        KeyError, TypeError, ValueError: the line is no head of an entry.
     """
     known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
     known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
@@ -248,7 +248,7 @@ def date_of(text: str) -> int:
     (1794441600000000000, True)
 
     Raises:
-        UsageError: none.
+        UsageError: the text is no date.
     """
     try:
         at = datetime.fromisoformat(text)

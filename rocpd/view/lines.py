@@ -70,7 +70,7 @@ _VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a ra
 
 
 @frozen
-class Lane:
+class DrawnLane:
     """The slices of one row of a rank, in order of start.
 
     Args:
@@ -88,12 +88,12 @@ class Lane:
     batch: Ints
     row: Ints
 
-    def take(self, rows: Ints) -> Lane:
+    def take(self, rows: Ints) -> DrawnLane:
         """Return some of the slices."""
-        return Lane(*(getattr(self, name)[rows] for name in _COLUMNS))
+        return DrawnLane(*(getattr(self, name)[rows] for name in _COLUMNS))
 
     @classmethod
-    def joined(cls, lanes: Sequence[Lane]) -> Lane:
+    def joined(cls, lanes: Sequence[DrawnLane]) -> DrawnLane:
         """Return the slices of several, one after the other."""
         return cls(*(np.concatenate([getattr(lane, name) for lane in lanes]) for name in _COLUMNS))
 
@@ -102,7 +102,7 @@ _COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
 
 
 @frozen
-class Curve:
+class DrawnCurve:
     """The values of a counter, each of which holds until the next, and their times [ns of the common time line]."""
 
     time: Ints
@@ -124,8 +124,8 @@ class OpenRank:
     events: RankEvents
     steps: Steps
     rows: list[dict[str, Any]]
-    lanes: dict[int, Lane]
-    curves: dict[int, Curve]
+    lanes: dict[int, DrawnLane]
+    curves: dict[int, DrawnCurve]
     colours: list[tuple[str, str]]
 
 
@@ -208,7 +208,7 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
 
 
 @frozen
-class TimeLine:
+class RanksInLine:
     """The ranks of the time line, before anything of them is read.
 
     The answer has `start` and `end` [ns], `runs`, and `ranks`: `rank`, `host`, `label`, `about`.
@@ -317,7 +317,7 @@ class RowsTile:
         return {"rows": rows, "names": [one_line(texts[name]) for name in names], "colours": rank.colours}
 
 
-def _values(curve: Curve, edges: Ints) -> list[float | None]:
+def _values(curve: DrawnCurve, edges: Ints) -> list[float | None]:
     """Return the highest value of a counter in each pixel; None before the first."""
     at = np.searchsorted(curve.time, edges, side="right").tolist()
     values = np.append(-np.inf, curve.value)
@@ -325,7 +325,7 @@ def _values(curve: Curve, edges: Ints) -> list[float | None]:
     return [round(value, 6) if math.isfinite(value) else None for value in highest]
 
 
-def _slices(lane: Lane, edges: Ints) -> dict[str, Any]:
+def _slices(lane: DrawnLane, edges: Ints) -> dict[str, Any]:
     """Return the slices between edges; those narrower than a pixel are one in each pixel, with the longest's name."""
     low, high = int(edges[0]), int(edges[-1])
     here = np.flatnonzero((lane.start < high) & (lane.end >= low))
@@ -363,11 +363,11 @@ def _open(session: Session, number: int) -> OpenRank:
 def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], reader: RankReader) -> OpenRank:
     events, steps = collect_for_viewers(reader, place, options, Damage(), titles)
     colours: dict[str, int] = {}
-    slices = Lane.joined([_lane(events, number, colours) for number in range(len(events.slices))])
+    slices = DrawnLane.joined([_lane(events, number, colours) for number in range(len(events.slices))])
     track = np.concatenate([batch.track for batch in events.slices])
     rows: list[dict[str, Any]] = []
-    lanes: dict[int, Lane] = {}
-    curves: dict[int, Curve] = {}
+    lanes: dict[int, DrawnLane] = {}
+    curves: dict[int, DrawnCurve] = {}
     indents: list[int] = []
     for node in tree(events):
         indents.append(0 if node.parent is None else indents[node.parent] + 1)
@@ -394,7 +394,7 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
     return OpenRank(events, steps, rows, lanes, curves, [(said[name], colour_of(name).hex) for name in colours])
 
 
-def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> Lane:
+def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> DrawnLane:
     """Return all slices of a batch of events; `colours` gets names of colours that are new."""
     batch = events.slices[number]
     if batch.kind is None:
@@ -407,18 +407,18 @@ def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> Lane:
     codes = np.array([colours.setdefault(text, len(colours)) for text in texts], np.int64)
     zero = np.zeros(len(batch), np.int64)
     colour = codes[of_batch] if len(batch) else zero
-    return Lane(batch.start, batch.end, batch.name, colour, zero, zero + number, np.arange(len(batch)))
+    return DrawnLane(batch.start, batch.end, batch.name, colour, zero, zero + number, np.arange(len(batch)))
 
 
-def _curve(events: RankEvents, track: int | None) -> Curve:
+def _curve(events: RankEvents, track: int | None) -> DrawnCurve:
     """Return the values of a counter track."""
     rows = [(batch, batch.track == track) for batch in events.counters]
     time, value = np.concatenate([b.time[of] for b, of in rows]), np.concatenate([b.value[of] for b, of in rows])
     order = np.argsort(time, kind="stable")
-    return Curve(time[order], value[order])
+    return DrawnCurve(time[order], value[order])
 
 
-def _with_depths(lane: Lane) -> Lane:
+def _with_depths(lane: DrawnLane) -> DrawnLane:
     """Return slices of a row that lie in each other, with how many are around each."""
     open_until: list[int] = []
     depths = []

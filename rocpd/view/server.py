@@ -31,7 +31,7 @@ from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
 from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.lines import STATES, RowsTile, SliceDetails, StatesTile, TakenTile, TimeLine
+from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
 from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
 
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII)
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = (desk or self.server.desk).ask(question, limit_s)
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
-    def draw(self, question: TimeLine | StatesTile | RowsTile | SliceDetails, rank: int = 0) -> None:
+    def draw(self, question: RanksInLine | StatesTile | RowsTile | SliceDetails, rank: int = 0) -> None:
         """Send the answer to what the time line asks; one process reads a rank, and has it for the next question."""
         self.ask(question, self.server.limits.other_s, self.server.lines[rank % _READERS])
 
@@ -367,7 +367,7 @@ _GETS: dict[str, _Route] = {
     "job": _job,
     "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
-    "line": lambda request, _: request.draw(TimeLine()),
+    "line": lambda request, _: request.draw(RanksInLine()),
     "states": lambda request, values: request.draw(StatesTile(_tile(values)), _tile(values).rank),
     "rows": lambda request, values: request.draw(RowsTile(_tile(values)), _tile(values).rank),
     "slice": _slice,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.view.lines import STATES, RowsTile, SliceDetails, StatesTile, TakenTile, TimeLine
+from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def session(job: Path) -> Iterator[rocpd.Session]:
 
 @pytest.fixture(scope="module")
 def end(session: rocpd.Session) -> int:
-    return int(TimeLine().of(session)["end"])
+    return int(RanksInLine().of(session)["end"])
 
 
 def rows_of(session: rocpd.Session, start: int, end: int, pixels: int = 300) -> dict[str, Any]:

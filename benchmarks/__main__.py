@@ -16,6 +16,7 @@ BENCHMARKS = (
     "federation",
     "convert",
     "report",
+    "timeline",
     "scale",
     "cluster",
     "recorder",

@@ -75,6 +75,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     for entry in sections:
         if section := _section(entry, material, made, entry.name in asked.sections):
             made.append(section)
+    made.sort(key=lambda section: section.is_empty)
     connect = f"rocpd.connect({asked.connect or _files(session)})"
     if not asked.connect and session.selection != type(session.selection)():
         connect += _SELECTED
@@ -122,7 +123,8 @@ def _section(entry: Entry, material: Material, before: Sequence[Section], is_nam
     )
     if entry.is_rare and not blocks and not is_named:
         return None
-    return Section(entry.name, entry.title, blocks or (Text(_missing(entry, material)),))
+    shown = blocks or (Text(_missing(entry, material)),)
+    return Section(entry.name, entry.title, shown, entry.is_folded, is_empty=not (blocks or is_named))
 
 
 def _missing(entry: Entry, material: Material) -> str:

@@ -44,6 +44,7 @@ class Entry:
         has_base: whether it compares with a base, without which there is no such section.
         is_rare: whether it is left out where there is no data, unless it is named.
         concludes: whether it needs what the overview and the rules of advice read, too.
+        is_folded: whether few readers need it.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Entry:
     has_base: bool = False
     is_rare: bool = False
     concludes: bool = False
+    is_folded: bool = False
 
 
 COMPARED = Inquiry("diff")
@@ -77,31 +79,31 @@ SECTIONS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
         Entry("verdict", "Verdict", f"{_OURS}verdict", concludes=True),
-        _ours("job", "The job", Inquiry("trace")),
         _ours("overview", "Ranks over time", _RANKS, recordable=Recordable.KERNELS),
         _ours("budget", "Where the time goes", *_BUDGET, recordable=Recordable.KERNELS),
+        _ours("collectives", "Collectives, and who waits for whom", _RANKS, recordable=Recordable.COLLECTIVES),
+        _ours("idle", "Why GPUs are idle", Inquiry("idle"), recordable=Recordable.CALLS),
         _ours("steps", "Steps", _RANKS, recordable=Recordable.STEPS),
         _ours("whatif", "What would be gained", _RANKS, recordable=Recordable.STEPS),
         _ours("kernels", "Kernels", Inquiry("kernels"), recordable=Recordable.KERNELS),
-        _ours("collectives", "Collectives, and who waits for whom", _RANKS, recordable=Recordable.COLLECTIVES),
-        _ours("idle", "Why GPUs are idle", Inquiry("idle"), recordable=Recordable.CALLS),
         _ours("launch", "Launches and queues", Inquiry("launch"), recordable=Recordable.CALLS),
         _ours("copies", "Copies", Inquiry("copies"), Inquiry("copy-sizes"), recordable=Recordable.COPIES),
         _ours("memory", "Memory", Inquiry("memory"), Inquiry("allocation-sites"), recordable=Recordable.ALLOCATIONS),
         _ours("counters", "Hardware counters", *_COUNTERS, recordable=Recordable.COUNTERS),
         Entry("inside", "Inside of kernels", f"{_OURS}inside", _INSIDE, Recordable.PC_SAMPLES, is_rare=True),
         Entry("comparison", "Compared with the base", f"{_OURS}comparison", (COMPARED,), has_base=True),
+        Entry("job", "The job", f"{_OURS}job", (Inquiry("trace"),), is_folded=True),
         _ours("appendix", "How to make each table again"),
     )
 }
-"""The sections of this package, in order; those of others come before the appendix."""
+"""The sections of this package, in order; those of others come before the last two."""
 
 
 def known_sections() -> dict[str, Entry]:
     """Return SECTIONS and those of installed packages, in order; a name of ours cannot be replaced."""
-    *ours, appendix = SECTIONS.items()
+    *ours, job, appendix = SECTIONS.items()
     others = ((name, entry) for name, entry in entries.added(ENTRY_POINTS, Entry, _plain) if name not in SECTIONS)
-    return dict((*ours, *others, appendix))
+    return dict((*ours, *others, job, appendix))
 
 
 def chosen_sections(names: Iterable[str], *, has_base: bool = False) -> list[Entry]:

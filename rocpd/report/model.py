@@ -130,11 +130,21 @@ Block: TypeAlias = Text | Folded | Findings | Table | Figure
 
 @frozen
 class Section:
-    """One section: the name under which it is asked for, its title, and what is in it."""
+    """One section.
+
+    Args:
+        name: under which it is asked for.
+        title: for people.
+        blocks: what is in it.
+        is_folded: whether few readers need it: formats that can fold it away do.
+        is_empty: whether there is no data for it: its block says why.
+    """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
+    is_folded: bool = False
+    is_empty: bool = False
 
 
 def tables_in(sections: Iterable[Section]) -> Iterator[Table]:

@@ -6,7 +6,6 @@ Times are nanoseconds from the start of the time line of the whole job.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import re
@@ -29,8 +28,6 @@ from rocpd.summary.relations import RELATIONS
 from rocpd.table.cell import one_line
 from rocpd.table.human import all_numbers
 
-_MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
-_FEWEST_SLICES, _MOST_SLICES = 50, 2000
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
 _MOST_TEXT = 8_000_000  # characters of an answer
 _LONGEST_CELL = 100_000  # characters, or bytes of a blob
@@ -63,37 +60,6 @@ class TakenPart:
         """Return the session in which only this part counts."""
         start, end = (None if ns is None else f"+{ns}ns" for ns in (self.start, self.end))
         return session.within(Window(start, end)) if self else session
-
-
-@frozen
-class Overview:
-    """What each rank does in each slice of a part; the more ranks, the fewer slices.
-
-    The answer has `start` and `slice` [ns], `slices`, `ranks` (number and host), and for `busy`, `compute` and
-    `communication` the percentages of all ranks' slices, one byte each, in base64.
-    """
-
-    part: TakenPart = TakenPart()
-
-    def of(self, session: Session) -> dict[str, Any]:
-        """Return the answer for a job; errors as `Session.summary`."""
-        number = len(session.ranks)
-        slices = max(_FEWEST_SLICES, min(_MOST_SLICES, _MOST_CELLS // number))
-        heat = self.part.of(session).summary("heat", bins=slices)
-        by_column = dict(zip(heat.columns, zip(*heat.fetchall(), strict=True), strict=True))
-        hosts = {rank.number: rank.hostname for rank in session.ranks}
-        ranks = list(dict.fromkeys(by_column["rank"]))
-        return {
-            "start": by_column["at_ns"][0],
-            "slice": by_column["slice_ns"][0],
-            "slices": len(by_column["rank"]) // len(ranks),
-            "ranks": [{"rank": rank, "host": visible(hosts[rank] or "")} for rank in ranks],
-            **{name: _packed(by_column[f"{name}_percent"]) for name in ("busy", "compute", "communication")},
-        }
-
-
-def _packed(percentages: Iterable[float]) -> str:
-    return base64.b64encode(bytes(min(100, round(share)) for share in percentages)).decode()
 
 
 @frozen

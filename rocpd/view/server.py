@@ -31,7 +31,8 @@ from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
 from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
+from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
+from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
 
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII)
 HEADERS = {
@@ -131,10 +132,12 @@ def find_ui(wanted: str) -> PerfettoUi:
 
 
 _LONGEST_BODY = 64 * 1024
+_READERS = 2  # processes that read ranks for the time line
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAGES = {
     "": "view/pages/view.html",
     "view.js": "view/pages/view.js",
+    "timeline.js": "view/pages/timeline.js",
     "view.css": "view/pages/view.css",
     "report.js": "report/writers/report.js",
     "report.css": "table/page.css",
@@ -180,6 +183,7 @@ class ViewServer(ThreadingHTTPServer):
         self.job, self.ui, self.limits = job, ui, limits
         self.guard = Guard()
         self.desk = Desk(job)
+        self.lines = [Desk(job, seats=1) for _ in range(_READERS)]
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -195,7 +199,8 @@ class ViewServer(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Close the socket and end the processes."""
         super().server_close()
-        self.desk.close()
+        for desk in (self.desk, *self.lines):
+            desk.close()
 
 
 _Route: TypeAlias = "Callable[[_Handler, dict[str, str]], None]"
@@ -233,10 +238,14 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._fail(HTTPStatus.NOT_FOUND, "no such file")
 
-    def ask(self, question: Question, limit_s: float) -> None:
+    def ask(self, question: Question, limit_s: float, desk: Desk | None = None) -> None:
         """Send the answer to a question, with the notes on the job."""
-        answer = self.server.desk.ask(question, limit_s)
+        answer = (desk or self.server.desk).ask(question, limit_s)
         self.send_json({"answer": answer.value, "notes": answer.notes})
+
+    def draw(self, question: RanksInLine | StatesTile | RowsTile | SliceDetails, rank: int = 0) -> None:
+        """Send the answer to what the time line asks; one process reads a rank, and has it for the next question."""
+        self.ask(question, self.server.limits.other_s, self.server.lines[rank % _READERS])
 
     def trace(self, body: dict[str, str]) -> None:
         """Send a trace of a part."""
@@ -320,25 +329,37 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-def _taken_part(values: dict[str, str]) -> TakenPart:
-    """Return the part of a request.
+def _whole(values: dict[str, str], name: str) -> int | None:
+    """Return a whole number of a request; None: it is not there.
 
     Raises:
-        UsageError: an end that is no whole number.
+        UsageError: it is no whole number.
     """
-    sides = {}
-    for side in ("start", "end"):
-        text = values.get(side, "")
-        if text and not (text.isascii() and text.isdecimal() and len(text) < 19):
-            raise UsageError(f"{side} is in whole nanoseconds")
-        sides[side] = int(text) if text else None
-    return TakenPart(**sides)
+    text = values.get(name, "")
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise UsageError(f"{name} is a whole number, of times in nanoseconds")
+    return int(text) if text else None
+
+
+def _taken_part(values: dict[str, str]) -> TakenPart:
+    """Return the part of a request; errors as `_whole`."""
+    return TakenPart(_whole(values, "start"), _whole(values, "end"))
+
+
+def _tile(values: dict[str, str]) -> TakenTile:
+    """Return the tile of a request; errors as `_whole`."""
+    return TakenTile(*(_whole(values, name) or 0 for name in ("rank", "start", "end", "pixels")))
+
+
+def _slice(request: _Handler, values: dict[str, str]) -> None:
+    rank, row, number = (_whole(values, name) or 0 for name in ("rank", "row", "id"))
+    request.draw(SliceDetails(rank, row, number), rank)
 
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
     job, limits = request.server.job, request.server.limits
     shown = {"inputs": list(job.inputs), "perfetto": request.server.ui.address}
-    colours = {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")}
+    colours = {name: colour_of(name).hex for name in (*STATES, "idle", "MARKERS")}
     request.send_json({**shown, "sql_s": limits.sql_s, "sql_rows": limits.sql_rows, "colours": colours})
 
 
@@ -346,7 +367,10 @@ _GETS: dict[str, _Route] = {
     "job": _job,
     "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
-    "overview": lambda request, values: request.ask(Overview(_taken_part(values)), request.server.limits.other_s),
+    "line": lambda request, _: request.draw(RanksInLine()),
+    "states": lambda request, values: request.draw(StatesTile(_tile(values)), _tile(values).rank),
+    "rows": lambda request, values: request.draw(RowsTile(_tile(values)), _tile(values).rank),
+    "slice": _slice,
     "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
     "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),
 }

@@ -25,7 +25,7 @@ def test_it_ends_cleanly_when_asked_to(job: Path, number: signal.Signals) -> Non
     )
     assert process.stdout
     address = process.stdout.readline().strip()
-    with urllib.request.urlopen(f"{address}overview") as response:
+    with urllib.request.urlopen(f"{address}line") as response:
         assert response.status == 200  # so that a process has the job open
     process.send_signal(number)
     _, said = process.communicate()

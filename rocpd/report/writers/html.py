@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -52,7 +52,9 @@ def html(report: Report) -> str:
     rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(css)}'"]
     title = _text(report.title)
-    links = "".join(f'<a href="#{_text(each.name)}">{_text(each.title)}</a>\n' for each in report.sections)
+    links = "".join(
+        f'<a href="#{_text(each.name)}">{_text(each.title)}</a>\n' for each in report.sections if not each.is_empty
+    )
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -61,7 +63,7 @@ def html(report: Report) -> str:
             f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
             f'<nav aria-label="Sections">\n{links}</nav>\n</header>\n<main id="report">\n',
-            *(part for section in report.sections for part in _section(section)),
+            body(report.sections),
             f"</main>\n<footer><p>Made by {_text(report.made_by)}.</p></footer>\n",
             *_data(report),
             f"<script>{script}</script>\n</body>\n</html>\n",
@@ -70,8 +72,22 @@ def html(report: Report) -> str:
 
 
 def body(sections: Iterable[Section]) -> str:
-    """Return sections alone, without page and script."""
-    return "".join(part for section in sections for part in _section(section))
+    """Return sections alone, without page and script; those without data are one line at the end."""
+    known = list(sections)
+    empty = [section for section in known if section.is_empty]
+    shown = "".join(part for section in known if not section.is_empty for part in _section(section))
+    return shown + (_without_data(empty) if empty else "")
+
+
+def _without_data(sections: Sequence[Section]) -> str:
+    """Return the titles of sections without data; unfolded, why there is none."""
+    titles = ", ".join(_text(section.title) for section in sections)
+    reasons = "".join(
+        f'<div id="{_text(section.name)}"><b>{_text(section.title)}</b>{"".join(_block(block, section.name))}</div>\n'
+        for section in sections
+        for block in section.blocks
+    )
+    return f'<details class="empty"><summary>Without data: {titles}</summary>\n{reasons}</details>\n'
 
 
 def _hash(text: str) -> str:
@@ -85,8 +101,13 @@ def _text(value: object) -> str:
 def _section(section: Section) -> Iterator[str]:
     name = _text(section.name)
     yield f'<section id="{name}" aria-labelledby="{name}-title">\n<h2 id="{name}-title">{_text(section.title)}</h2>\n'
+    if section.is_folded:
+        titles = ", ".join(_text(block.title) for block in section.blocks if isinstance(block, Table))
+        yield f"<details><summary>{titles}</summary>\n"
     for block in section.blocks:
         yield from _block(block, section.name)
+    if section.is_folded:
+        yield "</details>\n"
     yield "</section>\n"
 
 

@@ -1,8 +1,10 @@
-// The page of `rocpd view`: a time line to drag over, the report of the part that was taken, SQL, and a trace for Perfetto.
+// The page of `rocpd view`: the time line (`timeline.js`), the report of the part that was taken, SQL, and a trace for Perfetto.
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
+import { TimeLine, duration } from "./timeline.js";
+
 const $ = (id) => document.getElementById(id);
-const state = { job: null, origin: 0n, strip: null, whole: null, start: null, end: null, view: {}, stamp: null, asked: 0 };
+const state = { job: null, origin: 0n, line: null, start: null, end: null, stamp: null, asked: 0 };
 
 async function ask(path, body) {
   const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
@@ -37,118 +39,76 @@ const taken = () => ({ start: state.start, end: state.end });
 
 // --- the time line ---------------------------------------------------------------------------------------------------
 
-function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-
-async function loadStrip() {
-  let answer;
+async function loadLine() {
   try {
-    ({ answer } = await (await ask(`overview${query(state.view)}`)).json());
-  } catch (error) { // there is none: of separate runs, or without GPU work
+    await state.line.load();
+    $("timeline").classList.remove("none");
+  } catch (error) { // there is none: of separate runs
     $("timeline").classList.add("none");
-    $("timeline-help").textContent = error.message;
-    return;
+    $("reading").textContent = error.message;
   }
-  $("timeline").classList.remove("none");
-  for (const name of ["busy", "compute", "communication"]) answer[name] = bytes(answer[name]);
-  state.strip = answer;
-  state.strip.end = answer.start + answer.slice * answer.slices;
-  if (!query(state.view)) state.whole = { start: answer.start, end: state.strip.end };
-  draw();
 }
 
-function draw() {
-  const { strip } = state;
-  if (!strip) return;
-  const canvas = $("strip"), ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
-  const row = Math.max(1, Math.min(18, Math.floor(640 / strip.ranks.length)));
-  const height = row * strip.ranks.length;
-  canvas.style.height = `${height}px`;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
-  const pen = canvas.getContext("2d"), palette = state.job.colours;
-  pen.scale(ratio, ratio);
-  pen.clearRect(0, 0, width, height);
-  const tall = row > 3 ? row - 1 : row, edge = (slice) => Math.round((slice * width * ratio) / strip.slices) / ratio;
-  for (let rank = 0; rank < strip.ranks.length; rank++) {
-    for (let slice = 0; slice < strip.slices; slice++) {
-      const at = rank * strip.slices + slice, left = edge(slice), wide = edge(slice + 1) - left;
-      const compute = strip.compute[at], both = Math.min(100, compute + strip.communication[at]);
-      let bottom = rank * row + tall;
-      for (const [name, percent] of [["compute", compute], ["communication", both - compute], ["copies", Math.max(0, strip.busy[at] - both)]]) {
-        const high = (tall * percent) / 100;
-        pen.fillStyle = palette[name];
-        pen.fillRect(left, bottom - high, wide, high);
-        bottom -= high;
-      }
-    }
-  }
-  if (state.start !== null || state.drag) {
-    const part = state.drag ?? { start: state.start, end: state.end ?? strip.end };
-    const x = (ns) => ((ns - strip.start) / (strip.end - strip.start)) * width;
-    pen.globalAlpha = 0.55;
-    pen.fillStyle = getComputedStyle(document.body).backgroundColor;
-    pen.fillRect(0, 0, x(part.start), height);
-    pen.fillRect(x(part.end), 0, width - x(part.end), height);
-    pen.globalAlpha = 1;
-    pen.strokeStyle = getComputedStyle(document.body).color;
-    pen.strokeRect(x(part.start) + 0.5, 0.5, Math.max(1, x(part.end) - x(part.start) - 1), height - 1);
-  }
-  const part = state.start === null ? "everything" : `${ms(state.start)} ms to ${ms(state.end)} ms`;
-  canvas.setAttribute("aria-label", `${strip.ranks.length} ranks from ${ms(strip.start)} ms to ${ms(strip.end)} ms; taken: ${part}`);
+function makeLine() {
+  const elements = { canvas: $("strip"), scroller: $("scroller"), spacer: $("spacer"), tip: $("tip"), said: $("reading") };
+  state.line = new TimeLine(elements, state.job.colours, {
+    ask: async (path) => (await (await ask(path)).json()).answer,
+    taken: (part) => take(part ?? { start: null, end: null }),
+    picked: showSlice,
+    moved: writeAddress,
+    coloured: (colours) => fillLegend("legend-of-slices", [...colours].filter(([name]) => name && !state.line.names.includes(name))),
+    failed: (error) => say($("status"), error.message, true),
+  });
+  $("strip").timeLine = state.line; // for measurements
+  fillLegend("legend", [...state.line.names.map((name) => [name, state.job.colours[name]]), ["idle", "var(--soft)"]]);
 }
 
-function placeOf(event) {
-  const box = $("strip").getBoundingClientRect(), { strip } = state;
-  const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-  const rank = Math.floor(((event.clientY - box.top) / box.height) * strip.ranks.length);
-  return { ns: Math.round(strip.start + share * (strip.end - strip.start)), rank: strip.ranks[Math.min(strip.ranks.length - 1, Math.max(0, rank))] };
+function fillLegend(id, entries) {
+  $(id).replaceChildren(...entries.map(([name, colour]) => {
+    const entry = element("span", name), box = element("i");
+    box.style.background = colour;
+    entry.prepend(box);
+    return entry;
+  }));
 }
 
-function startDrag(event) {
-  if (!state.strip || event.button) return;
-  const from = placeOf(event).ns, canvas = $("strip");
-  canvas.setPointerCapture(event.pointerId);
-  const move = (next) => {
-    const to = placeOf(next).ns;
-    state.drag = { start: Math.min(from, to), end: Math.max(from, to) };
-    fillWindow(state.drag);
-    draw();
+function writeAddress() {
+  const parts = Object.entries({ ...taken(), ...state.line.address() }).filter(([, value]) => value !== null);
+  history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname);
+}
+
+function button(text, act) {
+  const made = element("button", text);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
+}
+
+// All of a slice, and where to go from it.
+function showSlice(slice) {
+  const { name, category, start, end, step, rank, values, linked, sql } = slice, tools = element("p", undefined, "tools"), list = element("dl");
+  const place = { start: Math.max(0, start - 100_000), end: end + 100_000 };
+  tools.append(button("Zoom to it", () => state.line.show(start, end, rank)));
+  tools.append(button("Open in Perfetto", () => openPerfetto(place, { start, end: Math.max(end, start + 1000), rank })));
+  if (sql) tools.append(button("SQL", () => { $("statement").value = sql; $("sql").scrollIntoView(); runStatement(); }));
+  const add = (key, ...value) => {
+    const cell = element("dd");
+    cell.append(...value);
+    list.append(element("dt", key), cell);
   };
-  const stop = () => {
-    canvas.removeEventListener("pointermove", move);
-    const part = state.drag;
-    state.drag = null;
-    if (part && part.end - part.start > state.strip.slice / 4) take(part);
-    else draw();
-  };
-  canvas.addEventListener("pointermove", move);
-  canvas.addEventListener("pointerup", stop, { once: true });
-}
-
-function hover(event) {
-  if (!state.strip) return;
-  const { ns, rank } = placeOf(event);
-  $("hover").textContent = `rank ${rank.rank} · ${rank.host} · ${ms(ns)} ms`;
-}
-
-function byKeyboard(event) {
-  const { strip } = state;
-  if (!strip) return;
-  const step = (strip.end - strip.start) / 50;
-  const part = { start: state.start ?? strip.start, end: state.end ?? strip.start + 5 * step };
-  const by = { ArrowLeft: -step, ArrowRight: step }[event.key];
-  if (event.key === "Escape") take({ start: null, end: null });
-  else if (event.key === "Enter") take(taken());
-  else if (by) {
-    const start = event.shiftKey ? part.start : Math.max(strip.start, Math.round(part.start + by));
-    const end = Math.min(strip.end, Math.max(start + 1, Math.round(part.end + by)));
-    Object.assign(state, { start, end });
-    fillWindow(taken());
-    draw();
-  } else return;
-  event.preventDefault();
+  add("rank", `${rank}`);
+  add("at", `${ms(start, 6)} ms`);
+  add("duration", duration(end - start));
+  add("step", step === null ? "outside of steps" : `${step}`);
+  for (const other of linked) {
+    const text = `${other.name} · ${duration(other.length)}, ${ms(Math.abs(start - other.start))} ms ${other.start < start ? "before" : "after"}`;
+    add(other.text, other.id < 0 ? text : button(text, () => state.line.choose({ rank, row: other.row, id: other.id }, true)));
+  }
+  if (step !== null) add(`diff of step ${step}`, element("code", `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`));
+  add("category", category);
+  for (const [key, value] of values) add(key, value);
+  $("picked").replaceChildren(element("h3", name), tools, list);
+  $("picked").hidden = false;
 }
 
 function fillWindow({ start, end }) {
@@ -168,12 +128,11 @@ function take(part) {
     return;
   }
   const isNothing = start === null && end === null;
-  state.start = isNothing ? null : start ?? state.whole?.start ?? 0;
-  state.end = isNothing ? null : end ?? state.whole?.end ?? null;
+  state.start = isNothing ? null : start ?? 0;
+  state.end = isNothing ? null : end ?? state.line.whole[1];
   fillWindow(taken());
-  const hash = query(taken()).slice(1);
-  history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
-  draw();
+  state.line.setPart(isNothing ? null : taken());
+  writeAddress();
   loadReport();
 }
 
@@ -283,18 +242,19 @@ async function openPerfetto(part, place) {
   }
 }
 
-// Findings that have a place get a button that opens it, with some of what is around it.
+// Findings that have a place are drawn there, and get buttons that open it, with some of what is around it.
 function addPlaces(main) {
+  const findings = [];
   for (const item of main.querySelectorAll("[data-start]")) {
     const [start, end] = [item.dataset.start, item.dataset.end].map(Number);
     const rank = "rank" in item.dataset ? Number(item.dataset.rank) : undefined;
     const margin = Math.max(100_000, Math.round((end - start) / 4));
     const part = { start: Math.max(0, start - margin), end: end + margin };
-    const button = element("button", "Open in Perfetto");
-    button.type = "button";
-    button.addEventListener("click", () => openPerfetto(part, { start, end: Math.max(end, start + 1000), rank }));
-    item.append(button);
+    findings.push({ start, end: Math.max(end, start + 1), rank, text: item.textContent });
+    item.append(button("Show on the time line", () => { $("timeline").scrollIntoView(); state.line.show(start, end, rank); }), " ");
+    item.append(button("Open in Perfetto", () => openPerfetto(part, { start, end: Math.max(end, start + 1000), rank })));
   }
+  state.line.setFindings(findings);
 }
 
 // Perfetto answers PONG as soon as it can take a trace: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
@@ -323,7 +283,7 @@ async function lookForChanges() {
   try {
     const { stamp } = await (await ask("stamp")).json();
     if (state.stamp !== null && stamp !== state.stamp) {
-      await Promise.all([loadStrip(), loadReport()]);
+      await Promise.all([loadLine(), loadReport()]);
     }
     state.stamp = stamp;
   } catch (error) {
@@ -337,22 +297,21 @@ async function start() {
   if (given.has("start")) Object.assign(state, { start: side("start"), end: side("end") });
   fillWindow(taken());
   state.job = await (await ask("job")).json();
-  for (const [name, colour] of Object.entries(state.job.colours)) document.documentElement.style.setProperty(`--${name}`, colour);
+  makeLine();
+  state.line.restore(given);
+  state.line.setPart(state.start === null ? null : taken());
   $("inputs").textContent = state.job.inputs.join(" ");
   $("perfetto").addEventListener("click", () => openPerfetto(taken()));
-  $("strip").addEventListener("pointerdown", startDrag);
-  $("strip").addEventListener("pointermove", hover);
-  $("strip").addEventListener("keydown", byKeyboard);
   $("window").addEventListener("submit", (event) => { event.preventDefault(); take(readWindow()); });
-  $("everything").addEventListener("click", () => { state.view = {}; take({ start: null, end: null }); loadStrip(); });
-  $("zoom").addEventListener("click", () => { state.view = taken(); loadStrip(); });
+  $("everything").addEventListener("click", () => { state.line.move(...state.line.whole); take({ start: null, end: null }); });
+  $("closer").addEventListener("click", () => state.line.zoom(0.5));
+  $("farther").addEventListener("click", () => state.line.zoom(2));
+  $("zoom").addEventListener("click", () => { if (state.start !== null) state.line.show(state.start, state.end, undefined, 0.02); });
   $("ask").addEventListener("submit", runStatement);
   $("statement").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) runStatement(event); });
-  window.addEventListener("resize", draw);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   const failed = (error) => say($("status"), error.message, true);
   loadSchema().catch(failed);
-  loadStrip();
+  loadLine();
   loadReport();
   lookForChanges();
 }

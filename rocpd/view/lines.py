@@ -1,0 +1,529 @@
+"""The time line that a page draws, tile by tile: what ranks do over time, the rows inside of a rank, one slice.
+
+Times are nanoseconds from the start of the time line of the whole job. A rank is read once, by the process that answers
+for it, which holds what it drew last. Derives nothing: parts of time come from `facts`, rows and slices are those of
+traces (`convert`). What is narrower than a pixel is merged, so the size of an answer goes by pixels, not by events.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL, Answer, Flags, Floats, Ints
+from rocpd.base.visible import visible
+from rocpd.convert.deliver import Placement, placements
+from rocpd.convert.formats.layout import titles_of_job, tree
+from rocpd.convert.gather.collect import collect_for_viewers
+from rocpd.convert.gather.context import Damage
+from rocpd.convert.gather.derived import MARKED, STEP
+from rocpd.convert.model import Annotation, RankEvents, Slices, TrackKind
+from rocpd.convert.options import ConvertOptions
+from rocpd.facts.agent_time import AgentTime, read_agent_times
+from rocpd.facts.columns import distinct
+from rocpd.facts.operations import OperationNames, kinds_of, read_ops
+from rocpd.facts.rank import RankReading, RankWindow
+from rocpd.facts.regions import Steps, step_spans
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION
+from rocpd.facts.units import windows
+from rocpd.federate.run.pool import ConnectionCache
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.schema.rules.categories import domain_of
+from rocpd.schema.rules.kernel_categories import load
+from rocpd.schema.rules.steps import STEP_MARKER, is_step
+from rocpd.session import Session
+from rocpd.table.cell import one_line
+from rocpd.table.palette import colour_of
+
+STATES = ("compute", "hidden communication", "exposed communication", "exposed copies")
+"""What a GPU does at a time that it is not idle, in the order in which pictures stack them."""
+
+_MOST_PIXELS = 4000
+_MOST_DEPTH = 40  # calls in calls that are drawn
+_HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
+_MOST_LINKS, _MOST_VALUES = 8, 60
+_LONGEST = 2000  # characters of a value
+_OWN_COLOURS = {STEP: "MARKERS", MARKED: "MARKERS", "graph": "KERNELS"}
+_SAID = {
+    "MARKERS": "markers",
+    "KERNELS": "graphs",
+    "GRAPH": "graphs",
+    "MEMORY_ALLOCATIONS": "allocations",
+    "SCRATCH_MEMORY": "scratch",
+    "PYTHON": "Python",
+    "TORCH": "operators of PyTorch",
+}
+_VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a rank
+
+
+@frozen
+class DrawnLane:
+    """The slices of one row of a rank, in order of start.
+
+    Args:
+        start, end: [ns of the common time line].
+        name, colour: numbers in the texts of the rank.
+        depth: how many slices are around each.
+        batch, row: where each stands among the events of the rank.
+    """
+
+    start: Ints
+    end: Ints
+    name: Ints
+    colour: Ints
+    depth: Ints
+    batch: Ints
+    row: Ints
+
+    def take(self, rows: Ints) -> DrawnLane:
+        """Return some of the slices."""
+        return DrawnLane(*(getattr(self, name)[rows] for name in _COLUMNS))
+
+    @classmethod
+    def joined(cls, lanes: Sequence[DrawnLane]) -> DrawnLane:
+        """Return the slices of several, one after the other."""
+        return cls(*(np.concatenate([getattr(lane, name) for lane in lanes]) for name in _COLUMNS))
+
+
+_COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
+
+
+@frozen
+class DrawnCurve:
+    """The values of a counter, each of which holds until the next, and their times [ns of the common time line]."""
+
+    time: Ints
+    value: Floats
+
+
+@frozen
+class OpenRank:
+    """The rows of a rank, as a page shows one that is open.
+
+    Args:
+        events: all that is drawn.
+        steps: on the common time line.
+        rows: `title`, `indent` and `kind` of each, `depth` of slices, `unit` and `most` of counters.
+        lanes, curves: what is drawn in rows, by their numbers.
+        colours: what a colour stands for, empty where no slice has it, and the colour.
+    """
+
+    events: RankEvents
+    steps: Steps
+    rows: list[dict[str, Any]]
+    lanes: dict[int, DrawnLane]
+    curves: dict[int, DrawnCurve]
+    colours: list[tuple[str, str]]
+
+
+@frozen
+class BusyTimes:
+    """When an agent is in each of `STATES`: starts, and the time in that state before each [ns]."""
+
+    starts: tuple[Ints, ...]
+    before: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, spent: AgentTime, placement: Placement) -> BusyTimes:
+        """Return the times of an agent on the common time line."""
+        hides = spent.hides & HIDES_COMMUNICATION > 0
+        computes = spent.part == COMPUTE
+        states: tuple[Flags, ...] = (
+            computes & ~hides,
+            computes & hides,
+            *(spent.part == part for part in (COMMUNICATION, COPIES)),
+        )
+        line = [spent.take(state) for state in states]
+        starts = [placement.shift.to_line(piece.start) for piece in line]
+        lengths = [placement.shift.to_line(piece.end) - start for piece, start in zip(line, starts, strict=True)]
+        return cls(tuple(starts), tuple(np.append(0, np.cumsum(length)) for length in lengths))
+
+    def within(self, edges: Ints) -> list[Ints]:
+        """Return for each state the time in it between each two edges [ns]."""
+        return [np.diff(_covered(*state, edges)) for state in zip(self.starts, self.before, strict=True)]
+
+
+def _covered(start: Ints, before: Ints, edges: Ints) -> Ints:
+    """Return how much of the time before each edge pieces cover, which do not overlap [ns]."""
+    if not len(start):
+        return np.zeros(len(edges), np.int64)
+    at = np.maximum(np.searchsorted(start, edges, side="right") - 1, 0)
+    covered: Ints = before[at] + np.clip(edges - start[at], 0, np.diff(before)[at])
+    return covered
+
+
+@dataclass
+class _Read:
+    """What a process has read of a job."""
+
+    places: dict[int, Placement]
+    origin: int
+    busy: dict[int, tuple[list[BusyTimes], Steps]] = field(default_factory=dict)
+    open: OrderedDict[int, OpenRank] = field(default_factory=OrderedDict)
+    titles: dict[str, str] | None = None
+
+
+_READ: WeakKeyDictionary[Session, _Read] = WeakKeyDictionary()
+
+
+def _read(session: Session) -> _Read:
+    if session not in _READ:
+        extent = session.time_range
+        if session.runs > 1:
+            hint = "--run, or --rank, chooses one"
+            raise RocpdError(f"{session.runs} separate runs have no time line in common", hint)
+        places = {placement.rank.number: placement for placement in placements(session.in_rows)}
+        _READ[session] = _Read(places, extent[0] if extent else 0)
+    return _READ[session]
+
+
+def _place_of(read: _Read, number: int) -> Placement:
+    if number not in read.places:
+        raise UsageError(f"there is no rank {number}")
+    return read.places[number]
+
+
+def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]) -> Answer:
+    """Do work on one rank in this process.
+
+    Raises:
+        UsageError: there is no such rank.
+    """
+    place = _place_of(_read(session), number)
+    with contextlib.closing(ConnectionCache()) as cache:
+        return cache.run(run_task, RankTask(place.rank, session.in_rows.rank_tables(number), work))
+
+
+@frozen
+class RanksInLine:
+    """The ranks of the time line, before anything of them is read.
+
+    The answer has `start` and `end` [ns], `runs`, and `ranks`: `rank`, `host`, `label`, `about`.
+    """
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return the answer for a job; errors if its ranks share no time line."""
+        read, extent = _read(session), session.time_range or (0, 1)
+        ranks = [
+            {
+                "rank": number,
+                "host": visible(place.rank.hostname or ""),
+                "label": visible(place.label),
+                "about": visible(place.about),
+            }
+            for number, place in read.places.items()
+        ]
+        return {"start": 0, "end": max(extent[1] - extent[0], 1), "ranks": ranks}
+
+
+@frozen
+class TakenTile:
+    """A rank, from one time to another [ns from the start of the time line], in so many pixels."""
+
+    rank: int
+    start: int
+    end: int
+    pixels: int
+
+    def edges(self, origin: int) -> Ints:
+        """Return the edges of the pixels [ns of the common time line]."""
+        count = min(max(self.pixels, 1), _MOST_PIXELS)
+        return origin + np.linspace(self.start, max(self.end, self.start + 1), count + 1).astype(np.int64)
+
+
+@frozen
+class StatesTile:
+    """What the GPUs of a rank do, pixel by pixel.
+
+    The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64; and
+    `steps`: number, start and end [ns] of all.
+    """
+
+    tile: TakenTile
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return the answer for a job."""
+        read, number = _read(session), self.tile.rank
+        if number not in read.busy:
+            seen = windows(session)
+            read.busy[number] = _of_rank(session, number, partial(_busy, _place_of(read, number), seen.get(number)))
+        agents, steps = read.busy[number]
+        edges = self.tile.edges(read.origin)
+        room = np.maximum(np.diff(edges), 1) * max(len(agents), 1)
+        sums = np.zeros((len(STATES), len(room)), np.int64)
+        for agent in agents:
+            sums += np.array(agent.within(edges))
+        shares = np.ceil(np.minimum(sums / room, 1) * 255).astype(np.uint8)
+        return {
+            "shares": base64.b64encode(shares.tobytes()).decode(),
+            "steps": [[step, low - read.origin, high - read.origin] for step, (low, high) in steps.items()],
+        }
+
+
+def _busy(place: Placement, seen: RankWindow | None, reader: RankReader) -> tuple[list[BusyTimes], Steps]:
+    """Return the time of the agents of a rank that ran anything, and its steps, on the common time line."""
+    reading, names = RankReading.of(reader, {place.rank.number: seen} if seen else {}), OperationNames()
+    ops = read_ops(reading, names)
+    spent = read_agent_times(reading, None, ops, kinds_of(ops, load(None), names))
+    to_line = place.shift.to_line
+    spans = step_spans(reader, is_step(STEP_MARKER)).items()
+    steps = {number: (to_line(start), to_line(end)) for number, (start, end) in spans}
+    return [BusyTimes.of(agent, place) for agent in spent], steps
+
+
+@frozen
+class RowsTile:
+    """The rows inside of a rank, with their slices.
+
+    The answer has `rows` (`title`, `indent`, `kind`, `depth`: how many lines of slices; `unit` of counters), each with
+    columns of its slices (`start`, `end` [ns], `name`, `colour`: numbers in `names` and `colours`, `depths`, `count`:
+    how many were merged, and `id`, that of the longest), or its `value` by pixel; `colours` are pairs:
+    of what, empty where no slice has it, and which.
+    """
+
+    tile: TakenTile
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return the answer for a job."""
+        read, tile = _read(session), self.tile
+        rank = _open(session, tile.rank)
+        edges = tile.edges(read.origin)
+        names: dict[int, int] = {}
+        rows = []
+        for number, row in enumerate(rank.rows):
+            drawn: dict[str, Any] = {}
+            if number in rank.curves:
+                drawn = {"value": _values(rank.curves[number], edges)}
+            elif number in rank.lanes:
+                drawn = _slices(rank.lanes[number], edges)
+                drawn["name"] = [names.setdefault(name, len(names)) for name in drawn["name"]]
+                for side in ("start", "end"):
+                    drawn[side] = [time - read.origin for time in drawn[side]]
+            rows.append({**row, **drawn})
+        texts = rank.events.names.texts
+        return {"rows": rows, "names": [one_line(texts[name]) for name in names], "colours": rank.colours}
+
+
+def _values(curve: DrawnCurve, edges: Ints) -> list[float | None]:
+    """Return the highest value of a counter in each pixel; None before the first."""
+    at = np.searchsorted(curve.time, edges, side="right").tolist()
+    values = np.append(-np.inf, curve.value)
+    highest = (float(values[low : high + 1].max()) for low, high in pairwise(at))
+    return [round(value, 6) if math.isfinite(value) else None for value in highest]
+
+
+def _slices(lane: DrawnLane, edges: Ints) -> dict[str, Any]:
+    """Return the slices between edges; those narrower than a pixel are one in each pixel, with the longest's name."""
+    low, high = int(edges[0]), int(edges[-1])
+    here = np.flatnonzero((lane.start < high) & (lane.end >= low))
+    shown, length = lane.take(here), lane.end[here] - lane.start[here]
+    pixel = np.searchsorted(edges, shown.start, side="right")
+    is_wide = length >= (high - low) / max(len(edges) - 1, 1)
+    group = np.where(
+        is_wide, len(edges) * (_MOST_DEPTH + 1) + np.arange(len(here)), pixel * (_MOST_DEPTH + 1) + shown.depth
+    )
+    order = np.lexsort((-length, group))
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    longest = order[first]
+    ends = np.maximum.reduceat(shown.end[order], first) if len(first) else shown.end[:0]
+    starts = np.minimum.reduceat(shown.start[order], first) if len(first) else shown.start[:0]
+    counts = np.diff(np.append(first, len(order)))
+    drawn = {"start": starts, "end": ends, "name": shown.name[longest], "colour": shown.colour[longest]}
+    drawn |= {"depths": shown.depth[longest], "count": counts, "id": here[longest]}
+    return {name: column.tolist() for name, column in drawn.items()}
+
+
+def _open(session: Session, number: int) -> OpenRank:
+    """Return the rows of a rank, read if they are not at hand; few are held."""
+    read = _read(session)
+    if read.titles is None:
+        read.titles = titles_of_job(session.in_rows)
+    if number not in read.open:
+        while len(read.open) >= _HELD_RANKS:
+            read.open.popitem(last=False)
+        options = ConvertOptions(Path(), annotate_args=True, annotate_pmc=True)
+        read.open[number] = _of_rank(session, number, partial(_rows, _place_of(read, number), options, read.titles))
+    read.open.move_to_end(number)
+    return read.open[number]
+
+
+def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], reader: RankReader) -> OpenRank:
+    events, steps = collect_for_viewers(reader, place, options, Damage(), titles)
+    colours: dict[str, int] = {}
+    slices = DrawnLane.joined([_lane(events, number, colours) for number in range(len(events.slices))])
+    track = np.concatenate([batch.track for batch in events.slices])
+    rows: list[dict[str, Any]] = []
+    lanes: dict[int, DrawnLane] = {}
+    curves: dict[int, DrawnCurve] = {}
+    indents: list[int] = []
+    for node in tree(events):
+        indents.append(0 if node.parent is None else indents[node.parent] + 1)
+        shown = None if node.track is None else events.tracks.all[node.track]
+        if shown and shown.kind is TrackKind.SAMPLES:
+            continue
+        row = {
+            "title": visible(node.title),
+            "indent": indents[-1],
+            "kind": shown.kind.name.lower() if shown else "group",
+        }
+        if shown and shown.unit is not None:
+            curves[len(rows)] = curve = _curve(events, node.track)
+            row |= {"unit": shown.unit, "most": float(np.max(curve.value, initial=0))}
+        elif shown:
+            lane = slices.take(np.flatnonzero(track == node.track))
+            lane = lane.take(np.lexsort((-lane.end, lane.start)))
+            lanes[len(rows)] = lane = _with_depths(lane) if shown.nests else lane
+            row["depth"] = int(lane.depth.max(initial=0)) + 1
+        rows.append(row)
+    rows = rows[:-1] if rows and rows[-1]["kind"] == "group" else rows  # that of samples, which are not drawn
+    used = {code for lane in lanes.values() for code in distinct(lane.colour).tolist()}
+    said = {name: _SAID.get(name, name) if code in used else "" for name, code in colours.items()}
+    return OpenRank(events, steps, rows, lanes, curves, [(said[name], colour_of(name).hex) for name in colours])
+
+
+def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> DrawnLane:
+    """Return all slices of a batch of events; `colours` gets names of colours that are new."""
+    batch = events.slices[number]
+    if batch.kind is None:
+        of_batch, texts = (
+            batch.category,
+            [_OWN_COLOURS.get(text) or domain_of(text) for text in events.categories.texts],
+        )
+    else:
+        of_batch, texts = batch.kind, events.kinds.texts
+    codes = np.array([colours.setdefault(text, len(colours)) for text in texts], np.int64)
+    zero = np.zeros(len(batch), np.int64)
+    colour = codes[of_batch] if len(batch) else zero
+    return DrawnLane(batch.start, batch.end, batch.name, colour, zero, zero + number, np.arange(len(batch)))
+
+
+def _curve(events: RankEvents, track: int | None) -> DrawnCurve:
+    """Return the values of a counter track."""
+    rows = [(batch, batch.track == track) for batch in events.counters]
+    time, value = np.concatenate([b.time[of] for b, of in rows]), np.concatenate([b.value[of] for b, of in rows])
+    order = np.argsort(time, kind="stable")
+    return DrawnCurve(time[order], value[order])
+
+
+def _with_depths(lane: DrawnLane) -> DrawnLane:
+    """Return slices of a row that lie in each other, with how many are around each."""
+    open_until: list[int] = []
+    depths = []
+    for start, end in zip(lane.start.tolist(), lane.end.tolist(), strict=True):
+        while open_until and open_until[-1] <= start:
+            open_until.pop()
+        depths.append(min(len(open_until), _MOST_DEPTH - 1))
+        open_until.append(end)
+    return replace(lane, depth=np.array(depths, np.int64))
+
+
+@frozen
+class SliceDetails:
+    """All that is known of one slice: a row of a rank and its `id` there.
+
+    The answer has `name`, `start`, `end` [ns], `step`, `values` (name and text), `linked` (`text`, `row`, `id`,
+    `start`, `end` of the launching call, or of what a call launched), and `sql` that shows its row.
+    """
+
+    rank: int
+    row: int
+    id: int
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return the answer for a job.
+
+        Raises:
+            UsageError: there is no such slice.
+        """
+        read, rank = _read(session), _open(session, self.rank)
+        lane = rank.lanes.get(self.row)
+        if lane is None or not 0 <= self.id < len(lane.start):
+            raise UsageError("there is no such slice")
+        batch, row = int(lane.batch[self.id]), int(lane.row[self.id])
+        slices, start, end = rank.events.slices[batch], int(lane.start[self.id]), int(lane.end[self.id])
+        linked = list(_linked(rank, batch, row))
+        called = next((at for at, _, _ in linked if batch != 0), start)
+        step = next((number for number, (low, high) in rank.steps.items() if low <= called < high), None)
+        return {
+            "name": one_line(rank.events.names.texts[int(lane.name[self.id])]),
+            "category": one_line(rank.events.categories.texts[int(slices.category[row])]),
+            "start": start - read.origin,
+            "end": end - read.origin,
+            "step": step,
+            "values": [
+                [one_line(name), one_line(text)[:_LONGEST]] for name, text in _values_of(rank.events, slices, row)
+            ],
+            "linked": [
+                {"text": "launched by" if batch else "launches", **_place(rank, at, *where), "start": at - read.origin}
+                for at, *where in linked[:_MOST_LINKS]
+            ],
+            "sql": self._sql(read.places[self.rank], rank.events, slices, row),
+        }
+
+    def _sql(self, place: Placement, events: RankEvents, slices: Slices, row: int) -> str | None:
+        number = next((number for number, batch in enumerate(events.slices) if batch is slices), -1)
+        if not 0 <= number < len(_VIEWS):
+            return None
+        at = place.shift.to_clock(int(slices.start[row]))
+        return f"select *\nfrom {_VIEWS[number]}\nwhere rank = {self.rank} and start between {at - 1} and {at + 1}"
+
+
+def _values_of(events: RankEvents, slices: Slices, row: int) -> Iterator[tuple[str, str]]:
+    """Yield name and text of annotations and arguments of a slice."""
+    for each in slices.annotations:
+        if each.name != "stack_id" and (each.present is None or each.present[row]):
+            yield each.name, _text(events, each, row)
+    if slices.arguments:
+        names, values = slices.arguments
+        for at in range(*names.first[row : row + 2].tolist()[:2]):
+            yield events.names.texts[int(names.values[at])], events.strings.texts[int(values.values[at])]
+
+
+def _text(events: RankEvents, each: Annotation, row: int) -> str:
+    value = each.values[row]
+    return (
+        events.strings.texts[int(value)]
+        if each.text
+        else f"{value:,}"
+        if each.values.dtype.kind == "i"
+        else f"{value:,.4g}"
+    )
+
+
+def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, int]]:
+    """Yield start, batch and row of what a flow joins with a slice: its launching call, or the work of a call."""
+    flows = rank.events.slices[batch].flows
+    if flows is None:
+        return
+    wanted = flows.values[flows.first[row] : flows.first[row + 1]][:_MOST_LINKS]
+    for other in (1, 2) if batch == 0 else (0,):
+        slices = rank.events.slices[other]
+        if slices.flows is not None:
+            at = np.flatnonzero(np.isin(slices.flows.values, wanted))
+            for found in (np.searchsorted(slices.flows.first, at, side="right") - 1).tolist():
+                yield int(slices.start[found]), other, found
+
+
+def _place(rank: OpenRank, at: int, batch: int, row: int) -> dict[str, Any]:
+    """Return what a slice is called, its length, and where it is drawn."""
+    slices = rank.events.slices[batch]
+    for number, lane in rank.lanes.items():
+        low, high = np.searchsorted(lane.start, [at, at + 1])
+        for found in range(int(low), int(high)):
+            if (lane.batch[found], lane.row[found]) == (batch, row):
+                name = one_line(rank.events.names.texts[int(slices.name[row])])
+                return {"name": name, "row": number, "id": found, "length": int(slices.end[row] - at)}
+    return {"name": "?", "row": NULL, "id": NULL, "length": 0}

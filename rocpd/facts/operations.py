@@ -241,20 +241,41 @@ def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None]
 
 def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads their stack ids."""
-    reader = reading.reader
+    read = reading.reader.once(("operations", stacks), lambda: _in_order(reading.reader, stacks))
+    reading.left_out["GPU operations"] += read.invalid
+    shown, full = kernel_forms(reading, read.kernels)
+    texts = string_texts(reading.reader, read.copies)
+    codes = [names.code(shown.get(number), full.get(number)) for number in read.kernels.tolist()]
+    codes += [names.code(texts.get(number), texts.get(number)) for number in read.copies.tolist()]
+    return dataclasses.replace(read.ops, name=np.array(codes, np.int64)[read.ops.name])
+
+
+class _InOrder(NamedTuple):
+    """Operations of a rank; six analyses of the first screen ask for them, and sorting is most of the work.
+
+    Args:
+        ops: those with valid times, in order; names are places in `kernels`, then in `copies`.
+        kernels, copies: ids of their names, in order.
+        invalid: how many operations have no valid times.
+    """
+
+    ops: Ops
+    kernels: Ints
+    copies: Ints
+    invalid: int
+
+
+def _in_order(reader: RankReader, stacks: bool) -> _InOrder:
     kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
     copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
-    shown, full = kernel_forms(reading, kernels[5])
-    kernels[5] = per_id(kernels[5], lambda number: names.code(shown.get(number), full.get(number)))
-    texts = string_texts(reader, copies[5])
-    copies[5] = per_id(copies[5], lambda number: names.code(texts.get(number), texts.get(number)))
+    ids = distinct(kernels[5]), distinct(copies[5])
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
-    ops = Ops(kind, row, start, end, agent, stream, name, stack)
+    name = np.where(kind == KERNEL, np.searchsorted(ids[0], name), len(ids[0]) + np.searchsorted(ids[1], name))
     valid = valid_times(start, end)
-    reading.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
-    return ops.take(order[valid[order]])
+    ops = Ops(kind, row, start, end, agent, stream, name, stack).take(order[valid[order]])
+    return _InOrder(ops, *ids, int((~valid).sum()))
 
 
 def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[str], what: str = "") -> list[Ints]:

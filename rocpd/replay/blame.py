@@ -249,8 +249,16 @@ class Blaming:
 
     def spent(self, times: Ints) -> int:
         """Return how long all steps that count take together [ns]."""
-        inside = times[self.counts]
-        return int(inside.max() - inside.min()) if len(inside) else 0
+        return int(times[self.counts].max()) - self.begin(times) if self.counts.any() else 0
+
+    def begin(self, times: Ints) -> int:
+        """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.
+
+        One rank alone that begins earlier makes no job longer.
+        """
+        first = [of_rank[self.steps[0]][0] for of_rank in self.job.steps.values() if self.steps[0] in of_rank]
+        moved = times[first] - self.job.points.time[first]
+        return int(self.job.points.time[self.counts].min() + np.clip(0, moved.min(), moved.max()))
 
     def _waiting(self, times: Ints) -> int:
         """Return how long members wait for the last one of collectives in steps that count [ns]."""

@@ -689,8 +689,10 @@ class _Drawing:
         for stream, source, wait in waits_of:
             some = source >= 0
             broken = np.bincount(kind[some & (wait < 0)], minlength=size)
+            # Two streams often end at about the same time: what an operation waits for is the later one.
+            is_later = (wait < time - asked.own) | (asked.stream == NULL)
             is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
-            binds = some & is_open & (wait >= 0) & (wait <= asked.soon) & (wait == nearest)
+            binds = some & is_open & is_later & (wait >= 0) & (wait <= asked.soon) & (wait == nearest)
             times = np.bincount(kind[binds], minlength=size)
             is_seen = is_kept & (times > 0) & (times * 5 >= unexplained)
             rows = np.flatnonzero(some & (wait >= 0) & is_kept[kind])

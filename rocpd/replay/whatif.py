@@ -172,7 +172,7 @@ class Replays:
         by = np.full(len(points), -1)
         by[edges.target[bound]] = bound
         inside = np.flatnonzero(self.blaming.counts)
-        begin = int(times[inside].min()) if len(inside) else 0
+        begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         parts: dict[tuple[str, int], int] = {}
         while at >= 0 and times[at] > begin:

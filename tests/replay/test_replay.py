@@ -13,6 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.replay.blame import Blame, CauseKind, blame
+from rocpd.replay.excess import Excess
 from rocpd.replay.graph import Point
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.simulator import JobOptions, simulate
@@ -81,6 +82,31 @@ def test_a_compiled_replay_is_the_plain_one(dataset: JobGraph, monkeypatch: pyte
     plain = dataset.replay(dataset.points.work * 2)
     monkeypatch.setattr("rocpd.replay.job._MANY", 0)
     assert (dataset.replay(dataset.points.work * 2) == plain).all()
+
+
+def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
+    """Files in any order, and a window of whole steps: the same points at the same times, the same causes."""
+    files = simulate(JobOptions(tmp_path, ranks=4, steps=6, seed=12, plant="straggler=20", profile="gemm"))
+    with rocpd.connect(files) as session, rocpd.connect(files[::-1]) as turned:
+        window = rocpd.Window(start_marker="step 2", end_marker="step 4")
+        whole, *others = (read_job(each) for each in (session, turned, session.within(window)))
+    for job in others:
+        assert (job.replay() == job.points.time).all()
+        assert job.points.time.tolist() == whole.points.time.tolist()
+        assert blame(job, steps_of(job)).causes == blame(whole, steps_of(whole)).causes
+
+
+@pytest.mark.parametrize("seed", range(sized(5, 200)))
+def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    whose, place = random.integers(0, 4, 60), random.integers(-1, 5, 60)
+    usual = random.integers(0, 1_000, 60)
+    nothing = np.zeros(60, np.int64)
+    found = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
+    for at in range(60):
+        others = sorted(usual[(place == place[at]) & (whose != whose[at])].tolist())
+        middle = others[(len(others) - 1) // 2] if others and place[at] >= 0 else usual[at]
+        assert found[at] == usual[at] - middle
 
 
 COUNTERFACTUALS: Sequence[tuple[str, str]] = [

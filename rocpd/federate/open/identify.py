@@ -5,10 +5,11 @@ Reads metadata only, never events. Goes by what a file holds, not by what its ve
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -153,15 +154,20 @@ class Rank:
         return f"rank {self.number} · {self.hostname or '?'} · {name} ({'?' if self.pid is None else self.pid})"
 
 
-def identify(opening: Opening) -> tuple[Rank, ...]:
+def identify(opening: Opening, keep: Callable[[Opening, apsw.Connection], None] | None = None) -> tuple[Rank, ...]:
     """Return the ranks in a file, each with the number 0: `numbered` assigns the numbers of a job.
+
+    Args:
+        opening: the file.
+        keep: takes the connection, which has read the schema, where the file has ranks; None: it is closed.
 
     Raises:
         InputError: not a rocpd database of schema 3, or a damaged one; the message names the file and what it is.
     """
     connection = opening.connect()
     try:
-        with as_input_error(opening.path):
+        with contextlib.ExitStack() as ending, as_input_error(opening.path):
+            ending.callback(connection.close)
             layouts, views = _catalogue(connection)
             tables = {name: layout.columns for name, layout in layouts.items()}
             metadata = _metadata(connection, tables)
@@ -174,13 +180,15 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            return tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
+            ranks = tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
+            if keep:
+                ending.pop_all()
+                keep(opening, connection)
+            return ranks
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{opening.path}: damaged: the schema holds text that is not UTF-8", _SKIP_HINT) from error
-    finally:
-        connection.close()
 
 
 def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:

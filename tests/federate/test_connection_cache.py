@@ -62,7 +62,12 @@ def test_connections_to_files_that_are_not_used_are_closed(
 ) -> None:
     kept: list[apsw.Connection] = []
     keep = Pool.keep
-    monkeypatch.setattr(Pool, "keep", lambda pool, opening, made: (kept.append(made), keep(pool, opening, made))[1])
+
+    def noted(pool: Pool, opening: Opening, connection: apsw.Connection) -> None:
+        kept.append(connection)
+        keep(pool, opening, connection)
+
+    monkeypatch.setattr(Pool, "keep", noted)
     twice = shutil.copy(files[0], tmp_path / "copy.db")
     with rocpd.connect([files[0], twice]) as session:
         assert len(session.ranks) == 1

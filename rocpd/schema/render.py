@@ -52,6 +52,7 @@ class RankTables:
         filtered: base name -> condition of the filters alone, whatever the window.
         guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
+        by_id: base names of tables whose `id` is the number of the row: unique, and rows lie in its order.
         is_whole: rows that a merged window keeps from outside of it count too.
     """
 
@@ -66,12 +67,18 @@ class RankTables:
     filtered: Mapping[str, str] = field(default_factory=dict)
     guid: str | None = None
     keyless: frozenset[str] = frozenset()
+    by_id: frozenset[str] = frozenset()
     is_whole: bool = False
 
     @property
     def guid_text(self) -> str:
         """The GUID as an expression that compares like a column of texts."""
         return f"CAST({quote_text(self.guid)} AS TEXT)"
+
+    @property
+    def has_outside(self) -> bool:
+        """Whether a merged window keeps rows from outside of it."""
+        return any(base.startswith(OUTSIDE) for base in self.columns)
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""

@@ -77,17 +77,6 @@ class ShareDatabase:
         self.connection = connection or share.opening.connect()
         guard(self.connection)
         self._unifier = Unifier(self.connection, share.tables, keyed=True)
-        self._has_key: dict[str, bool] = {}
-
-    def has_key(self, table: str) -> bool:
-        """Whether `id` is the row number of a table of the file: unique, and rows lie in its order."""
-        if table not in self._has_key:
-            # Keys that SQLite holds apart from the rows have an index: https://sqlite.org/lang_createtable.html#rowid
-            apart = "EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"
-            sql = f"SELECT type FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND NOT {apart}"
-            kinds = [str(kind).upper() for (kind,) in self.connection.execute(sql, (table,))]
-            self._has_key[table] = kinds == ["INTEGER"]
-        return self._has_key[table]
 
     def execute(
         self, sql: str, bindings: Parameters = None, tables: Sequence[RankTables] | None = None, exact: bool = False

@@ -174,6 +174,10 @@ class Federation:
         """
         yield from self.job.work_on({rank.number: self.rank_tables(rank.number) for rank in self.ranks}, work)
 
+    def count(self, rank: int, base: str, condition: str = "1") -> int:
+        """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
+        return int(self.reader(rank).rows(f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}")[0][0])
+
     def counts(self, rank: int, of: Sequence[tuple[str, str]]) -> list[int]:
         """Return numbers of selected rows of a rank, all by one statement, which needs no view.
 

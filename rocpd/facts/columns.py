@@ -43,7 +43,6 @@ from rocpd.base.types import NULL, Flags, Floats, Ints
 from rocpd.facts.frames import PYTHON_FUNCTION
 from rocpd.facts.sampled import NO_SENTINEL, OWN_SAMPLE
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
@@ -412,16 +411,13 @@ def pieces(
     with reader.lend() as database:
         run = partial(database.execute, tables=(reader.tables,))
         is_packable = select.reals_are_whole or not select.reals
-        if select.base and is_packable and _has_key(reader, select.base, database):
+        base, tables = select.base, reader.tables
+        # Without the table there are no rows; as in every file that a profiler wrote, its id is the primary key.
+        if base and is_packable and (base in tables.by_id or base not in tables.columns):
             yield from _by_key(run, select, damaged, size)
         else:
             order = "ORDER BY id" if select.base else ""
             yield from _by_rows(run(f"SELECT {_listed(select.names)} FROM ({select.sql}) {order}"), select, damaged)
-
-
-def _has_key(reader: RankReader, base: str, database: ShareDatabase) -> bool:
-    """Whether `id` is the primary key, as in every file that a profiler wrote."""
-    return base not in reader.tables.columns or database.has_key(base + reader.tables.suffix)
 
 
 def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:

@@ -25,6 +25,7 @@ from rocpd.federate.open.source import Foreign
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.local import Executor
+from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.request import Columnar
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
 
@@ -70,17 +71,20 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
     """
     find_foreign = how.foreign.inside if how.foreign else lambda _: ()
     sources = source.find_sources(inputs, skip_bad=how.skip_bad, find_foreign=find_foreign)
-    openings: list[Opening] = []
+    openings, pool = list[Opening](), Pool(how.limits)
     with contextlib.ExitStack() as undo:
         evidence = Evidence((*sources.paths, *sources.indexes))
         undo.callback(evidence.release)
         undo.callback(_discard, openings)
-        all_ranks, notes_on_files = _identify_all(sources, how, openings, notes)
+        undo.callback(pool.close)
+        identified = partial(_identified, how=how, openings=openings, pool=pool)
+        all_ranks, notes_on_files = _identify_all(sources, how, identified, notes)
         ranks, notes_on_duplicates = without_duplicates(all_ranks)
         executor = _executor(how, notes)
-        files = Files((rank.opening for rank in ranks), evidence, executor, how.jobs, how.limits)
+        files = Files((rank.opening for rank in ranks), pool, evidence, executor, how.jobs)
         undo.pop_all()
     used = set(files.openings)
+    pool.keep_only(used)
     _discard(opening for opening in openings if opening not in used)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
@@ -104,17 +108,17 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 
 
 def _identify_all(
-    sources: source.SourceFiles, how: HowToOpen, openings: list[Opening], on_import: Notes
+    sources: source.SourceFiles, how: HowToOpen, identified_as: Callable[[Path], _Identified], on_import: Notes
 ) -> tuple[Sequence[Rank], Sequence[str]]:
-    """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
+    """Return the ranks of all files, as `identified_as` has them, and notes on the files."""
     ranks: list[Rank] = []
     notes: list[FileNote] = []
     left_out = [note.removeprefix(_LEFT_OUT) for note in sources.notes if note.startswith(_LEFT_OUT)]
-    identified = dict(zip(sources.paths, _each_identified(sources.paths, how, openings), strict=True))
+    identified = dict(zip(sources.paths, _each_identified(sources.paths, how, identified_as), strict=True))
     foreign = [path for path, answer in identified.items() if isinstance(answer, ForeignError)]
     if foreign and how.foreign:
         for path, files in how.foreign.imported(foreign, how.jobs, on_import.add).items():
-            identified[path] = files if isinstance(files, InputError) else _together(files, how, openings)
+            identified[path] = files if isinstance(files, InputError) else _together(files, identified_as)
     for path, answer in identified.items():
         if not isinstance(answer, InputError):
             ranks += answer[0]
@@ -129,9 +133,11 @@ def _identify_all(
     return ranks, [*sources.notes, *lines_of(notes, len(sources.paths))]
 
 
-def _each_identified(paths: Sequence[Path], how: HowToOpen, openings: list[Opening]) -> Iterator[_Identified]:
-    """Yield what `_identified` returns of each file; with many, while one thread waits for SQLite another one works."""
-    work, threads = partial(_identified, how=how, openings=openings), how.jobs or usable_cores()
+def _each_identified(
+    paths: Sequence[Path], how: HowToOpen, work: Callable[[Path], _Identified]
+) -> Iterator[_Identified]:
+    """Yield what `work` returns of each file; with many, while one thread waits for SQLite another one works."""
+    threads = how.jobs or usable_cores()
     if threads == 1 or len(paths) < _MANY:
         return map(work, paths)
     from rocpd.federate.run.threads import on_threads
@@ -139,12 +145,15 @@ def _each_identified(paths: Sequence[Path], how: HowToOpen, openings: list[Openi
     return on_threads(threads, work, paths, 2 * threads, stop=lambda: None)
 
 
-def _identified(path: Path, how: HowToOpen, openings: list[Opening]) -> _Identified:
-    """Return the ranks of a file and notes on it, or why there are none if that is not the end."""
+def _identified(path: Path, how: HowToOpen, openings: list[Opening], pool: Pool) -> _Identified:
+    """Return the ranks of a file and notes on it, or why there are none if that is not the end.
+
+    `openings` grows by the file, and `pool` by the connection to it, unless another machine reads it.
+    """
     try:
         opening = opening_of(path, how.limits.busy_ms)
         openings.append(opening)
-        ranks = identify(opening)
+        ranks = identify(opening, None if how.client else pool.keep)
         if how.skip_bad:
             check_file(opening)
     except InputError as error:
@@ -154,11 +163,11 @@ def _identified(path: Path, how: HowToOpen, openings: list[Opening]) -> _Identif
     return ranks, [*([opening.note] if opening.note else []), *(note for rank in ranks for note in rank.notes)]
 
 
-def _together(files: Sequence[Path], how: HowToOpen, openings: list[Opening]) -> _Identified:
+def _together(files: Sequence[Path], identified_as: Callable[[Path], _Identified]) -> _Identified:
     """Return the ranks of the files that one input was imported to."""
     ranks: list[Rank] = []
     for file in files:
-        answer = _identified(file, how, openings)
+        answer = identified_as(file)
         if isinstance(answer, InputError):
             return answer
         ranks += answer[0]

@@ -196,19 +196,18 @@ def problems_of(session: Federation) -> Iterator[Problem]:
     for rank in session.ranks:
         if rank.number not in session.spans:
             yield Problem(rank.number, "no events with valid timestamps")
-        for base in SPANS:
-            if {"start", "end"} <= set(rank.tables.get(base, ())):
-                for condition, problem in (
-                    (f"({VALID_START}) IS NOT 1", "without a start"),
-                    (f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1", "without an end, or with one before the start"),
-                ):
-                    count = session.count(rank.number, base, condition)
-                    if count:
-                        yield Problem(rank.number, f"{base}: {_ROWS} {problem}", count)
+        doubtful = _doubtful_rows(rank)
+        rows = dict(zip(doubtful, session.counts(rank.number, list(doubtful)), strict=True))
+        streamed = rows.pop(_STREAMED, 0)
+        for (base, condition), count in rows.items():
+            if count:
+                yield Problem(rank.number, f"{base}: {_ROWS} {doubtful[base, condition]}", count)
         yield from (Problem(rank.number, note.of_any) for note in (*filter(None, (rank.opening.note,)), *rank.notes))
         yield from _missing(rank)
         yield from _repeated_ids(session, rank)
-        yield from _streamed_values(session, rank)
+        if streamed:
+            values = amount(streamed, "streamed (SPM) value")
+            yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
         later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
         if later:
             yield Problem(rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}")
@@ -234,13 +233,19 @@ def _missing(rank: Rank) -> Iterator[Problem]:
             yield Problem(rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL")
 
 
-def _streamed_values(session: Federation, rank: Rank) -> Iterator[Problem]:
-    """Yield how many counter values are those of streamed samples."""
-    if "sample_id" in rank.tables.get("rocpd_pmc_event", ()):
-        count = session.count(rank.number, "rocpd_pmc_event", "sample_id IS NOT NULL")
-        if count:
-            values = amount(count, "streamed (SPM) value")
-            yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
+_STREAMED = ("rocpd_pmc_event", "sample_id IS NOT NULL")
+
+
+def _doubtful_rows(rank: Rank) -> dict[tuple[str, str], str]:
+    """Return table and condition -> what rows lack that meet it; of counter values, that they are streamed."""
+    rows = {}
+    for base in SPANS:
+        if {"start", "end"} <= set(rank.tables.get(base, ())):
+            rows[base, f"({VALID_START}) IS NOT 1"] = "without a start"
+            rows[base, f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1"] = "without an end, or with one before the start"
+    if "sample_id" in rank.tables.get(_STREAMED[0], ()):
+        rows[_STREAMED] = "streamed"
+    return rows
 
 
 def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Problem]:
@@ -254,13 +259,14 @@ def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Problem]:
 
 def _recorded_twice(session: Federation) -> Iterator[Problem]:
     """Yield ranks with the pid, host and time of another: two recordings of one process under two GUIDs."""
-    ranks = [rank for rank in session.ranks if rank.number in session.spans]
-    for index, rank in enumerate(ranks):
-        for other in ranks[:index]:
-            same = _process(rank) == _process(other)
+    known: dict[tuple[object, ...], list[Rank]] = {}
+    for rank in (rank for rank in session.ranks if rank.number in session.spans):
+        others = known.setdefault(_process(rank), [])
+        for other in others:
             span, other_span = session.spans[rank.number], session.spans[other.number]
-            if same and span.start <= other_span.end and other_span.start <= span.end:
+            if span.start <= other_span.end and other_span.start <= span.end:
                 yield Problem(rank.number, f"overlaps rank {other.number} in time, with the same host and pid")
+        others.append(rank)
 
 
 def _process(rank: Rank) -> tuple[object, ...]:
@@ -333,11 +339,11 @@ def _clocks(session: Federation) -> Iterator[Row]:
 
 
 def _tables(session: Federation) -> Iterator[Row]:
+    counts = Counter[str]()
+    for rank in session.ranks:
+        counts.update(session.table_rows(rank))
     names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
-    for base in names:
-        counts = [session.count(rank.number, base) for rank in session.ranks if base in rank.tables]
-        if counts:
-            yield base, sum(counts)
+    yield from ((base, counts[base]) for base in names if base in counts)
 
 
 _SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {

@@ -151,7 +151,7 @@ class _Copy:
         self._path = path
         self._progress = progress
         self._rows_copied = 0
-        self._total = sum(session.count(rank.number, base) for rank in session.ranks for base in rank.tables)
+        self._total = sum(sum(session.table_rows(rank).values()) for rank in session.ranks)
         self._counts: dict[str, int] = {}
 
     def run(self, ranks_of: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]) -> dict[str, int]:

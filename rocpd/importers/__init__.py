@@ -68,8 +68,8 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         name: Importer(name, doc, f"rocpd.importers.{home}", version, sign)
         for name, home, version, sign, doc in (
             ("rpd", "rpd", 3, signs.is_rpd, "RPD traces (rocmProfileData), schemas 1 to 3"),
-            ("chrome", "chrome", 1, signs.is_chrome, "Chrome JSON of `rocpd convert -f json`"),
-            ("kineto", "kineto", 2, signs.is_kineto, "traces of PyTorch's profiler (Kineto), JSON"),
+            ("chrome", "chrome", 2, signs.is_chrome, "Chrome JSON of `rocpd convert -f json`"),
+            ("kineto", "kineto", 3, signs.is_kineto, "traces of PyTorch's profiler (Kineto), JSON"),
             ("nsys", "nsight", 2, signs.is_nsight, "exports of Nsight Systems, SQLite"),
             ("rocprofv3-json", "rocprofv3_json", 3, signs.is_rocprofv3_json, "rocprofv3's JSON"),
             ("rocprof-compute", "rocprof_compute", 3, signs.is_workload, "workload folders of rocprof-compute"),

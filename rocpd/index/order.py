@@ -90,8 +90,7 @@ class RankOrders:
                 main = order.tables[0].table
                 if main not in tables.columns:
                     return True  # the rank has no rows
-                has_ids = database.has_key(main + tables.suffix)  # in the order of which rows are stored
-                return has_ids and _Plan(order, database, tables).is_in_order(plan)
+                return main in tables.by_id and _Plan(order, database, tables).is_in_order(plan)
         except (QueryError, InputError):  # which the ranks will raise
             return False
 

@@ -6,6 +6,7 @@ One rendering serves temporary views over attached files and views stored in a f
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -52,6 +53,7 @@ class RankTables:
         filtered: base name -> condition of the filters alone, whatever the window.
         guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
+        by_id: base names of tables whose `id` is the number of the row: unique, and rows lie in its order.
         is_whole: rows that a merged window keeps from outside of it count too.
     """
 
@@ -66,12 +68,18 @@ class RankTables:
     filtered: Mapping[str, str] = field(default_factory=dict)
     guid: str | None = None
     keyless: frozenset[str] = frozenset()
+    by_id: frozenset[str] = frozenset()
     is_whole: bool = False
 
     @property
     def guid_text(self) -> str:
         """The GUID as an expression that compares like a column of texts."""
         return f"CAST({quote_text(self.guid)} AS TEXT)"
+
+    @property
+    def has_outside(self) -> bool:
+        """Whether a merged window keeps rows from outside of it."""
+        return any(base.startswith(OUTSIDE) for base in self.columns)
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
@@ -247,29 +255,48 @@ def _has_hostname(chosen: View) -> bool:
 
 
 def _base(relation: str, ranks: Sequence[RankTables]) -> str:
-    columns = [c.name for c in table(relation).columns] if relation in TABLES else []
-    seen = {c.lower() for c in columns}
-    for tables in ranks:
-        # Further columns first: their order is the same in every rank, that of its file need not be.
-        for column in (*tables.further.get(relation, ()), *tables.columns.get(relation, ())):
-            if column.lower() not in seen:
-                seen.add(column.lower())
-                columns.append(column)
+    # Further columns first: their order is the same in every rank, that of its file need not be.
+    shapes = ((*tables.further.get(relation, ()), *tables.columns.get(relation, ())) for tables in ranks)
+    columns = _columns_of(relation, tuple(dict.fromkeys(shapes)))
     selects = []
     for tables in ranks:
         if relation in tables.columns:
-            have = {c.lower() for c in tables.columns[relation]}
-            items = (_base_column(tables, column, column.lower() in have) for column in columns)
-            selects.append(f"SELECT {', '.join(items)} FROM {tables.rows(relation)}")
+            items = _items(columns, tables.columns[relation], tables.guid is not None)
+            selects.append(f"SELECT {items.replace(_GUID, tables.guid_text)} FROM {tables.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
     return union_all(selects)
 
 
-def _base_column(tables: RankTables, column: str, is_in_file: bool) -> str:
-    if column.lower() == "guid" and tables.guid is not None:
-        return f"{tables.guid_text} AS {quote_name(column)}"
-    return quote_name(column) if is_in_file else f"NULL AS {quote_name(column)}"
+# The ranks of a job have the same columns: what to select of them is put together once, not 30 times in each rank.
+_GUID = "\0guid"
+
+
+@functools.lru_cache(256)
+def _columns_of(relation: str, shapes: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Return the columns of a base table: those of the contract, then all that any rank has."""
+    columns = {c.name.lower(): c.name for c in (table(relation).columns if relation in TABLES else ())}
+    for column in itertools.chain.from_iterable(shapes):
+        columns.setdefault(column.lower(), column)
+    return tuple(columns.values())
+
+
+@functools.lru_cache(256)
+def _items(columns: tuple[str, ...], in_file: tuple[str, ...], has_guid: bool) -> str:
+    """Return what to select of a rank's table, with a mark for the GUID of a rank that has one of its own."""
+    lacking = frozenset(_lacking(columns, in_file))
+    named = {column: quote_name(column) for column in columns}
+    values = {column: f"NULL AS {name}" if column in lacking else name for column, name in named.items()}
+    if has_guid:
+        values |= {column: f"{_GUID} AS {named[column]}" for column in columns if column.lower() == "guid"}
+    return ", ".join(values.values())
+
+
+@functools.lru_cache(1024)
+def _lacking(columns: tuple[str, ...], in_file: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that a file lacks."""
+    have = {column.lower() for column in in_file}
+    return tuple(column for column in columns if column.lower() not in have)
 
 
 def _joined(tables: RankTables, used: ViewTable) -> str:
@@ -280,9 +307,9 @@ def _joined(tables: RankTables, used: ViewTable) -> str:
 
 def _reference(tables: RankTables, used: ViewTable) -> str:
     """A rank's table, wrapped only where the file lacks a column that the view reads."""
-    have = {column.lower() for column in tables.columns.get(used.table, ())}
-    missing = [f"NULL AS {quote_name(column)}" for column in used.columns if column.lower() not in have]
-    if not have:
+    in_file = tables.columns.get(used.table, ())
+    missing = [f"NULL AS {quote_name(column)}" for column in _lacking(used.columns, in_file)]
+    if not in_file:
         return f"(SELECT {', '.join(missing)} WHERE 0)"
     rows = tables.rows_by_id(used.table) if used.key else tables.rows(used.table)
     return f"(SELECT *, {', '.join(missing)} FROM {rows})" if missing else rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.pool import ConnectionCache, borrow
+from rocpd.federate.run.pool import ConnectionCache, Pool, borrow
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.session import Session
 from tests.build import TraceBuilder
@@ -43,16 +44,45 @@ def _connection(session: Session, rank: int) -> apsw.Connection:
         return database.connection
 
 
-def test_ranks_of_a_merged_file_are_read_through_one_connection(
+def test_a_file_is_read_through_the_connection_by_which_it_was_identified(
     files: list[Path], opened: list[Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "merged.db"
     with rocpd.connect(files) as session:
         merge(session, out)
-    with rocpd.connect(out) as session:
+    for inputs in ([out], files):
         opened.clear()
-        assert [durations for _, durations in session.map_ranks(_durations)] == [[10], [11], [12]]
-        assert opened == [out]
+        with rocpd.connect(inputs) as session:
+            assert [durations for _, durations in session.map_ranks(_durations)] == [[10], [11], [12]]
+        assert opened == inputs
+
+
+def test_connections_to_files_that_are_not_used_are_closed(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[apsw.Connection] = []
+    keep = Pool.keep
+
+    def noted(pool: Pool, opening: Opening, connection: apsw.Connection) -> None:
+        kept.append(connection)
+        keep(pool, opening, connection)
+
+    monkeypatch.setattr(Pool, "keep", noted)
+    twice = shutil.copy(files[0], tmp_path / "copy.db")
+    with rocpd.connect([files[0], twice]) as session:
+        assert len(session.ranks) == 1
+        assert [_is_open(each) for each in kept] == [True, False]
+    with pytest.raises(rocpd.RocpdError):
+        rocpd.connect([files[1], tmp_path / "none.db"], skip_bad=False)
+    assert not any(map(_is_open, kept))
+
+
+def _is_open(connection: apsw.Connection) -> bool:
+    try:
+        connection.execute("SELECT 1").fetchall()
+    except apsw.ConnectionClosedError:
+        return False
+    return True
 
 
 def _durations(reader: RankReader) -> list[int]:
@@ -94,9 +124,9 @@ def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: l
 
         with pytest.raises(KeyError):
             cache.run(fails, 0)
-        assert cache.take(session.ranks[0].opening) is None
+        assert cache.take(session.job.share_of[0]) is None
         cache.run(leaves, 0)
-        assert cache.take(session.ranks[0].opening) is None
+        assert cache.take(session.job.share_of[0]) is None
 
 
 def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:

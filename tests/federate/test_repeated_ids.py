@@ -100,4 +100,5 @@ def test_tables_with_a_primary_key_are_joined_as_they_are(tmp_path: Path) -> Non
     odd.sql('CREATE TABLE "rocpd_b{uuid}" (x)').sql('CREATE TABLE "rocpd_c{uuid}" (id, x, PRIMARY KEY (id, x))')
     (rank,) = identify(opening_of(keyless(odd, "rocpd_string").write(tmp_path / "b.db")))
     assert rank.keyless == {"rocpd_string", "rocpd_c"}
+    assert rank.by_id == {*rank.tables} - {"rocpd_string", "rocpd_a", "rocpd_b", "rocpd_c"}
     assert "rocpd_string" in TABLES

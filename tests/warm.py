@@ -1,4 +1,4 @@
-"""Owns running `rocpd` as a process without starting Python for it: a process that has imported everything forks one.
+"""Runs `rocpd` as a process without starting Python for it: a process that has imported everything forks one.
 
 A test starts the program that `program` returns where it would start `python -m rocpd`: arguments, folder,
 environment, stdin, stdout, stderr and exit code are those of a process, in a shell and on a terminal too. Python code

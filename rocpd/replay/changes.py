@@ -598,7 +598,7 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
 
 
-def _in_ns(times: Floats) -> Ints:
+def _in_ns(times: Floats | Ints) -> Ints:
     """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
     return np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
 

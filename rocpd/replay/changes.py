@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from rocpd.base.entries import near
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base.types import Flags, Ints
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
@@ -598,7 +599,7 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
 
 
-def _in_ns(times: Floats | Ints) -> Ints:
+def _in_ns(times: Any) -> Ints:
     """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
     return np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
 

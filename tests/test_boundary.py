@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +109,30 @@ def test_under_tests_it_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         each_for_itself("part", fail, lambda _: None)
     assert not boundary.failures
+
+
+def test_a_program_that_never_asks_keeps_few_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Policy, "is_raised", False)
+
+    class Large:
+        def fail(self) -> str:
+            raise ZeroDivisionError
+
+    large = Large()
+    held = weakref.ref(large)
+    for _ in range(1000):
+        assert each_for_itself("part", large.fail, str).startswith("could not be judged")
+    del large
+    assert held() is None
+    assert 0 < len(boundary.failures) <= 100
+    assert "in fail" in boundary.failures[-1].trace
+    boundary.failures.clear()
+
+
+def test_a_command_says_its_own_failures(job: Path, cli: Cli) -> None:
+    each_for_itself("another part", lambda: str(1 // 0), str)
+    said = cli("info", job)
+    assert (said.code, "another part" in said.err) == (0, False)
 
 
 def test_kernels_without_length_are_no_failure() -> None:

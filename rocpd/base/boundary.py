@@ -5,15 +5,33 @@ What is wrong with inputs, or with what was asked, passes as ever: it is no fail
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
 
 Made = TypeVar("Made")
 
-failures: list[tuple[str, Exception]] = []
-"""What failed in this process, and why; the command line says it, and takes it away."""
+
+@frozen
+class Failure:
+    """What failed, why, and where: as texts, which hold nothing of what was being made.
+
+    Args:
+        what: the part.
+        reason: in words.
+        trace: as Python writes it.
+    """
+
+    what: str
+    reason: str
+    trace: str
+
+
+failures: deque[Failure] = deque(maxlen=100)
+"""The latest failures of this process; a command says those that came while it ran."""
 
 
 class Policy:
@@ -64,7 +82,9 @@ def _note(what: str, error: Exception) -> None:
     """Note a failure; raise it if it is none of a part, or tests want it."""
     if isinstance(error, RocpdError) or Policy.is_raised:
         raise error
-    failures.append((what, error))
+    import traceback
+
+    failures.append(Failure(what, reason_of(error), "".join(traceback.format_exception(error))))
 
 
 def reason_of(error: Exception) -> str:

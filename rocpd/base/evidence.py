@@ -132,6 +132,11 @@ def is_own(path: Path) -> bool:
     return bool(entries.load(f"{RECORDINGS}:is_marked", RECORDINGS)(path))
 
 
+def is_foreign_recording(path: Path) -> bool:
+    """Whether a file is a recording, and not proved to be of rocpd's making."""
+    return path.is_file() and _ask("kind_of", path) is not None and not is_own(path)
+
+
 def _ask(question: str, *paths: Path) -> str | None:
     answer: str | None = entries.load(f"{RECORDINGS}:{question}", RECORDINGS)(*paths)
     return answer

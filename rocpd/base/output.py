@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import resource
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from rocpd.base.frozen import frozen
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""
 
-finished: list[Path] = []
-"""Outputs that this process has completed; a command that is interrupted later says that they stay."""
+finished: deque[Path] = deque(maxlen=1000)
+"""The latest outputs of this process; a command that is interrupted says that those which it has completed stay."""
 
 
 @frozen

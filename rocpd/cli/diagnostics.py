@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol, TextIO, TypeVar
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd.base import leftovers, output
+from rocpd.base import boundary, leftovers, output
 from rocpd.base.amount import amount, bytes_text
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.types import Progress
@@ -315,15 +315,12 @@ def say(text: str) -> None:
 
 def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:
     """Say which parts of what a command answered failed; return the exit code, `failed` where all else is good."""
-    from rocpd.base.boundary import failures, reason_of
-
-    taken, failures[:] = list(failures), []
-    for what, error in taken:
-        note(f"{what} {reason_of(error)}")
+    taken = [*boundary.failures]
+    boundary.failures.clear()
+    for failure in taken:
+        note(f"{failure.what} {failure.reason}")
         if is_verbose:
-            import traceback
-
-            say("".join(traceback.format_exception(error)))
+            say(failure.trace)
     if taken:
         where = "" if is_verbose else "; -v shows where it is"
         note(f"this is a bug in rocpd{where}; what else the answer says stands")
@@ -346,6 +343,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
         failed: the code of failures that have no other.
     """
     output.finished.clear()
+    boundary.failures.clear()
     ending = Ending()
     with contextlib.nullcontext() if verbose else ending.quietly():
         try:

@@ -6,6 +6,8 @@ import enum
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from rocpd.base.entries import closest
+from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 
@@ -38,6 +40,10 @@ class Clue(enum.StrEnum):
     TEXT = "text"
 
 
+_IN_TEXTS = frozenset({Clue.USER, Clue.PATH, Clue.ARGUMENT, Clue.ADDRESS, Clue.MAIL, Clue.URL, Clue.SECRET, Clue.GUID})
+"""What stands in texts, which strict files have none of."""
+
+
 @frozen
 class RedactOptions:
     """What is replaced.
@@ -56,7 +62,22 @@ class RedactOptions:
         Level, Option("share: where and by whom a job ran; strict: also kernels, markers, addresses and the date.")
     ] = Level.SHARE
     keep: Annotated[
-        tuple[str, ...], Option("Leave a kind as it is (host, user, path …) or an environment variable; repeatable.")
+        tuple[str, ...], Option("Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable.")
     ] = ()
     rules: Annotated[Path | None, Option('TOML file: [replace] "regular expression" = "word".', "FILE")] = None
     dry_run: Annotated[bool, Option("Only count what would be replaced; write nothing.")] = False
+
+    def check(self) -> None:
+        """Refuse to keep what would go all the same.
+
+        Raises:
+            UsageError: a kind would.
+        """
+        for word in self.keep:
+            if word == Clue.RULE:
+                raise UsageError("--keep rule: what the rules name goes", "leave out --rules, or the rule")
+            if self.level is Level.STRICT and word in _IN_TEXTS and Clue.TEXT not in self.keep:
+                said = f"--keep {word}: level strict replaces each text as a whole, with all that it holds"
+                raise UsageError(said, f"--keep text --keep {word} redacts texts as level share does, and keeps it")
+            if word.islower() and word not in [*Clue] and (known := closest(word, Clue)):
+                raise UsageError(f"--keep {word}: is no kind", f"did you mean {' or '.join(known)}?")

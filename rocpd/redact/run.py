@@ -250,7 +250,7 @@ def redact(
         (table, column) -> number of texts that were replaced.
 
     Raises:
-        UsageError: the file of rules cannot be used.
+        UsageError: the file of rules cannot be used, or what is to stay would go all the same.
         OutputError: the folder exists or cannot be written, or a file still holds what should be replaced; then nothing
             is written.
     """
@@ -271,6 +271,7 @@ def redact(
 
 def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Numbers, Mapping[str, str]]:
     """Return what replaces texts, and numbers, and the GUID of a rank -> the one that it gets."""
+    options.check()
     pseudonyms = Pseudonyms()
     known, guids = survey(session, pseudonyms, options.keep)
     rules, keep = _rules(options.rules), frozenset(options.keep)
@@ -278,8 +279,8 @@ def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Num
         pseudonyms.given.update((guid, suffix_of(guid)))
     if options.level is Level.SHARE:
         return Redactor(pseudonyms, known, keep, rules), NUMBERS, guids
-    anew, before = shifts(session)
-    in_job = InJob(kernels_and_markers(session, pseudonyms), before)
+    anew, before = shifts(session, keep)
+    in_job = InJob(kernels_and_markers(session, pseudonyms, keep), before)
     return Strict(pseudonyms, known, keep, rules, in_job), {**NUMBERS, **anew}, guids
 
 

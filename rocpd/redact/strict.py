@@ -70,7 +70,7 @@ class InJob:
     """What stands in strict files in place of names and times of a job.
 
     Args:
-        names: of kernels and markers -> names in their place.
+        names: of kernels and markers -> names in their place; those that stay are their own.
         before: what is taken from times [ns].
     """
 
@@ -118,9 +118,9 @@ class Strict(Redactor):
 
     def text(self, text: str) -> str:
         """Return a listed word, or the name of a kernel or marker, else a pseudonym."""
-        if text in self._whole:
-            return self._whole[text]
-        if Clue.TEXT in self.keep or self._stays(text):
+        if (name := self._whole.get(text, text)) != text:
+            return name
+        if text in self._whole or Clue.TEXT in self.keep or self._stays(text):
             return super().text(text)
         return self._folded_name(text) or self.pseudonyms.of_form(Clue.TEXT, text)
 
@@ -151,9 +151,11 @@ class Strict(Redactor):
         return self._json(text, self.name)
 
     def environment(self, text: str) -> str:
-        """Return the JSON of a process's environment with the listed variables whose values are numbers."""
+        """Return the JSON of a process's environment with the listed variables whose values are numbers, or all if they
+        are kept, redacted as level `share` does.
+        """
         if Clue.VARIABLE in self.keep:
-            return super().environment(text)
+            return Redactor(self.pseudonyms, self.known, self.keep, self._rules).environment(text)
         values = {
             name: value
             for name, value in (json_object(text) or {}).items()
@@ -168,6 +170,8 @@ class Strict(Redactor):
         return text in allowed().words or text in self.pseudonyms.given
 
     def _pointer(self, match: re.Match[str]) -> str:
+        if Clue.POINTER in self.keep:
+            return match[0]
         return f"0x{self._new_name(Clue.POINTER, match[0]).rpartition('-')[2]:0>12}"
 
     def _folded_name(self, text: str) -> str:

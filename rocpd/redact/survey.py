@@ -256,8 +256,10 @@ def survey(
     return known, dict(zip(guids, fresh, strict=True))
 
 
-def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms) -> dict[str, str]:
-    """Return names of kernels and texts of markers -> what stands in their place in strict files."""
+def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -> dict[str, str]:
+    """Return names of kernels and texts of markers -> what stands in their place in strict files; those of kinds in
+    `keep` are their own.
+    """
     symbols: set[tuple[str, ...]] = set()
     markers: set[str] = set()
     for rank in session.ranks:
@@ -266,9 +268,13 @@ def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms) -> dict[str
         markers.update(str(text) for sql in _MARKERS for (text,) in reader.rows(sql) if text)
     measured = _measured_kernels(session)
     known = {without_instrumentation(display): display for display, *_ in sorted(symbols)}
-    names = kernel_names({*symbols, *((kernel, "") for kernel in measured if kernel not in known)})
-    same = {kernel: names[known[kernel]] for kernel in measured if known.get(kernel) in names}
-    return {**marker_names(markers, pseudonyms), **names, **same}
+    if Clue.KERNEL in keep:
+        names = {name: name for every in [*symbols, measured] for name in (*every, *map(without_kd, every)) if name}
+    else:
+        names = kernel_names({*symbols, *((kernel, "") for kernel in measured if kernel not in known)})
+        names |= {kernel: names[known[kernel]] for kernel in measured if known.get(kernel) in names}
+    own = {text: text for text in markers} if Clue.MARKER in keep else marker_names(markers, pseudonyms)
+    return {**own, **names}
 
 
 def _measured_kernels(session: Federation) -> set[str]:
@@ -283,9 +289,9 @@ def _measured_kernels(session: Federation) -> set[str]:
     }
 
 
-def shifts(session: Federation) -> tuple[dict[tuple[str, str], str], int]:
-    """Return (table, column) -> expression in place of times and addresses, which count from the least of the job, and
-    what is taken from times in documents [ns].
+def shifts(session: Federation, keep: Collection[str]) -> tuple[dict[tuple[str, str], str], int]:
+    """Return (table, column) -> expression in place of times and, unless pointers stay, addresses, which count from the
+    least of the job, and what is taken from times in documents [ns].
     """
     least = {True: 1 << 62, False: 1 << 62}
     for rank in session.ranks:
@@ -300,7 +306,8 @@ def shifts(session: Federation) -> tuple[dict[tuple[str, str], str], int]:
         is_time: f"CASE WHEN {{column}} > {_SMALL} THEN {{column}} - {first - 2 * _SMALL} ELSE {{column}} END"
         for is_time, first in least.items()
     }
-    return {(base, column): anew[is_time] for base, column, is_time in _COUNTED_ANEW}, least[True] - 2 * _SMALL
+    changed = [each for each in _COUNTED_ANEW if each[-1] or Clue.POINTER not in keep]
+    return {(base, column): anew[is_time] for base, column, is_time in changed}, least[True] - 2 * _SMALL
 
 
 def _least(reader: RankReader, base: str, value: str) -> int:

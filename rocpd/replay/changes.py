@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,7 @@ _CALL = "call of 20 us or more"
 _SHORT = 4  # times shorter than the longest
 _LONG = 60  # characters of a name in a hint
 _MOST_GAPS = 3  # that are tried
+_LONGEST = 2.0**62  # of a time [ns]: 146 years
 _SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
 
 
@@ -253,7 +255,7 @@ class Changing:
         for change in asked:
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change)
-                more = more if change.kind in ("call", "gap") else (more * share).astype(np.int64)
+                more = more if change.kind in ("call", "gap") else _in_ns(more * share)
                 less = np.where(less != 0, less, more)
         factor = np.ones(len(points))
         lag = job.edges.lag
@@ -262,8 +264,8 @@ class Changing:
                 factor = np.where(self._scaled(change), factor * change.factor, factor)
                 if change.kind == "launch":
                     launches = (job.edges.kind == Edge.LAUNCH) & self.counts[job.edges.target]
-                    lag = np.where(launches, np.rint(lag * change.factor).astype(np.int64), lag)
-        work = np.rint(np.maximum(points.work - less, 0) * factor).astype(np.int64)
+                    lag = np.where(launches, _in_ns(lag * change.factor), lag)
+        work = _in_ns(np.maximum(points.work - less, 0) * factor)
         job = replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
@@ -592,9 +594,14 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     np.maximum.at(latest, edges.target, after)
     binds = after == latest[edges.target]
     by[edges.target[binds]] = edges.source[binds]
-    lag = np.where(points.lag > 0, np.rint(points.lag * ratio[by]).astype(np.int64), points.lag)
-    waits = np.rint(edges.lag * ratio[edges.source]).astype(np.int64)
+    lag = np.where(points.lag > 0, _in_ns(points.lag * ratio[by]), points.lag)
+    waits = _in_ns(edges.lag * ratio[edges.source])
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
+
+
+def _in_ns(times: Any) -> Ints:
+    """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
+    return np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
 
 
 def listed(ranks: Iterable[int]) -> str:

@@ -75,8 +75,14 @@ class Replays:
         """Return how long a step would take with some changes.
 
         Raises:
-            RocpdError: a change names nothing that there is.
+            RocpdError: a change names nothing that there is, or times are damaged.
         """
+        try:
+            return self._predicted(asked)
+        except OverflowError as error:
+            raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
+
+    def _predicted(self, asked: Sequence[Change]) -> Prediction:
         if not self._others:
             graphs = (without_doubtful(self.job), self.job.cautious())
             self._others = tuple(map(self._exact.on, graphs))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rocpd.base.errors import OutputError
+from rocpd.base.evidence import is_foreign_recording
 from rocpd.base.identity import JOURNALS
 from rocpd.base.output import as_output_error, check_free
 from rocpd.schema.trace.writer import TraceWriter
@@ -66,11 +67,12 @@ def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
     for path in sorted(files):
         check_free(path, options.force)
     if options.out.is_dir():
-        strangers = sorted(p.name for p in options.out.iterdir() if _RANK_FILE.fullmatch(p.name) and p not in files)
+        others = [path for path in sorted(options.out.iterdir()) if path not in files]
+        strangers = [path.name for path in others if _RANK_FILE.fullmatch(path.name) or is_foreign_recording(path)]
         if strangers:
-            # Left there, they would be read as ranks of this job.
+            # They would be read as ranks of this job.
             raise OutputError(
-                f"{options.out}: holds {strangers[0]} of another job", "remove it, or choose another folder with -o"
+                f"{options.out}: holds {strangers[0]} of another job", "choose another folder with -o, or remove it"
             )
 
 

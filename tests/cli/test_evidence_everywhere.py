@@ -38,6 +38,9 @@ FILES: Mapping[str, Sequence[str]] = {
     "baseline": ("diff", "--base", "{}", "--save-baseline"),
     "history": ("history", "report", "store", "-o"),
     "metrics": ("history", "export", "store", "-o"),
+    "level": ("history", "check", "store", "{}", "-f", "json", "-o"),
+    "runs": ("history", "store", "runs", "-f", "csv", "-o"),
+    "questions": ("questions", "-f", "csv", "-o"),
 }
 """Commands that write a file, which is the last word."""
 
@@ -51,8 +54,15 @@ FOLDERS: Mapping[str, Sequence[str]] = {
     "package": ("package", "--copy", "{}", "-d"),
     "index": ("index", "{}", "-d"),
     "consolidate": ("package", "--consolidate", "{}", "-d"),
+    "join": ("import", "job/a.db", "--join", "{}", "-d"),
+    "simulate": ("simulate", "--ranks", "1", "--steps", "1", "-d"),
+    "kineto": ("simulate", "--ranks", "1", "--steps", "1", "-d", "simulated", "--force", "--kineto"),
+    "store": ("history", "add", "{target}", "{}"),
 }
-"""Commands that write a folder."""
+"""Commands that write a folder, which is the last word unless it says otherwise."""
+
+ADDS = ("index", "store")
+"""Those that replace nothing, and know no --force."""
 
 INPUTS = (
     "a.db", "linked.db", "folder", "trace.json", "trace.json.gz", "csv", "a.rpd", "nsys", "workload", "job.rpdb",
@@ -89,7 +99,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = "rocprofiler-sdk: {rocpd: {path: ., files: [a.db]}}"
     (job / "job.rpdb" / "index.yaml").write_text(index, encoding="utf-8")
     (job / "base.json").write_text(baseline_of(files[2]), encoding="utf-8")
-    with rocpd.connect(files[0]) as session:
+    with rocpd.connect(files[1]) as session:
         (run,) = profiles_of(session, DiffOptions(), metric_of("step"))
     add(job.parent / "store", [run], {})
     return job
@@ -116,9 +126,29 @@ def baseline_of(path: Path) -> str:
 
 def source_of(number: int, command: str) -> Iterable[str]:
     """Return the inputs that stand beside the target of a number: one at every fourth, in a soak all at each."""
-    place = list({**FILES, **FOLDERS}).index(command)
+    known = {**FILES, **FOLDERS}
+    if "{}" not in known[command]:
+        return INPUTS[:1]
+    place = list(known).index(command)
     some = [INPUTS[(number + 3 * place) % len(INPUTS)]] if (number + place) % 4 == 0 else []
     return [name for name in sized(some, [*INPUTS]) if command in ("diff", "baseline") or name != "base.json"]
+
+
+@pytest.mark.parametrize(("command", "known"), [*FILES.items(), *FOLDERS.items()])
+def test_the_commands_of_these_laws_write(command: str, known: Sequence[str], cli: Cli, job: Path) -> None:
+    """Else what they refuse would show nothing."""
+    source = {"join": "trace.json", "import": "a.rpd"}.get(command, "a.db")
+    target = {"report": "new.html", "history": "new.html", "metrics": "new.prom"}.get(command, "new")
+    words = words_of(known, job / source, str(job.parent / target))
+    said = cli(*words, *(["--yes"] if command == "consolidate" else []))
+    assert said.code in ((0, 1, 4) if command in ("diff", "level") else (0,)), said
+    assert list(job.parent.glob("new*")), said
+
+
+def words_of(command: Sequence[str], source: Path, target: str) -> list[str]:
+    """Return a command line with its input and its output."""
+    words = [word.format(source, target=target) for word in command]
+    return words if "{target}" in command else [*words, target]
 
 
 @pytest.mark.soak(40)
@@ -129,8 +159,8 @@ def test_no_recording_changes(command: str, cli: Cli, job: Path) -> None:
     seen = set(before)
     for number, target in enumerate(TARGETS):
         for source in source_of(number, command):
-            words = [word.format(job / source) for word in FILES[command]]
-            said = cli(*words, f"{job}/{target}", "--force")
+            words = words_of(FILES[command], job / source, f"{job}/{target}")
+            said = cli(*words, "--force")
             after = state_of(job)
             assert {name: after.get(name) for name in before} == before, (words, target, said)
             for name in after.keys() - seen:
@@ -147,8 +177,8 @@ def test_no_recording_changes_in_a_folder(command: str, cli: Cli, job: Path) -> 
     answers = {name: rows_of(job / name) for name in ("folder", "csv", "workload", "job.rpdb")}
     for number, target in enumerate(FOLDER_TARGETS):
         for source in source_of(number, command):
-            words = [word.format(job / source) for word in FOLDERS[command]]
-            said = cli(*words, f"{job}/{target}", *(["--force"] if command != "index" else []))
+            words = words_of(FOLDERS[command], job / source, f"{job}/{target}")
+            said = cli(*words, *(["--force"] if command not in ADDS else []))
             after = state_of(job)
             assert {name: after.get(name) for name in before} == before, (words, target, said)
             for name in after.keys() - before.keys():

@@ -16,11 +16,11 @@ import json
 import os
 import pkgutil
 import resource
+import select
 import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +31,10 @@ from typing import TypeAlias
 import apsw
 
 import rocpd
+from rocpd.agents.questions import Advise, Asking, Replayed, Schema, Selected, SummaryTable
+from rocpd.compare.options import DiffOptions, metric_of
+from rocpd.compare.run import profiles_of
+from rocpd.history.store import add
 from rocpd.schema.load import VIEWS, view
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.relations import RELATIONS
@@ -153,7 +157,9 @@ def _words(random: Random, bad: str, commands: Mapping[_Choice, int]) -> tuple[s
         sides = random.choice(([bad, GOOD], [GOOD, bad], [bad, bad], [bad]))
         step = random.choice((["--step", "1"], ["--rank", "0"]))
         return (*command, *(step if len(sides) == 1 else []), *more, *sides)
-    if command[0] in ("raptor", "import", "view"):
+    if "--join" in command:
+        return (*command, bad, *more, GOOD)
+    if command[0] in ("raptor", "import", "view", "history"):
         return (*command, *(more if command[0] != "view" else []), *inputs)
     if command[0] == "cache":
         return tuple(command)
@@ -198,7 +204,10 @@ _WHOLE: Mapping[_Choice, int] = {
     lambda r: ["index", "-d", "../out/index"]: 2,
     lambda r: ["raptor", *r.choice((["--categorize"], ["--variability"], ["--op-trace"]))]: 1,
     lambda r: ["cache", r.choice(("list", "clear"))]: 1,
-    lambda r: ["view", r.choice(list(QUESTIONS))]: 4,
+    lambda r: ["view", r.choice(list(QUESTIONS))]: 6,
+    lambda r: ["whatif", *r.choice(([], ["--without", "straggler"], ["--scale", "launch=0.5", "-f", "json"]))]: 2,
+    lambda _: ["history", "add", "../out/store"]: 1,
+    lambda r: ["history", "check", "../store", "-f", _ending(r)]: 1,
 }
 _OF_TRACES: Mapping[_Choice, int] = {
     lambda r: ["import", *_OUT]: 6,
@@ -213,6 +222,7 @@ _OF_TRACES: Mapping[_Choice, int] = {
     lambda r: ["trim", "-o", "../out/part.rpd", "--start", "30%"]: 1,
     lambda r: ["redact", *_OUT]: 1,
     lambda r: ["view", r.choice(list(QUESTIONS))]: 1,
+    lambda _: ["import", *_OUT, "--join"]: 1,
 }
 
 
@@ -240,7 +250,10 @@ def make_originals(folder: Path) -> list[Path]:
     paths = [everything.write(folder / "everything.db"), small.write(folder / "small.db", "3.0.0")]
     good = _trace(3)
     _add_step(good, 50)
-    return [*paths, good.write(folder / "good.db")]
+    paths.append(good.write(folder / "good.db"))
+    with rocpd.connect(paths[0]) as session:
+        add(folder / "store", profiles_of(session, DiffOptions(), metric_of("step")), {})
+    return paths
 
 
 def _trace(number: int) -> TraceBuilder:
@@ -270,22 +283,32 @@ def run_case(case: Case, home: Path) -> Outcome:
     (home / "tmp").mkdir()
     for path, name in ((case.original, case.bad), (case.good, GOOD)):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, job / name)
+    if "../store" in case.words:
+        shutil.copytree(case.good.parent / "store", home / "store")
     original = _state(job)
     with contextlib.suppress(apsw.Error):  # not every file can be damaged in every way
         case.damage(job / case.bad, Random(f"damage {case.number}"))
     before = _state(job)
     code, seconds, memory = _run(case.words, home)
     out, err = ((home / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
-    faults = list(_faults(home, before, case.words[0], code, out, err, seconds, memory))
+    faults = list(_faults(home, before, case.words, code, out, err, seconds, memory))
     return Outcome(code, faults, err, seconds, memory, before != original)
 
 
 def _faults(
-    home: Path, before: dict[str, str], command: str, code: int, out: str, err: str, seconds: float, memory: int
+    home: Path,
+    before: dict[str, str],
+    words: tuple[str, ...],
+    code: int,
+    out: str,
+    err: str,
+    seconds: float,
+    memory: int,
 ) -> Iterator[str]:
-    if code not in range(5 if command == "diff" else 4):
+    is_gate = words[0] == "diff" or words[:2] == ("history", "check")
+    if code not in range(5 if is_gate else 4):
         yield f"exit code {code}"
-    if command == "diff" and code in (1, 4):  # verdicts
+    if is_gate and code in (1, 4):  # verdicts
         code = 0
     yield from (f"stderr has {word!r}" for word in _FORBIDDEN if word in err)
     yield from (f"stdout has {word!r}" for word in _FORBIDDEN[:2] if word in out)
@@ -313,20 +336,15 @@ def _state(folder: Path) -> dict[str, str]:
 
 def _run(words: tuple[str, ...], home: Path) -> tuple[int, float, int]:
     """Run a command in a child; return its exit code (negative: a signal), its CPU time [s] and its memory [bytes]."""
-    started = time.monotonic()
     child = os.fork()
     if not child:
         _become(words, home)
-    deadline = started + PATIENCE
-    while True:
-        done, status, usage = os.wait4(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            _, status, usage = os.wait4(child, 0)
-            return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-        time.sleep(0.002)
+    ended = os.pidfd_open(child)
+    if not select.select([ended], [], [], PATIENCE)[0]:
+        os.killpg(child, signal.SIGKILL)
+    os.close(ended)
+    _, status, usage = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
 def _become(words: tuple[str, ...], home: Path) -> None:
@@ -360,7 +378,7 @@ def _become(words: tuple[str, ...], home: Path) -> None:
     os._exit(code)
 
 
-QUESTIONS: Mapping[str, Question] = {
+QUESTIONS: Mapping[str, Question | Asking] = {
     "overview": Overview(),
     "statement": Statement("select * from kernels join regions using (stack_id)", 1000),
     "blobs": Statement("select zeroblob(90000000), name from kernels", 1000, TakenPart(0, 10**9)),
@@ -368,14 +386,16 @@ QUESTIONS: Mapping[str, Question] = {
     "page": Page(TakenPart()),
     "part": Page(TakenPart(0, 500)),
     "trace": TraceOfPart(TakenPart(), "../out/x.pftrace"),
+    **{f"{ask.NAME} of an agent": ask(("job",), Selected()) for ask in (SummaryTable, Advise, Replayed, Schema)},
 }
-"""What pages of `rocpd view` ask."""
+"""What pages of `rocpd view` ask, and agents."""
 
 
 def _ask(question: str, *inputs: str) -> int:
     """Answer a question as a process of `rocpd view` does."""
     with ViewedJob(inputs, jobs=1).connect() as session:
-        print(json.dumps(QUESTIONS[question].of(session)))
+        asked = QUESTIONS[question]
+        print(json.dumps(asked.answer(session) if isinstance(asked, Asking) else asked.of(session)))
     return 0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import OutputError, RocpdError, UsageError
-from rocpd.redact.options import Level, RedactOptions
+from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.run import find_texts, redact
 from rocpd.schema.quote import quote_name
 from rocpd.simulator import JobOptions, simulate
@@ -254,6 +254,80 @@ def test_a_window_is_given_away_alone(job: Path, tmp_path: Path) -> None:
 def test_kinds_that_do_not_exist(job: Path, tmp_path: Path) -> None:
     with rocpd.connect(job) as session, pytest.raises(UsageError):
         redact(session, tmp_path / "out", RedactOptions(rules=tmp_path / "missing.toml"))
+
+
+KEPT = {
+    Clue.HOST: "node-alpha17",
+    Clue.MACHINE: "machine-beta17",
+    Clue.USER: "gamma17",
+    Clue.PATH: "/srv/delta17/model.bin",
+    Clue.ARGUMENT: "epsilon17",
+    Clue.VARIABLE: "zeta17",
+    Clue.ADDRESS: "10.17.3.117",
+    Clue.POINTER: "0x7f2a40001230",
+    Clue.MAIL: "eta17@theta.example",
+    Clue.URL: "https://iota17.example/x",
+    Clue.SECRET: "hf_kappa17Kappa17Kappa17Kappa17Kappa17",
+    Clue.GUID: "17171717-aaaa-4bbb-8ccc-171717171717",
+    Clue.KERNEL: "lambda17_kernel",
+    Clue.MARKER: "mu17 phase",
+    Clue.TEXT: "nu17_call",
+}
+"""Kind -> a text that is of the kind alone."""
+
+
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[Level, set[Clue]]]:
+    """A file with a text of every kind, and the kinds that stay at a level unless more is kept."""
+    folder = tmp_path_factory.mktemp("telling")
+    trace = TraceBuilder(
+        host=KEPT[Clue.HOST],
+        machine=KEPT[Clue.MACHINE],
+        command=f"./run {KEPT[Clue.ARGUMENT]}",
+        environment={"USER": KEPT[Clue.USER], "MINE": KEPT[Clue.VARIABLE]},
+    )
+    trace.kernel(KEPT[Clue.KERNEL], 10, 20).region("roctxRangePushA", 1, 9, message=KEPT[Clue.MARKER])
+    trace.region(KEPT[Clue.TEXT], 30, 40)
+    for kind in (Clue.USER, Clue.PATH, Clue.ADDRESS, Clue.POINTER, Clue.MAIL, Clue.URL, Clue.SECRET, Clue.GUID):
+        trace.arg(kind, KEPT[kind])
+    path = trace.write(folder / "job.db")
+    with rocpd.connect(path) as session:
+        for level in Level:
+            redact(session, folder / level, RedactOptions(level))
+    return path, {level: _kinds_in(folder / level) for level in Level}
+
+
+def _kinds_in(folder: Path) -> set[Clue]:
+    content = (folder / "rank0.db").read_bytes()
+    return {kind for kind, text in KEPT.items() if text.encode() in content}
+
+
+def test_what_stays_unless_more_is_kept(telling: tuple[Path, dict[Level, set[Clue]]]) -> None:
+    assert telling[1] == {Level.SHARE: {Clue.KERNEL, Clue.MARKER, Clue.TEXT, Clue.POINTER}, Level.STRICT: set()}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("level", Level)
+def test_a_kind_that_is_kept_stays(
+    level: Level, kind: Clue, telling: tuple[Path, dict[Level, set[Clue]]], tmp_path: Path
+) -> None:
+    """Alone, or else an error says with what."""
+    path, usual = telling
+    with rocpd.connect(path) as session:
+        keep: tuple[str, ...] = (kind,)
+        try:
+            redact(session, tmp_path / "out", RedactOptions(level, keep))
+        except UsageError:
+            assert level is Level.STRICT
+            keep = (kind, Clue.TEXT)
+            redact(session, tmp_path / "out", RedactOptions(level, keep))
+    assert _kinds_in(tmp_path / "out") in (usual[level] | {*keep}, {*keep, Clue.POINTER})  # one in a text that stays
+
+
+@pytest.mark.parametrize(("word", "hint"), [("kernels", "did you mean kernel?"), ("rule", "leave out --rules")])
+def test_what_cannot_be_kept(word: str, hint: str, job: Path, tmp_path: Path, cli: Cli) -> None:
+    said = cli("redact", job, "-d", tmp_path / "out", "--level", "strict", "--keep", word)
+    assert (said.code, hint in said.err) == (2, True), said
 
 
 def test_two_files_with_one_suffix_get_two(tmp_path: Path, cli: Cli) -> None:

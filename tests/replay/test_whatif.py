@@ -257,3 +257,17 @@ def test_calls_and_gaps_that_cost_are_causes(open_job: OpenJob) -> None:
     ]
     assert answer.each[0].gain == pytest.approx(4 / 7.119, rel=0.01)  # from the end of the first operation on
     assert answer.together.gain > 0.7
+
+
+def test_damaged_times_are_answered(open_job: OpenJob) -> None:
+    """Copies of one rank that end when 63 bits do: what adds up to more is held within them."""
+    ranks = [TraceBuilder(number, environment={"OMPI_COMM_WORLD_RANK": str(number)}) for number in range(2)]
+    for number, rank in enumerate(ranks):
+        for at in range(0, 8000, 1000):
+            rank.region("roctxRangePushA", at + 100, at + 990, message=f"step {at // 1000}")
+            rank.region("hipLaunchKernel", at + 110, at + 150, stack=at + 1).kernel(
+                "gemm", at + 200, at + 300, stack=at + 1
+            )
+            rank.copy(at + 400, (1 << 63) - 1 if number and at > 3000 else at + 450)
+    answer = open_job(*ranks).whatif().together
+    assert answer.low_ns <= answer.predicted_step_ns <= answer.high_ns

@@ -111,6 +111,12 @@ def test_counters_that_are_infinite(open_job: OpenJob) -> None:
     ]
 
 
+def test_registers_that_are_no_numbers(open_job: OpenJob) -> None:
+    trace = TraceBuilder().kernel("gemm", 1, 2).counter("SQ_WAVES", 4.0)
+    trace.sql("UPDATE \"rocpd_info_kernel_symbol{uuid}\" SET arch_vgpr_count = '['")
+    assert cells(open_job(trace), "collected", "counter")
+
+
 def test_total() -> None:
     assert total(np.array([NEVER, NEVER, 1], np.int64)) == 2 * NEVER + 1
     assert total(np.empty(0, np.int64)) == 0

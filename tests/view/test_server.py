@@ -185,7 +185,7 @@ def test_what_fails_is_answered(server: ViewServer, ask: Ask, monkeypatch: pytes
     monkeypatch.setattr(ViewedJob, "stamp", fail)
     said = ask("stamp")
     assert (said.status, said.json["error"]) == (500, "could not be judged: ZeroDivisionError: division by zero")
-    assert [what for what, _ in failures] == ["page stamp"]
+    assert [failure.what for failure in failures] == ["page stamp"]
     failures.clear()
 
 

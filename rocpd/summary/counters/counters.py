@@ -181,8 +181,13 @@ def _known(sizes: Ints) -> Floats:
     return np.where(sizes == NULL, np.nan, sizes)
 
 
+def _number(count: object) -> float:
+    """Return a count, NaN where it is unknown, or damaged."""
+    return float(count) if isinstance(count, (int, float)) else np.nan
+
+
 def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
-    known = {row[0]: [np.nan if count is None else count for count in row[1:]] for row in reader.rows(_REGISTERS)}
+    known = {kernel: list(map(_number, counts)) for kernel, *counts in reader.rows(_REGISTERS)}
     ids, places = np.unique(kernels, return_inverse=True)
     table = np.array([known.get(number, [np.nan] * 3) for number in ids.tolist()], np.float64).reshape(-1, 3)
     return {name: table[places, column] for column, name in enumerate(SIZES[4:])}

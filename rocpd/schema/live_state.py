@@ -48,7 +48,8 @@ HEADER = np.dtype(
         ("boot", "S40"),  # id of the machine's boot
         ("guid", "S40"),  # of the database
         ("host", "S64"),
-        ("reserved", "V56"),
+        ("speed", "<f8"),  # seconds of the rows' clock in a second: 1 but for simulated jobs
+        ("reserved", "V48"),
     ]
 )
 """One: who writes, and a pair of readings of both clocks that is renewed at least once a second."""
@@ -146,6 +147,7 @@ class LiveState:
         flags: of `ENDED`, `FAILED`, `CROWDED`.
         clock: clock of the rows at the last sign of life [ns].
         wall: time of day at that moment [ns].
+        speed: seconds of the rows' clock in a second.
         threads: those that are in a call.
         groups: those that it is in.
     """
@@ -158,6 +160,7 @@ class LiveState:
     flags: int
     clock: int
     wall: int
+    speed: float
     threads: tuple[ThreadState, ...]
     groups: tuple[GroupState, ...]
 
@@ -180,6 +183,7 @@ def read_state(path: Path) -> LiveState:
     values |= {name: _text(head[name]) for name in ("guid", "host", "boot")}
     return LiveState(
         **values,
+        speed=float(head["speed"]) or 1.0,
         threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and slot["since"]),
         groups=tuple(_row(GroupState, slot) for slot in groups if slot["size"]),
     )

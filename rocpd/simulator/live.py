@@ -193,7 +193,13 @@ class Player:
         connection.pragma("synchronous", 0)
         connection.execute(f"ATTACH {quote_text(str(self._file))} AS done")
         self._statements = tuple(_statements(connection, self.suffix))
-        who = {"host": self._clock.hostname, "guid": self.rank.guid, "pid": self.rank.pid, "rank": self.rank.number}
+        who: dict[str, Any] = {
+            "host": self._clock.hostname,
+            "guid": self.rank.guid,
+            "pid": self.rank.pid,
+            "rank": self.rank.number,
+        }
+        who |= {"speed": self._job.options.live}
         crowded = CROWDED if len(self.exchanges) > GROUPS else 0
         return connection, StateWriter(state_file(self.path), flags=crowded, boot="simulated", **who, **_pair(now))
 

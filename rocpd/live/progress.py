@@ -71,8 +71,8 @@ class RankProgress:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it gives no sign of life while others of the job do."""
-        return self.behind_ns > SILENT_NS
+        """Whether it gives no sign of life while others of the job do; who lost its disk gives none either."""
+        return self.behind_ns > SILENT_NS and not self.lost_rows
 
     def since(self, at: int) -> int:
         """Return how long ago a time of its clock is [ns], or was at the last sign of life of the job."""

@@ -44,6 +44,7 @@ from rocpd.simulator.recorded_exchanges import exchanges_of, waits_of
 TICK = 0.25
 """Between two commits of a rank [s]."""
 
+_PATIENCE_MS = 10_000
 _DEVICE = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 _HOST = ("rocpd_region", "rocpd_memory_allocate")
 _OF_EVENTS = (*_HOST, *_DEVICE, "rocpd_sample", "rocpd_arg", "rocpd_pmc_event")
@@ -189,6 +190,7 @@ class Player:
             shutil.copyfile(self._file, temporary)
             _empty(temporary, self.suffix)
         connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(_PATIENCE_MS)  # readers of the running job hold it up
         connection.pragma("journal_mode", self._job.options.live_journal)
         connection.pragma("synchronous", 0)
         connection.execute(f"ATTACH {quote_text(str(self._file))} AS done")

@@ -1,4 +1,4 @@
-"""Owns the same questions asked of DuckDB's SQLite scanner: joins inside each rank, UNION ALL outside.
+"""The same questions, asked of DuckDB's SQLite scanner: joins inside each rank, UNION ALL outside.
 
 Needs PyPI's duckdb and duckdb-extension-sqlite-scanner of one version (1.5.5).
 """

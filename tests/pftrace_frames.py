@@ -1,4 +1,4 @@
-"""Owns a check of the framing of .pftrace files: repeated Trace.packet (field 1, length-delimited) up to the last byte.
+"""A check of the framing of .pftrace files: repeated Trace.packet (field 1, length-delimited) up to the last byte.
 
 trace_processor takes a file that is cut in mid-packet without a word, so this runs beside it.
 """

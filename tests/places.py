@@ -1,4 +1,4 @@
-"""Owns places that are hard to write to, for tests of what happens then."""
+"""Places that are hard to write to, for tests of what happens then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what windows and filters select: events of a job as a list, and in Python what a command line asks for.
+"""The events that windows and filters select: events of a job as a list, and in Python what a command line asks for.
 
 Jobs made by hand and real files, whose events are read with Python's own sqlite3 and pandas, go through the same few
 lines. Nothing here asks rocpd.

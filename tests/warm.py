@@ -1,9 +1,9 @@
-"""Owns running `rocpd` as a process without starting Python for it: a process that has imported everything forks one.
+"""Runs `rocpd` as a process without starting Python for it: a process that has imported everything forks one.
 
 A test starts the program that `program` returns where it would start `python -m rocpd`: arguments, folder,
 environment, stdin, stdout, stderr and exit code are those of a process, in a shell and on a terminal too. Python code
 in the environment variable `BEFORE` runs first. What is about the start of Python, limits of a process or signals
-needs `python -m rocpd` itself.
+needs `python -m rocpd` itself. `run_code` runs a program of Python so.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ def program() -> Path:
     path.write_text(_PROGRAM.format(python=sys.executable, address=address), encoding="utf-8")
     path.chmod(0o755)
     return path
+
+
+def run_code(code: str, folder: Path) -> None:
+    """Run a program of Python in a folder, as `python -W error -c` does; it must end well."""
+    strict = (
+        f"import warnings\nwarnings.simplefilter('error')\nexec({code!r}, {{'__name__': '__main__'}})\nraise SystemExit"
+    )
+    subprocess.run([program()], cwd=folder, env={**os.environ, BEFORE: strict}, check=True)
 
 
 def cpu_seconds() -> float:
@@ -152,7 +160,7 @@ def _run(words: list[str]) -> None:
         exec(os.environ.pop(BEFORE, ""), {})
         main()
     except SystemExit as end:
-        code = end.code
+        code = end.code or 0
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Owns what all tables of contents have in common: finding an entry by name, loading it, what packages add to it.
+"""The base of all tables of contents: finds an entry by name, loads it, adds those of other packages.
 
 Formats of traces and of tables and analyses are entries. Never imports one before it is used.
 """

@@ -1,4 +1,4 @@
-"""Owns every error the project raises on purpose, and the exit code each one means.
+"""Every error the project raises on purpose, and the exit code each one means.
 
 Never prints and never exits: the command line turns these into one line and one hint.
 """

@@ -1,4 +1,4 @@
-"""Owns temporary files and folders: their names, by which those of a killed process are known, their removal, and how
+"""Temporary files and folders: their names, by which those of a killed process are known, their removal, and how
 a folder takes the place of another.
 
 A name holds the process that made it. Removes nothing of another process that may live: on another machine, in another

@@ -1,4 +1,4 @@
-"""Owns how an option is declared: once, beside the field that holds its value.
+"""Declares an option once, beside the field that holds its value.
 
 The command line makes its options, their help and completion from these declarations, wherever they stand; Python
 callers use the dataclass. Never parses a word.

@@ -1,4 +1,4 @@
-"""Owns SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads.
+"""SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads.
 
 SQLite counts the memory that it takes, under one lock of the process. Reading the schema of a file takes thousands of
 small pieces, so two threads that open files need longer than one does: 1.7 s instead of 1.1 s for 1,000 files, and

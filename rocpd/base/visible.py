@@ -1,4 +1,4 @@
-"""Owns how text from files is shown where characters could steer a terminal, reorder a line or end it.
+"""Shows text from files whose characters could steer a terminal, reorder a line or end it.
 
 Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
 all that the command line writes goes through a `VisibleStream`, so that what a writer forgets steers nothing. Data in
@@ -16,14 +16,17 @@ _SHOWN |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r", 
 _SHOWN |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}  # line ends to some readers
 _SHOWN |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 _SHOWN |= {code: f"\\u{code:04x}" for code in (*range(0xFDD0, 0xFDF0), 0xFFFE, 0xFFFF)}  # no characters: HTML, XML
+_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # halves of a character: no UTF-8 has them
 _IN_LINES = {code: text for code, text in _SHOWN.items() if chr(code) not in "\n\t"}
 
 
 def visible(text: str) -> str:
     """Return a text on one line, with control characters and those that turn the direction of writing made visible.
 
-    >>> visible("a\\nb"), visible("\\x1b[31mred"), visible("\\u202egpj.exe")
-    ('a\\\\nb', '\\\\e[31mred', '\\\\u202egpj.exe')
+    So are halves of characters, which stand for the bytes of a file's name that are no UTF-8.
+
+    >>> visible("a\\nb"), visible("\\x1b[31mred"), visible("\\u202egpj.exe"), visible("\\udcff.db")
+    ('a\\\\nb', '\\\\e[31mred', '\\\\u202egpj.exe', '\\\\udcff.db')
     """
     return text.translate(_SHOWN)
 

@@ -1,4 +1,4 @@
-"""Owns what words of the command line are before and beside typer.
+"""Reads the words of the command line before and beside typer.
 
 Habits of AMD's command line that typer can't parse are rewritten before it sees them, as several values after one `-i`
 or `-f`; of the words without a flag that are left to a command, which are SQL, names of analyses, or inputs.

@@ -1,4 +1,4 @@
-"""Owns `rocpd control`: start, stop and flush the recorder of a running process."""
+"""`rocpd control`: start, stop and flush the recorder of a running process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns `rocpd convert`: traces in the formats that other tools read."""
+"""`rocpd convert`: traces in the formats that other tools read."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOpt
     """Write a baseline of all runs that are named.
 
     Raises:
-        UsageError: none is.
+        UsageError: no run is named.
     """
     from rocpd.compare.run_profile import Baseline
 
@@ -296,7 +296,7 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
     from rocpd.compare.run_profile import is_baseline
 
     if len(base) != 1 or not is_baseline(base[0]):
-        raise UsageError("--accept changes a file of --save-baseline, and the base is none", "--base main.json")
+        raise UsageError("--accept changes a file of --save-baseline, and the base is a recording", "--base main.json")
 
 
 def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reason: str) -> None:

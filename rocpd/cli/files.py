@@ -1,4 +1,4 @@
-"""Owns the commands that write files of a job: import, merge, trim, package and redact; index and cache."""
+"""The commands that write files of a job: import, merge, trim, package and redact; index and cache."""
 
 from __future__ import annotations
 

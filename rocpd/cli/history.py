@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -105,14 +106,14 @@ class _Asked:
     output: TableOptions
     execution: Execution
 
-    def runs(self) -> list[RunProfile]:
-        """Measure the runs that are named."""
+    def runs(self, has_whole: bool = False) -> list[RunProfile]:
+        """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
         from rocpd.compare.run import Comparing
 
         if not self.words:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
         reading = partial(progress, "history", "ranks")
-        metric = metric_of(self.comparing.metric)
+        metric = replace(metric_of(self.comparing.metric), has_whole=has_whole)
         self.comparing.pattern()
         return Comparing(self.comparing, metric, self._open, reading, on_note=note).runs(self.words)
 
@@ -181,7 +182,7 @@ def _add(asked: _Asked) -> int:
 
     labels, date = labels_of(asked.adding.label), asked.adding.date
     at = None if date is None else date_of(date)
-    runs = asked.runs()
+    runs = asked.runs(has_whole=True)
     if asked.adding.redact is Redaction.SHARE:
         runs = [redacted(run) for run in runs]
     news = store.add(asked.store, runs, labels, at)
@@ -200,6 +201,8 @@ def _check(asked: _Asked) -> int:
 
 
 def _show(asked: _Asked) -> int:
+    from rocpd.history.tables import OF_JOB
+
     found = asked.history()
     if asked.shown.sql is not None:
         form, path = tables.format_and_path(asked.shown.format, asked.output)
@@ -210,14 +213,13 @@ def _show(asked: _Asked) -> int:
     form = find_format(
         asked.shown.format or tables.format_by_ending(asked.output.name, tables.endings()), of_analyses=True
     )
-    known = {table.name: table for table in found.tables()}
-    chosen = asked.words or (tuple(known) if form else _SHOWN)
+    chosen = asked.words or (OF_JOB if form else _SHOWN)
     for name in chosen:
-        if name not in known:
-            raise UsageError(f"{name}: no table of a history", f"one of {', '.join(known)}")
+        if name not in OF_JOB:
+            raise UsageError(f"{name}: no table of a history", f"one of {', '.join(OF_JOB)}")
     is_filed = asked.output.is_asked or (form is not None and form.is_columnar)
     target = asked.output.destination([tables.ending_of(form)]) if is_filed else None
-    Delivery(form, target, asked.output, asked.shown.limit).write([known[name] for name in chosen], chosen)
+    Delivery(form, target, asked.output, asked.shown.limit).write(list(found.tables(chosen)), chosen)
     return Exit.GOOD
 
 

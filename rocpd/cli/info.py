@@ -1,4 +1,4 @@
-"""Owns `rocpd info`: what the inputs are, before anything is asked of them; and `rocpd schema`: what SQL can name."""
+"""`rocpd info` describes the inputs before anything is asked of them; `rocpd schema` lists the names of SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns AMD's other entries: `rocpd2csv` and `python -m rocpd.csv` are `rocpd convert -f csv`, and so on."""
+"""AMD's other entries: `rocpd2csv` and `python -m rocpd.csv` are `rocpd convert -f csv`, and so on."""
 
 from __future__ import annotations
 

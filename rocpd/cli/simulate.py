@@ -1,4 +1,4 @@
-"""Owns `rocpd simulate`: a realistic job to try things on."""
+"""`rocpd simulate`: a realistic job to try things on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the terminal of stdout: how wide it is, whether it has colours, and the pager of what is longer than it.
+"""The terminal of stdout: its width, its colours, and the pager of output that is longer than it.
 
 What is written waits until it fills the terminal, and then goes to the pager; else it is written when the page ends.
 Notes are part of the page: they stand where they were said.

@@ -329,6 +329,8 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
 
 def _findings(comparison: Comparison) -> Iterator[Finding]:
     yield _verdict(comparison)
+    if comparison.comparability.is_enough:
+        yield from _explained(comparison)
     yield _compared(comparison)
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
@@ -340,6 +342,9 @@ def _findings(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
+_DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
+_MOST_PARTS, _MOST_OF_IT = 2, 0.8  # parts that are named; of the change: a part of so much is named alone
+_BY_FAR = 3  # times as much as any other rank
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
 
@@ -391,6 +396,26 @@ def _compared(comparison: Comparison) -> Finding:
     text = f"{'comparable' if compared.is_enough else 'not comparable'} (score {compared.score:.2f}): {said}"
     verdict = Verdict.NONE if compared.is_enough else Verdict.UNKNOWN
     return Finding(text, "diff.comparable", verdict, Confidence.CERTAIN, evidence={"score": compared.score})
+
+
+def _explained(comparison: Comparison) -> Iterator[Finding]:
+    """Yield which parts most of a decided change lies in, and the rank that changed by far more than any other."""
+    change = comparison.attribution.unit.change
+    is_decided = comparison.metric.name == STEP and comparison.verdict in _DECIDED
+    if not is_decided or not change or comparison.attribution.cancels:
+        return
+    alike = {part: row.change for part, row in comparison.attribution.parts.items() if row.change * change > 0}
+    most = sorted(alike, key=lambda part: -abs(alike[part]))[:_MOST_PARTS]
+    if len(most) > 1 and abs(alike[most[0]]) >= _MOST_OF_IT * abs(change):
+        del most[1:]
+    how = "longer" if change > 0 else "shorter"
+    parts = " and ".join(f"{part} {readable(abs(alike[part]), 'ns')}" for part in most)
+    text = f"on average {readable(abs(change), 'ns')} {how}: {parts}"
+    ranks = [(abs(row.new - row.base), row.rank) for row in comparison.ranks if row.base and row.new]
+    if len(ranks) > 1 and ranks[0][0] > _BY_FAR * ranks[1][0]:
+        first, second = (readable(change, "ns") for change, _ in ranks[:2])
+        text += f"; rank {ranks[0][1]} changed by {first}, no other rank by more than {second}"
+    yield Finding(text, "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

@@ -69,12 +69,15 @@ class DiffOptions:
         """Return `match` as an expression.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is no regular expression.
         """
         return None if self.match is None else regular_expression(self.match, "--match")
 
 
 KERNEL, CATEGORY, MARKER, MEMORY = "kernel", "category", "marker", "memory.peak"
+
+ENERGY = "energy"
+"""Of a GPU in a unit, on average of those that were sampled: mean power by the time of the unit [J]."""
 
 
 @frozen
@@ -86,12 +89,14 @@ class DiffMetric:
         kind: `step`, `kernel`, `category`, `marker` or `memory.peak`.
         pattern: kernels or markers that it finds count.
         category: kernels of it count.
+        has_whole: beside what decides, `memory.peak` and `energy` are read where they are recorded.
     """
 
     name: str = STEP
     kind: str = STEP
     pattern: re.Pattern[str] | None = None
     category: str = ""
+    has_whole: bool = False
 
     @property
     def marker(self) -> re.Pattern[str] | None:

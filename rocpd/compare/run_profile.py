@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from rocpd.compare.measure import (
     inside,
     measure,
 )
-from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
+from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.facts.agent_time import CAUSES
 from rocpd.facts.columns import as_text, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
@@ -52,6 +53,7 @@ from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary.counters.samples import samples
 from rocpd.summary.memory.memory import memory
 from rocpd.summary.reading import RankAnswers, Reading
 from rocpd.summary.run import tables_alone
@@ -264,7 +266,7 @@ def baseline_of(text: str) -> Baseline:
     """Return what `Baseline.text` wrote.
 
     Raises:
-        ValueError, KeyError, TypeError, RecursionError: it is none.
+        ValueError, KeyError, TypeError, RecursionError: the text is no baseline.
     """
     content = json.loads(text)
     if content["rocpd_baseline"] != VERSION:
@@ -436,6 +438,7 @@ class MeasuredRun:
         counts: whether a rank counts in a unit, as many in each: `[rank, unit]`.
         metric: what decides.
         memory: most memory that a rank held, if asked for [bytes].
+        power: mean power of a GPU, if asked for and sampled [W].
     """
 
     about: RunProfile
@@ -443,6 +446,7 @@ class MeasuredRun:
     counts: Flags
     metric: DiffMetric
     memory: float | None
+    power: float | None
 
     def profile(self) -> RunProfile:
         """Return what there is to compare of its critical ranks."""
@@ -488,6 +492,8 @@ class MeasuredRun:
             samples[self.metric.name] = tuple(map(float, np.max(ever, axis=0)))
         if self.memory is not None:
             samples[MEMORY] = (self.memory,)
+        if self.power is not None:
+            samples[ENERGY] = tuple(self.power * time / 1e9 for time in samples[STEP])
         uses, ranks = tuple(self._uses()), tuple(self._ranks())
         return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks)
 
@@ -618,7 +624,11 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
-        made.append(MeasuredRun(about, members, _critical(members), metric, peak))
+        if metric.has_whole:
+            with suppress(RocpdError):  # no allocations
+                peak = _peak(reading, ranks)
+        power = _power(reading, ranks) if metric.has_whole else None
+        made.append(MeasuredRun(about, members, _critical(members), metric, peak, power))
     return made
 
 
@@ -702,3 +712,20 @@ def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:
     peaks, *_ = tables_alone(memory(reading))
     level, peak, rank = (peaks.columns.index(name) for name in ("level", "peak_bytes", "rank"))
     return max((float(row[peak]) for row in peaks if row[rank] in wanted and row[level] == "REAL"), default=0.0)
+
+
+def _power(reading: Reading, ranks: Sequence[MeasuredRank]) -> float | None:
+    """Return the mean power over the GPUs that ranks sampled [W]; None: none was.
+
+    A GPU that several ranks sample counts with each, which a mean hardly shows; of several values of a GPU, as of its
+    parts, the largest counts.
+    """
+    wanted = {each.rank.number for each in ranks}
+    most: dict[tuple[object, object], float] = {}
+    with suppress(RocpdError):  # no samples
+        sampled, *_ = tables_alone(samples(reading))
+        rank, agent, units, mean = map(sampled.columns.index, ("rank", "agent", "units", "mean_over_time"))
+        for row in sampled:
+            if row[rank] in wanted and row[units] == "W" and row[mean] is not None:
+                most[row[rank], row[agent]] = max(float(row[mean]), most.get((row[rank], row[agent]), 0.0))
+    return sum(most.values()) / len(most) if most else None

@@ -1,4 +1,4 @@
-"""Owns what a user can ask of trace formats, as one frozen value; each field declares its option.
+"""The options of trace formats as one frozen value; each field declares its own.
 
 Never reads a database and never checks that outputs are free (the writers do). Imports nothing heavy.
 """

@@ -1,4 +1,4 @@
-"""Owns the metrics of each architecture, as files in `data/` define them: tables, names, units, formulas, peaks.
+"""The metrics of each architecture, as files in `data/` define them: tables, names, units, formulas, peaks.
 
 Also the constants of a GPU that formulas need, from what a file says of the agent. Guesses none, and knows no value.
 """

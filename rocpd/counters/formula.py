@@ -1,4 +1,4 @@
-"""Owns formulas over counters: the grammar of rocprofv3's derived counters, and functions that panels need besides.
+"""Reads formulas over counters: the grammar of rocprofv3's derived counters, and functions that panels need besides.
 
 A value is a number or an array with a row for each dispatch; `reduce` works along the last axis, that of the instances
 of a counter. Nothing is guessed: what divides by 0 is missing (NaN), and so is what rests on something missing.
@@ -98,7 +98,7 @@ def parse(text: str) -> Node:
     Operation(operator='+', left=NamedValue(name='HIT'), right=NamedValue(name='MISS'))
 
     Raises:
-        FormulaError: it is none; the message says where.
+        FormulaError: the text is no formula; the message says where.
     """
     return _Parser(text).whole()
 

@@ -1,4 +1,4 @@
-"""Owns what was measured of dispatches, pass by pass, and how the passes of one program are joined.
+"""The counters of dispatches, pass by pass, and the join of the passes of one program.
 
 A GPU counts few things at a time, so a program runs several times; the k-th dispatch of a kernel with the same sizes is
 the same in each. Values of instances stay apart until a formula adds them up. Nothing is read here.

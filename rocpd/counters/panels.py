@@ -1,4 +1,4 @@
-"""Owns the table of contents of panels, and what they count amounts per; imports no numpy, so that help is quick."""
+"""The table of contents of panels, and the units that amounts are counted per; imports no numpy: help is quick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading names of C++ functions: mangled ones become readable, the function and its template are taken apart.
+"""Reads names of C++ functions: makes mangled ones readable, takes the function and its template apart.
 
 Good enough for people, not for a linker: what a mangled name says only by reference is left out.
 """

@@ -1,4 +1,4 @@
-"""Owns the form of call stacks in files, and what a frame says: which function, in which line of which file.
+"""Reads call stacks as files have them: of each frame the function, its file and line.
 
 `call_stack` of an event is a JSON array of frames, the innermost first. A frame is a text, of Python as
 `file(line): function`, of native code as `function at file:line`, or the function alone; or an object with `function`,

@@ -1,4 +1,4 @@
-"""Owns what a call of the host does while a GPU has nothing to do: waits, allocates, copies, loads code, launches.
+"""Sorts the host's calls by their work while a GPU idles: waits, allocates, copies, loads code, launches.
 
 By the names of the functions of HIP, HSA and RCCL; those of CUDA mean what HIP's of the same name do. Never looks at
 events.

@@ -1,4 +1,4 @@
-"""Owns how many waves of a kernel a SIMD unit can hold, by what the kernel takes and what the GPU has.
+"""Calculates how many waves of a kernel fit on a SIMD unit, from what the kernel takes and the GPU has.
 
 By the ISA guides of CDNA 2 and 3 (https://www.amd.com/en/support/tech-docs, "Instruction Set Architecture"): 512 vector
 registers per lane of a SIMD unit, architectural and accumulation ones together, given out in eights; LDS belongs to the

@@ -1,4 +1,4 @@
-"""Owns how many floating-point operations an operator of PyTorch does, by the sizes of its inputs.
+"""Counts the floating-point operations of an operator of PyTorch, by the sizes of its inputs.
 
 Only operators that launch the work themselves count, so those around them add nothing. A multiplication and an addition
 are two operations; what is added or scaled afterwards does not count.

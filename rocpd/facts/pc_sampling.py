@@ -1,4 +1,4 @@
-"""Owns what a sample of a program counter says in numbers: kinds of instructions, reasons to wait, lanes.
+"""The numbers in a sample of a program counter: kinds of instructions, reasons to wait, lanes.
 
 Numbers and names are those of rocprofiler-sdk (`rocprofiler_pc_sampling_instruction_type_t`,
 `rocprofiler_pc_sampling_instruction_not_issued_reason_t`); the views `pc_samples…` have the same names.

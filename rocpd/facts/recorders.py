@@ -1,4 +1,4 @@
-"""Owns which profiler records what, and by which of its options: what to say where something was not recorded.
+"""Says which profiler records what, and by which of its options: the hint where something was not recorded.
 
 A trace is known by the importer that read it; one that none read is rocprofv3's, or of a profiler that writes as it
 does. What a profiler can't record has no words: then it is only said that it is missing.

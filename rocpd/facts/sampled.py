@@ -1,4 +1,4 @@
-"""Owns what sampled values mean: which stand for no value, which add up all that was before, which unit is meant.
+"""The meaning of sampled values: which stand for no value, which add up all that was before, in which unit.
 
 AMD-SMI writes the largest number of a type where it knows none: https://rocm.docs.amd.com/projects/amdsmi. Samplers of
 rocprofiler-systems share a track between GPUs, and an event between several values of a GPU.

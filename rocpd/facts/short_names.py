@@ -1,4 +1,4 @@
-"""Owns what people call a kernel: its short name, and its family, which stays when a tile or a parameter changes.
+"""The short name of a kernel, and its family, which stays when a tile or a parameter changes.
 
 The rules are data, `data/short_names.toml`. Never decides what a kernel does, and never matches anything: categories,
 filters and SQL see the full name. Names that are shown together are shortened together, so no two of them look equal.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocpd.chart.model import Chart, Lines, Series
+from rocpd.history.entry import unit_of
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.result import Summary
 from rocpd.table.palette import BLUE, GREY, ORANGE
@@ -42,5 +43,4 @@ def _lines(
         Series(name, colour, tuple(zip(numbers, column, strict=True)), marked if name == "runs" else ())
         for (name, colour), column in zip(names, columns, strict=True)
     ]
-    unit = "bytes" if title.startswith("memory") else "ns"
-    return Lines(title, tuple(lines), "", unit, has_zero=False)
+    return Lines(title, tuple(lines), "", unit_of(title), has_zero=False)

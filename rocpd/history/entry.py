@@ -20,7 +20,7 @@ from typing import Any
 from rocpd.base.documents import json_object
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.compare.options import STEP
+from rocpd.compare.options import ENERGY, MEMORY, STEP
 from rocpd.compare.run_profile import Baseline, RunProfile, baseline_of
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
@@ -40,6 +40,7 @@ PART, KERNEL = "part:", "kernel:"
 GRID = "grid of "
 """In front of the names of kernels whose grids are a part of the configuration."""
 
+_UNITS = {MEMORY: "bytes", ENERGY: "J"}
 _MOST_KERNELS = 40  # of a run, those that take most
 _GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
 _DIGITS = 8  # bytes of a hash
@@ -105,6 +106,11 @@ class RunEntry:
         return run
 
 
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric: of most it is ns."""
+    return _UNITS.get(metric, "ns")
+
+
 def identity_of(run: RunProfile) -> str:
     """Return the identity of a run: the same for every copy, part and summary of it."""
     return _hash(map(_opaque, run.guids) if run.guids else (run.name, *map(str, run.samples[STEP])))
@@ -161,7 +167,7 @@ def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
     """Return the entry of a first line.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        KeyError, TypeError, ValueError: the line is no head of an entry.
     """
     known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
     known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
@@ -248,7 +254,7 @@ def date_of(text: str) -> int:
     (1794441600000000000, True)
 
     Raises:
-        UsageError: none.
+        UsageError: the text is no date.
     """
     try:
         at = datetime.fromisoformat(text)

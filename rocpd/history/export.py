@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rocpd.history.entry import unit_of
 from rocpd.history.tables import labels_text, names_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _FAMILY = "rocpd_history"
 
 def open_metrics(history: JobHistory) -> Iterator[str]:
     """Yield the lines of OpenMetrics text: values, levels and ends of bands of all metrics."""
-    for unit, factor in (("seconds", 1e-9), ("bytes", 1.0)):
+    for unit, factor in (("seconds", 1e-9), ("bytes", 1.0), ("joules", 1.0)):
         chosen = [each for each in history.fitted.values() if _unit(each) == unit]
         for end in _ENDS if chosen else ():
             name = f"{_FAMILY}_{end}_{unit}"
@@ -42,8 +43,11 @@ _MEANING = {
 }
 
 
+_GRAFANA = {"seconds": "s", "joules": "joule"}
+
+
 def _unit(series: MetricSeries) -> str:
-    return "bytes" if series.name.startswith("memory") else "seconds"
+    return {"ns": "seconds", "J": "joules"}.get(unit := unit_of(series.name), unit)
 
 
 def _columns(series: MetricSeries) -> Mapping[str, list[float]]:
@@ -110,7 +114,7 @@ def _panel(number: int, series: MetricSeries) -> dict[str, Any]:
         "title": of or metric,
         "datasource": _SOURCE,
         "gridPos": {"x": number % 2 * 12, "y": number // 2 * 8, "w": 12, "h": 8},
-        "fieldConfig": {"defaults": {"unit": "s" if unit == "seconds" else "bytes"}, "overrides": [_BAND]},
+        "fieldConfig": {"defaults": {"unit": _GRAFANA.get(unit, unit)}, "overrides": [_BAND]},
         "targets": targets,
     }
 

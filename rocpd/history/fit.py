@@ -26,7 +26,7 @@ FEWEST = 8
 LEAST_AFTER = 3
 """Runs on each side of a step: one or two that lie apart are outliers."""
 
-RARE = 6e-4
+RARE = 1.8e-3
 """What chance explains so rarely at one place is a step: with the costs below, fewer than one of 500 runs is taken for
 one.
 """
@@ -34,14 +34,15 @@ one.
 _DOUBTFUL = 0.02  # of a place: what may be one
 _NEW = 10  # runs at the end, of which further ones will tell
 _RHOS: Floats = np.linspace(0.0, 0.96, 13)
-_COSTS: Floats = np.minimum((1 - _RHOS**2) ** -3.0, 50.0)
+_COSTS: Floats = np.minimum((1 - _RHOS**2) ** -4.0, 200.0)
 """How many times as often as Student's t says chance explains a step: heavy tails look the more like one, the more
 neighbours are alike. By how much is calibrated.
 """
 
-_JACOBIANS: Floats = 1.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
+_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
 _OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and share of runs that may be
-_COST_OF_PAIRS = 3.0  # of likelihood: there are more of them
+_COST_OF_PAIRS = 5.0  # of likelihood: there are more of them
+_NARROWEST = 5  # runs of a pair: three outliers that come together look like one of less
 _FREEDOM = 200  # degrees of freedom; more are as many
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
 _WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
@@ -174,13 +175,29 @@ def _best(values: Floats, model: _Model) -> _Found:
     design = model.design()
     freedom = len(values) - design.shape[1] - 1
     scan = _scan(values, design)
-    found = [_judged(scan.gains(width), scan.left, freedom, width) for width in (0, *_widths(len(values)))]
+    allowed = _allowed(len(values), model.steps)
+    found = [
+        _judged(scan.gains(width) * (allowed & _ahead(allowed, width)), scan.left, freedom, width)
+        for width in (0, *_widths(len(values)))
+    ]
     if model.slope is None:
         starts = _hinges(len(values))
         slope = _judged(scan.gains_of_slopes(starts), scan.left, freedom, 0)
         found.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
     best = max(found, key=lambda each: each.likelihood)
     return best._replace(p=_chance(best, scan.left, freedom))
+
+
+def _allowed(count: int, steps: Sequence[int]) -> Flags:
+    """Return whether a step at each place leaves `LEAST_AFTER` runs between it and the others."""
+    place = np.arange(count)
+    allowed: Flags = np.all([abs(place - at) >= LEAST_AFTER for at in steps] or [place >= 0], axis=0)
+    return allowed
+
+
+def _ahead(flags: Flags, width: int) -> Flags:
+    """Return the flag so many runs later, of each run; True where there is none."""
+    return np.append(flags[width:], np.ones(min(width, len(flags)), bool))
 
 
 def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
@@ -287,11 +304,11 @@ def _whitened(columns: Floats) -> Floats:
 
 
 def _widths(count: int) -> list[int]:
-    """Return widths of what comes and goes that are tried: each half as long again."""
-    widths, width = [], LEAST_AFTER
+    """Return widths of what comes and goes that are tried: the short ones all, then each half as long again."""
+    widths, width = [], _NARROWEST
     while width <= min(count // 2 - LEAST_AFTER, _WIDEST):
         widths.append(width)
-        width += max(1, width // 2)
+        width += 1 if width < 8 else width // 2
     return widths
 
 
@@ -400,6 +417,20 @@ def _dummies(groups: Ints) -> tuple[Floats, list[int]]:
     return np.column_stack([np.zeros((len(groups), 0)), *(groups == group for group in chosen)]), chosen
 
 
+def _middles(values: Floats) -> Floats:
+    """Return the median of each value and its neighbours: four on each side, near the ends fewer, so that of a step
+    whose last `LEAST_AFTER` runs are there each is among its like.
+    """
+    count = len(values)
+    place = np.arange(count)
+    reach = np.clip(np.minimum(place, count - 1 - place), LEAST_AFTER - 1, _NARROWEST - 1)
+    beyond = np.full(_NARROWEST - 1, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * _NARROWEST - 1)
+    is_near = abs(np.arange(windows.shape[1]) - _NARROWEST + 1) <= reach[:, None]
+    middles: Floats = np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
+    return middles
+
+
 def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
     """Return values of which those that lie apart from their neighbours stand at the median of these, and which."""
     lifted = np.zeros(len(values))
@@ -408,11 +439,9 @@ def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
         others = np.median(values[offsets.sum(1) == 0])
         lifted = offsets @ (np.array(beside) - others)
     own = values - lifted
-    reach = (len(own) > 2) * 2
-    padded = np.concatenate([np.full(reach, np.nan), own, np.full(reach, np.nan)])
-    middle = np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1), axis=1)
+    middle = _middles(own)
     apart = np.abs(own - middle)
-    # A median of five takes a quarter of the deviation along; in short series it may take nearly all.
+    # A median of few takes a quarter of the deviation along; in short series it may take nearly all.
     scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(own)))) / math.sqrt(2))
     most = np.sort(apart)[-max(1, round(_FEW * len(own))) - 1]
     is_outside = apart > max(_OUTSIDE * scale, most, _TINY)

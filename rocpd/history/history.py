@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.result import Cursor, Result
 from rocpd.history import tables
 from rocpd.history.charts import of_metric
-from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unwritten
+from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unit_of, unwritten
 from rocpd.history.fit import FEWEST
 from rocpd.history.jobs import closest, jobs_of
 from rocpd.history.series import DRIFT, JUMP, MAYBE, MetricChange, MetricSeries, changes_of, metrics_of, series_of
@@ -203,12 +203,11 @@ class JobHistory:
         """Return how each metric varies from run to run, by group of runs."""
         return tables.noise(list(self.fitted.values()), self.groups)
 
-    def tables(self) -> Iterator[Summary]:
-        """Yield all tables, the changes first, with what the history says in sentences."""
-        yield self.changes()
-        yield self.runs()
-        yield self.series()
-        yield self.noise()
+    def tables(self, names: Iterable[str] = tables.OF_JOB) -> Iterator[Summary]:
+        """Yield the tables of these names; `changes` has what the history says in sentences."""
+        makers = {"changes": self.changes, "runs": self.runs, "series": self.series, "noise": self.noise}
+        for name in names:
+            yield makers[name]()
 
     def chart(self, metric: str = STEP) -> Chart:
         """Return the chart of a metric: its values, the band of their level, and where it changed.
@@ -269,13 +268,13 @@ class JobHistory:
     def _about(self) -> str:
         first, last = self.entries[0], self.entries[-1]
         what = last.config.get("command") or last.name
-        level = readable(float(self.step.band()[0][-1]), "ns")
+        level = readable(float(self.step.band()[0][-1]), unit_of(self.step.name))
         dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
         runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")
         return f"{runs} of {what} on {ranks}, {dates}: {_word(self.step.name)} {level} now"
 
     def _too_few(self) -> str:
-        low, high = (readable(f(self.step.values), "ns") for f in (min, max))
+        low, high = (readable(f(self.step.values), unit_of(self.step.name)) for f in (min, max))
         name = _word(self.step.name)
         return f"where it changed is said from {FEWEST} runs on; so far {name} lies between {low} and {high}"
 
@@ -301,10 +300,7 @@ class JobHistory:
         run = self.entries[change.at]
         labels = [f"{name} {value}" for name, value in run.labels.items()]
         since = ", ".join([f"run {change.at + 1}", *labels, date_text(run.at)[:10]])
-        before, after = (
-            readable(value, "bytes" if change.metric.startswith("memory") else "ns")
-            for value in (change.before, change.after)
-        )
+        before, after = (readable(value, unit_of(change.metric)) for value in (change.before, change.after))
         how = {JUMP: "since", DRIFT: "drifts since", MAYBE: "may have changed at"}[change.kind]
         text = f"{_word(change.metric)} {before} -> {after} ({(change.ratio - 1) * 100:+.1f} %) {how} {since}"
         if change.kind == MAYBE and not change.reasons:

@@ -11,7 +11,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
-from rocpd.history.entry import GRID, RunEntry
+from rocpd.history.entry import GRID, RunEntry, unit_of
 from rocpd.history.fit import RARE, Fit, fit
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
@@ -93,8 +93,9 @@ def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[
         return [name for name in chosen if name in sums]
     usual = {name: math.fsum(values) for name, values in sums.items() if len(values) >= _USUAL * len(entries)}
     least = _LEAST_SHARE * usual.get(STEP, 0.0)
-    others = sorted((name for name in usual if name != STEP and usual[name] >= least), key=lambda name: -usual[name])
-    return [*([STEP] if STEP in usual else []), *others[:_MOST]]
+    times = [name for name in usual if name != STEP and unit_of(name) == "ns" and usual[name] >= least]
+    times = sorted(times, key=lambda name: -usual[name])[:_MOST]
+    return [*([STEP] if STEP in usual else []), *times, *(name for name in usual if unit_of(name) != "ns")]
 
 
 def groups_of(entries: Sequence[RunEntry]) -> list[str]:
@@ -132,7 +133,12 @@ def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], l
     kept = [c for c in found if c.metric == STEP] + others[: max(passing, default=0)]
     large = [change for change in kept if abs(change.ratio - 1) >= least]
     reasoned = [replace(change, reasons=tuple(_reasons(entries, change))) for change in large]
-    return sorted(reasoned, key=lambda c: (c.kind == MAYBE, c.metric != STEP, -abs(c.after - c.before)))
+    return sorted(reasoned, key=_by_size)
+
+
+def _by_size(change: MetricChange) -> tuple[bool, bool, bool, float]:
+    is_time = unit_of(change.metric) == "ns"
+    return change.kind == MAYBE, change.metric != STEP, not is_time, -abs(change.after - change.before)
 
 
 def _of_series(series: MetricSeries) -> Iterable[MetricChange]:

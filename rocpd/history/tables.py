@@ -91,6 +91,9 @@ TABLES = by_name(
 )
 """Name -> definition."""
 
+OF_JOB = ("changes", "runs", "series", "noise")
+"""What is shown, in this order."""
+
 RELATIONS = tuple(TABLES)
 """What SQL can name."""
 
@@ -154,9 +157,11 @@ def runs(entries: Sequence[RunEntry], metric: MetricSeries) -> Summary:
 def series(entries: Sequence[RunEntry], every: Sequence[MetricSeries]) -> Summary:
     """Return the values of metrics."""
     rows: list[Row] = []
+    dates = [date_text(entry.at) for entry in entries]
     for metric in every:
         columns = zip(metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True)
-        rows += [(*names_of(metric.name), at + 1, date_text(entries[at].at), *numbers) for at, *numbers in columns]
+        names = names_of(metric.name)
+        rows += [(*names, at + 1, dates[at], *numbers) for at, *numbers in columns]
     return Summary.whole(TABLES["series"], rows)
 
 

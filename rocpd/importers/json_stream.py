@@ -285,7 +285,7 @@ class JsonEvents:
         return objects
 
     def _parsed(self, text: bytes) -> Any:
-        """Return what a text of JSON holds; None: it is none. Texts that are no Unicode are repaired, NaN is read."""
+        """Return the value of a text of JSON, None if it is malformed; repairs what is no Unicode, reads NaN."""
         with contextlib.suppress(ValueError):
             return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
         try:

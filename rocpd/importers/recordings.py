@@ -17,7 +17,7 @@ _UP = 3  # folders above a file of a recording
 
 
 def kind_of(path: Path) -> str | None:
-    """Return what kind of recording a file is, or is a part of; None: it is none, or cannot be read."""
+    """Return what kind of recording a file is, or is a part of; None: it is no recording, or cannot be read."""
     try:
         head = head_of(path)
         if any(name.startswith("rocpd_metadata") for name in head.tables):

@@ -131,7 +131,7 @@ def _status(pid: int, action: Action, reply: dict[str, object] | None) -> Status
             "file": str(file),
         } if not isinstance(written, bool) and not isinstance(lost, bool) and min(written, lost) >= 0:
             return Status(recording, failed, written, lost, Path(file) if file else None)
-    raise InputError(f"process {pid}: its recorder gave an answer that is none", "is it of the same version of rocpd?")
+    raise InputError(f"process {pid}: its recorder gave an unreadable answer", "is it of the same version of rocpd?")
 
 
 def _nobody_listens(pid: int, error: OSError) -> InputError:

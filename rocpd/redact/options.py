@@ -1,4 +1,4 @@
-"""Owns what a user can ask of a redaction; each field declares its option. Imports nothing heavy."""
+"""The options of a redaction; each field declares its own. Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns reading `sql/tables` and `sql/views`: their order, columns, documentation, units and kinds.
+"""Reads `sql/tables` and `sql/views`: their order, columns, documentation, units and kinds.
 
 The `.sql` files are the only place where tables and views are written down, and nothing else reads their texts: a view
 comes as columns, tables and conditions, which others put together. Rules of the field stand in them by name:

@@ -1,4 +1,4 @@
-"""Owns the quoting of names and text in generated SQL; nothing else in the project quotes."""
+"""Quotes names and text in generated SQL; nothing else in the project quotes."""
 
 from __future__ import annotations
 

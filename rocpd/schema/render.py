@@ -1,4 +1,4 @@
-"""Owns the SQL of tables and views over given ranks: joins inside a rank, UNION ALL outside.
+"""Writes the SQL of tables and views over given ranks: joins inside a rank, UNION ALL outside.
 
 One rendering serves temporary views over attached files and views stored in a file. Never runs SQL.
 """

@@ -1,4 +1,4 @@
-"""Owns which schema versions exist, and what a file of another kind is by its structure.
+"""The schema versions that exist, and the kinds of other files, known by their structure.
 
 Never refuses a 3.x version: a reader goes by the columns that a file holds.
 """

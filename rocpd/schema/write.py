@@ -1,4 +1,4 @@
-"""Owns creating a valid rocpd file: suffixed tables, stored views, metadata.
+"""Creates a valid rocpd file: suffixed tables, stored views, metadata.
 
 Writes only files of its own making; the demo, the tests, merge, the simulator and importers share it.
 """

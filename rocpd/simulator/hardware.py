@@ -1,4 +1,4 @@
-"""Owns what the simulated machines are made of: agents, links between them, environment of processes.
+"""The parts of simulated machines: agents, links between them, environment of processes.
 
 Facts that do not depend on the agent or process stand in `data/machine.json`, with the keys that the profiler writes.
 """

@@ -1,4 +1,4 @@
-"""Owns how Python asks for a simulated job: `rocpd.simulate("job", ranks=8)`."""
+"""Simulated jobs from Python: `rocpd.simulate("job", ranks=8)`."""
 
 from __future__ import annotations
 

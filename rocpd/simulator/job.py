@@ -1,4 +1,4 @@
-"""Owns running a whole simulation: file names, what may be replaced, one rank after the other.
+"""Runs a whole simulation: file names, what may be replaced, one rank after the other.
 
 The file of a rank has its identity, setup, steps in order, teardown; filling it never looks at other ranks.
 """

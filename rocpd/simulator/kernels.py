@@ -1,4 +1,4 @@
-"""Owns the kernels that simulated jobs run, which stand in `data/kernels.toml`. Never decides when one runs."""
+"""The kernels that simulated jobs run, which stand in `data/kernels.toml`. Never decides when one runs."""
 
 from __future__ import annotations
 

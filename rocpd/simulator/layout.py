@@ -1,4 +1,4 @@
-"""Owns which ranks belong together: tensor, data, expert and pipeline parallelism, and the groups that they form; and
+"""The ranks that belong together: tensor, data, expert and pipeline parallelism, and the groups that they form; and
 on which node each is.
 
 Ranks are numbered as Megatron numbers them: tensor parallelism fastest, then data, then pipeline; those that share

@@ -1,4 +1,4 @@
-"""Owns what a simulated job is asked to be, and the refusal of what makes no sense; each field declares its option.
+"""The options of a simulated job, and the refusal of those that make no sense; each field declares its own.
 
 Never touches the disk. Imports nothing heavy.
 """

@@ -1,4 +1,4 @@
-"""Owns counters and sampled values: their rows, tracks, and how values follow from what a kernel does.
+"""Counters and sampled values: their rows and tracks, and values that follow from the work of kernels.
 
 A table of facts. What a counter of a kernel says follows from the kernel's work, and cycles from how long it ran.
 """

@@ -1,4 +1,4 @@
-"""Owns how API calls, GPU work and markers follow each other: a host cursor per thread, a lane of work per stream.
+"""Orders API calls, GPU work and markers: a host cursor per thread, a lane of work per stream.
 
 Builds templates call by call; which calls are made is up to `workload`. A template is the vocabulary in which a stretch
 of a rank's life is described before it has times and ids; it is laid out once and stamped out for every step. Holds no

@@ -1,4 +1,4 @@
-"""Owns what an analysis concludes: one sentence each, with what it rests on. Never reads events."""
+"""The conclusions of an analysis: one sentence each, with the numbers it rests on. Never reads events."""
 
 from __future__ import annotations
 

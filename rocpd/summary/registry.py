@@ -1,4 +1,4 @@
-"""Owns the table of contents of analyses; imports nothing heavy, so that help is quick.
+"""The table of contents of analyses; imports nothing heavy, so that help is quick.
 
 Adding an analysis touches its file, its row in `SUMMARIES` and its test. The row says what is asked before the file is
 loaded; what its tables look like is said by their definitions, in the file.

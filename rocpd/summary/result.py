@@ -1,4 +1,4 @@
-"""Owns the tables of analyses: Results whose columns have units."""
+"""The tables of analyses: Results whose columns have units."""
 
 from __future__ import annotations
 

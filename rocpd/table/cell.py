@@ -1,4 +1,4 @@
-"""Owns how one value looks as text, so that all formats show the same.
+"""Writes one value as text, so that all formats show the same.
 
 Never rounds: integers to the last digit, reals as the shortest text that reads back the same, blobs in hex.
 """

@@ -1,4 +1,4 @@
-"""Owns rows as CSV (RFC 4180, lines end in LF).
+"""Rows as CSV (RFC 4180, lines end in LF).
 
 NULL and the empty text are both empty cells, blobs are hex, reals read back the same.
 """

@@ -1,4 +1,4 @@
-"""Owns rows as HTML: a page that stands alone, or just the table for notebooks. No scripts, nothing loaded."""
+"""Rows as HTML: a page that stands alone, or just the table for notebooks. No scripts, nothing loaded."""
 
 from __future__ import annotations
 

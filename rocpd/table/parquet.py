@@ -1,4 +1,4 @@
-"""Owns tables as Parquet files: columns keep their types and metadata, such as units."""
+"""Tables as Parquet files: columns keep their types and metadata, such as units."""
 
 from __future__ import annotations
 

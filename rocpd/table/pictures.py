@@ -1,4 +1,4 @@
-"""Owns pictures of characters, of Unicode's block elements (U+2581 to U+2593), as small as a word or of several lines.
+"""Draws pictures of characters, of Unicode's block elements (U+2581 to U+2593), as small as a word or of several lines.
 
 Heat maps, matrices, curves for a screen: knows values and labels, and no table. What is too wide is put together, never
 cut: a cell then stands for several columns, a line for several rows.

@@ -1,4 +1,4 @@
-// Owns the description of an agent as JSON: all that the SDK knows, under the SDK's own names.
+// The description of an agent as JSON: all that the SDK knows, under the SDK's own names.
 #pragma once
 
 #include <string>

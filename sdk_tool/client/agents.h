@@ -1,4 +1,4 @@
-// Owns the agents: SDK handles become node ids, as rocprofv3 writes them. HSA is not initialised for it.
+// The agents: SDK handles become node ids, as rocprofv3 writes them. HSA is not initialised for it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns the arguments of calls.
+// The arguments of calls.
 //
 // A record of a call holds the arguments as they were passed, and the SDK turns them into text when it is asked to. By
 // then a text that was passed by address may be gone. So texts are copied during the call, in a callback, and the record

@@ -1,4 +1,4 @@
-// Owns code objects and the kernels in them.
+// Code objects and the kernels in them.
 #pragma once
 
 #include "sdk.h"

@@ -1,4 +1,4 @@
-// Owns hardware counters: which are collected on which GPU, and their values per dispatch.
+// Hardware counters: which are collected on which GPU, and their values per dispatch.
 #pragma once
 
 #include <string>

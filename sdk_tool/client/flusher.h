@@ -1,4 +1,4 @@
-// Owns the thread that makes the SDK deliver the records it holds: at intervals, and when the recorder asks.
+// The thread that makes the SDK deliver the records it holds: at intervals, and when the recorder asks.
 #pragma once
 
 namespace rocpd::client {

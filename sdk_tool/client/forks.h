@@ -1,4 +1,4 @@
-// Owns what makes a fork safe while other threads are in calls. A lock that one of them holds is held in the child for
+// Makes a fork safe while other threads are in calls. A lock that one of them holds is held in the child for
 // ever, and what it was changing stays half changed. So those threads wait while a thread forks, where they hold no lock;
 // the client's own locks are taken before; and whether the SDK's are free is tried in the child.
 #pragma once

@@ -1,4 +1,4 @@
-// Owns HIP graphs: which one the calling thread is launching, and which of its nodes come next.
+// HIP graphs: which one the calling thread is launching, and which of its nodes come next.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns which kinds of events the SDK reports, by its own names: their numbers differ between versions.
+// The kinds of events that the SDK reports, by its own names: their numbers differ between versions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns what is known only at launch, while records of GPU work come much later: enclosing marker and HIP stream, and the
-// user's number of the launching thread, which the SDK carries to the record.
+// Keeps what is known only at launch, while records of GPU work come much later: enclosing marker and HIP stream, and
+// the user's number of the launching thread, which the SDK carries to the record.
 //
 // The SDK carries two numbers from a launch to its record. The internal correlation id is the key of what is kept here;
 // the external one is the user's.

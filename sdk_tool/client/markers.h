@@ -1,4 +1,4 @@
-// Owns markers: ranges and marks become regions, pause and resume switch recording, names go to threads and streams.
+// Markers: ranges and marks become regions, pause and resume switch recording, names go to threads and streams.
 #pragma once
 
 #include "sdk.h"

@@ -1,4 +1,4 @@
-// Owns names as the recorder numbers them, of kinds and functions, each asked for once.
+// Names as the recorder numbers them, of kinds and functions, each asked for once.
 #pragma once
 
 #include <cstdint>

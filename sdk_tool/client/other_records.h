@@ -1,4 +1,4 @@
-// Owns records that are neither calls nor kernels, copies and memory: what the driver (KFD) and HIP's events did, and
+// Records that are neither calls nor kernels, copies and memory: what the driver (KFD) and HIP's events did, and
 // records of later SDKs, whose layout nobody told us. They become regions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Owns what is known during a call only, until the record of the call or of its work comes.
+// Keeps what is known during a call only, until the record of the call or of its work comes.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Owns the records in the SDK's buffers: API calls, dispatches, copies, allocations, scratch.
+// The records in the SDK's buffers: API calls, dispatches, copies, allocations, scratch.
 #pragma once
 
 #include "sdk.h"

@@ -1,4 +1,4 @@
-// Owns rocprofiler-sdk's functions, found at run time: the client loads where there is no ROCm too.
+// rocprofiler-sdk's functions, found at run time: the client loads where there is no ROCm too.
 #pragma once
 
 #ifdef ROCPD_SDK_HEADERS

@@ -1,4 +1,4 @@
-// Owns the choice of what to trace: ROCPD_TRACE and ROCPD_COUNTERS.
+// The choice of what to trace: ROCPD_TRACE and ROCPD_COUNTERS.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// Owns HIP streams: their ids, their names, and the current one of the calling thread.
+// HIP streams: their ids, their names, and the current one of the calling thread.
 //
 // Which stream a call works on is one of its arguments. The SDK's own service of streams is used where it does not show
 // arguments: until version 1.0 it ends programs that use a stream which it did not see made, such as the stream that

@@ -1,4 +1,4 @@
-// Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, calls initialize, and at the end finalize.
+// The client's life: rocprofiler-sdk finds rocprofiler_configure, calls initialize, and at the end finalize.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Owns waiting for a word of memory to change. Takes no lock: usable in signal handlers.
+// Waits for a word of memory to change. Takes no lock: usable in signal handlers.
 #pragma once
 
 #include <linux/futex.h>

@@ -1,4 +1,4 @@
-// Owns turning bytes into JSON and readable text.
+// Turns bytes into JSON and readable text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Owns starting threads that no signal handler of the application runs on.
+// Starts threads that no signal handler of the application runs on.
 #pragma once
 
 namespace rocpd {

@@ -1,4 +1,4 @@
-// Owns the ways out of a process that run no exit handlers: _exit and exec. Effective only when preloaded.
+// The ways out of a process that run no exit handlers: _exit and exec. Effective only when preloaded.
 //
 // Python's multiprocessing ends its forked children with _exit: without this they would lose their last second.
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Owns NVTX: what programs and libraries annotated with it report becomes roctx ranges and marks.
+// NVTX: what programs and libraries annotated with it report becomes roctx ranges and marks.
 //
 // NVTX loads the library that NVTX_INJECTION64_PATH names at its first use and calls InitializeInjectionNvtx2. Domains
 // have stacks of ranges of their own; here all are on the thread's stack, and a range that is popped while ranges of

@@ -1,4 +1,4 @@
-// Owns the part of NVTX's injection interface that is used, as version 3 of its headers has it.
+// The part of NVTX's injection interface that is used, as version 3 of its headers has it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Owns the roctx functions where there is no ROCm: markers go straight into the recorder.
+// The roctx functions where there is no ROCm: markers go straight into the recorder.
 //
 // Loaded with LD_PRELOAD, it also serves programs that link with AMD's libroctx64 or librocprofiler-sdk-roctx.
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns the part of libamd_smi's C interface that is used: the same in its versions 24 (ROCm 6.3) to 26 (ROCm 7).
+// The part of libamd_smi's C interface that is used: the same in its versions 24 (ROCm 6.3) to 26 (ROCm 7).
 #pragma once
 
 #include <cstddef>

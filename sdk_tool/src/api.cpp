@@ -1,4 +1,4 @@
-// Owns the C functions of rocpd/recorder.h that switch the recorder on and off, and those of ranges and marks.
+// The C functions of rocpd/recorder.h that switch the recorder on and off, and those of ranges and marks.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

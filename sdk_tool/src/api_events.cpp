@@ -1,4 +1,4 @@
-// Owns the C functions of rocpd/recorder.h for events of calls, GPU work, samples and counters.
+// The C functions of rocpd/recorder.h for events of calls, GPU work, samples and counters.
 #include <cstring>
 
 #include "recording.h"

@@ -1,4 +1,4 @@
-// Owns the C functions of rocpd/recorder.h that register what events refer to. Their arguments go into columns with
+// The C functions of rocpd/recorder.h that register what events refer to. Their arguments go into columns with
 // constraints: a value that would break one is left out, as it must not end the recording.
 #include <atomic>
 #include <cstring>

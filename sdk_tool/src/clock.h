@@ -1,4 +1,4 @@
-// Owns the clock: every time in a file comes from here.
+// The clock: every time in a file comes from here.
 #pragma once
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Owns readings of the clocks of the machine, from which clocks of nodes can be aligned later.
+// Readings of the clocks of the machine, from which clocks of nodes can be aligned later.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns the settings: environment variables, read once per process.
+// The settings: environment variables, read once per process.
 #pragma once
 
 #include <cstddef>

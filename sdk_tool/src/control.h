@@ -1,4 +1,4 @@
-// Owns the Unix socket through which `rocpd control` starts, stops and flushes a running process, or asks its status.
+// The Unix socket through which `rocpd control` starts, stops and flushes a running process, or asks its status.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Owns the connection to the file: its locks, its transactions, its end. Knows SQL, and nothing of threads or rings.
+// The connection to the file: its locks, its transactions, its end. Knows SQL, and nothing of threads or rings.
 //
 // Between commits the file is complete and has nothing beside it: journal mode delete. A killed process leaves at most
 // the journal of its last commit, from which any SQLite recovers. No fsync before the end: what was committed survives

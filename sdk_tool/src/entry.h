@@ -1,4 +1,4 @@
-// Owns the layout of the entries in a ring, which the recording thread writes and the writer reads.
+// The layout of the entries in a ring, which the recording thread writes and the writer reads.
 #pragma once
 
 #include <cstdint>

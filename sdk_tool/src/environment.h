@@ -1,4 +1,4 @@
-// Owns reading the environment. A program may change it at any time, and no lock protects it: the recorder's own threads
+// Reads the environment. A program may change it at any time, and no lock protects it: the recorder's own threads
 // read it as it was when the recorder was loaded, or the process forked.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Owns values that are read together and often: a counter and a track for each, one event for all of a reading.
+// Values that are read together and often: a counter and a track for each, one event for all of a reading.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Owns rows of GPU work and of the calls that launch it: dispatches, copies, allocations, counters and samples, API
+// Rows of GPU work and of the calls that launch it: dispatches, copies, allocations, counters and samples, API
 // regions with their arguments.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Owns the identity of a file.
+// The identity of a file.
 #pragma once
 
 #include <string>

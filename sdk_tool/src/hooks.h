@@ -1,4 +1,4 @@
-// Owns the function that a tool registered, for a tool that holds events back.
+// The function that a tool registered, for a tool that holds events back.
 #pragma once
 
 namespace rocpd {

@@ -1,4 +1,4 @@
-// Owns samples of the process and its machine, ROCPD_SAMPLE_HZ times a second.
+// Samples of the process and its machine, ROCPD_SAMPLE_HZ times a second.
 #pragma once
 
 namespace rocpd {

@@ -1,4 +1,4 @@
-// Owns the description of the process and its node when recording starts.
+// The description of the process and its node when recording starts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns prepared INSERT statements: of one row, and of many rows at a time.
+// Prepared INSERT statements: of one row, and of many rows at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns the life of the recorder in a process: service threads, fork, flush, the end.
+// The life of the recorder in a process: service threads, fork, flush, the end.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns creating a database: its folder, its tables, a free name.
+// Creates a database: its folder, its tables, a free name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Owns which process of a user samples what a node has once: its GPUs, its disks. The first that asks holds it until it
-// ends; where no lock can be had, everybody does.
+// Chooses the process of a user that samples what a node has once: its GPUs, its disks. The first that asks holds it
+// until it ends; where no lock can be had, everybody does.
 #pragma once
 
 #include <string>

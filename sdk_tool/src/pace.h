@@ -1,4 +1,4 @@
-// Owns when a sampling thread takes its next sample, and whether there is such a thread.
+// Times the samples of a sampling thread, and knows whether there is one.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Owns the part of Python's C interface that is used: looked up in the process, as the recorder links with no Python.
+// The part of Python's C interface that is used: looked up in the process, as the recorder links with no Python.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Owns at which moment a sample is taken. A thread that waits for the interpreter's lock gets it where the running thread
+// Chooses the moment of a sample. A thread that waits for the interpreter's lock gets it where the running thread
 // lets go of it, for loops with a system call always there: such samples would show this call and nothing else. So the
 // running thread is interrupted at its next instruction instead.
 #pragma once

@@ -1,4 +1,4 @@
-// Owns samples of the call stacks of all Python threads, ROCPD_PYTHON_STACKS times a second.
+// Samples of the call stacks of all Python threads, ROCPD_PYTHON_STACKS times a second.
 #pragma once
 
 namespace rocpd {

@@ -1,4 +1,4 @@
-// Owns ranges and marks: nesting, stack ids, ends that are read before their starts, ranges that never end.
+// Ranges and marks: nesting, stack ids, ends that are read before their starts, ranges that never end.
 #pragma once
 
 #include <atomic>

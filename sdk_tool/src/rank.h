@@ -1,4 +1,4 @@
-// Owns which rank of a job this process is, as its launcher says in the environment.
+// The rank of a job that this process is, as its launcher says in the environment.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Owns writing an event into the calling thread's ring.
+// Writes an event into the calling thread's ring.
 #pragma once
 
 #include <cstdint>

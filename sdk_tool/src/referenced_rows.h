@@ -1,4 +1,4 @@
-// Owns the rows that events refer to, on the writer's side: each text, thread, agent, queue … is in the file before
+// The rows that events refer to, on the writer's side: each text, thread, agent, queue … is in the file before
 // an event that names it is committed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Owns what the program registered for events to refer to (agents, queues, kernels …), as rows for the writer.
+// The things that the program registered for events to refer to (agents, queues, kernels …), as rows for the writer.
 //
 // They are kept for the life of the process: a forked child writes them into its own file again.
 #pragma once

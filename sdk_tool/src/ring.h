@@ -1,4 +1,4 @@
-// Owns a bounded byte queue between one thread that records and the writer. No locks, no allocation.
+// A bounded byte queue between one thread that records and the writer. No locks, no allocation.
 //
 // Entries are contiguous; every size is a multiple of 16, so an entry of 16 bytes always fits before the end of the
 // storage and needs no filler.

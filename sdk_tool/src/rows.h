@@ -1,4 +1,4 @@
-// Owns turning entries into rows of one file. Runs in the writer thread only.
+// Turns entries into rows of one file. Runs in the writer thread only.
 #pragma once
 
 #include <cstdint>

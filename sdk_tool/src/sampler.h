@@ -1,4 +1,4 @@
-// Owns which samplers there are: of Python's call stacks, of GPUs, of the process and its machine.
+// The samplers: of Python's call stacks, of GPUs, of the process and its machine.
 #pragma once
 
 namespace rocpd {

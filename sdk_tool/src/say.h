@@ -1,4 +1,4 @@
-// Owns the recorder's messages: single lines on stderr, each reason once.
+// The recorder's messages: single lines on stderr, each reason once.
 #pragma once
 
 #include <string>

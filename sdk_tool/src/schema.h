@@ -1,4 +1,4 @@
-// Owns the tables and views of a file; the text is made at build time from rocpd/schema/sql.
+// The tables and views of a file; the text is made at build time from rocpd/schema/sql.
 #pragma once
 
 namespace rocpd {

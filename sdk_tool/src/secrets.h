@@ -1,4 +1,4 @@
-// Owns which values of a command line and an environment may be secrets. What may be one is stored as ***.
+// Finds the values of a command line and an environment that may be secrets; these are stored as ***.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Owns closing the file when a signal ends the process that the program does not handle.
+// Closes the file when a signal ends the process that the program does not handle.
 #pragma once
 
 namespace rocpd {

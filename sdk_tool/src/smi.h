@@ -1,4 +1,4 @@
-// Owns samples of the GPUs of this node through libamd_smi, ROCPD_SMI times a second.
+// Samples of the GPUs of this node through libamd_smi, ROCPD_SMI times a second.
 #pragma once
 
 namespace rocpd {

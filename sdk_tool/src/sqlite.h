@@ -1,4 +1,4 @@
-// Owns how SQLite is called: its error codes become exceptions.
+// Calls SQLite: its error codes become exceptions.
 #pragma once
 
 #include <stdexcept>

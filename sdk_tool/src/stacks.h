@@ -1,4 +1,4 @@
-// Owns sampled call stacks, on the writer's side: equal stacks share an event.
+// Sampled call stacks, on the writer's side: equal stacks share an event.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Owns the switches that every recorded event reads, and waking the writer.
+// The switches that every recorded event reads, and waking the writer.
 #pragma once
 
 #include <unistd.h>

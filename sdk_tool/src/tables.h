@@ -1,4 +1,4 @@
-// Owns rows in SQL: which columns each kind of row fills. Knows nothing of entries or threads.
+// Rows in SQL: which columns each kind of row fills. Knows nothing of entries or threads.
 #pragma once
 
 #include <cstdint>

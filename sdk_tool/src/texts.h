@@ -1,4 +1,4 @@
-// Owns texts that are stored once and named by number. The numbers are the ids of rocpd_string.
+// Texts that are stored once and named by number. The numbers are the ids of rocpd_string.
 //
 // They are kept for the life of the process: a forked child writes them into its own file again.
 #pragma once

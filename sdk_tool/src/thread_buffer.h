@@ -1,4 +1,4 @@
-// Owns the buffer that one thread records into, and the list of all buffers.
+// The buffer that one thread records into, and the list of all buffers.
 #pragma once
 
 #include <atomic>

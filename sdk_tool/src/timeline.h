@@ -1,4 +1,4 @@
-// Owns the writer's state of a thread: its open ranges, and the correlation id that its next events get.
+// The writer's state of a thread: its open ranges, and the correlation id that its next events get.
 #pragma once
 
 #include <cstddef>

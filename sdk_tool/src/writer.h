@@ -1,4 +1,4 @@
-// Owns the writer thread: when rings are emptied, when the file is committed, and what happens when that fails.
+// The writer thread: when rings are emptied, when the file is committed, and what happens when that fails.
 #pragma once
 
 #include <atomic>

@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 
 def cases(first: int = 0, step: int = 1) -> pytest.MarkDecorator:
-    """Run a test for every second or third of the cases, beginning with `first`, or for all in a soak."""
+    """Run a test for every so many of the cases, beginning with `first`, or for all in a soak: some test has each."""
     chosen = sample(CASES, step, first)
     return pytest.mark.parametrize(("words", "spec"), chosen, ids=[" ".join(words) for words, _ in chosen])
 
@@ -98,7 +98,7 @@ def queried(cli: Cli, words: Sequence[str | Path]) -> Rows:
 
 
 @pytest.mark.soak
-@cases(0, 2)
+@cases(0, 4)
 def test_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     assert queried(cli, [made.folder, *words]) == shown(spec.of(made.events))
 
@@ -148,7 +148,7 @@ def totals(events: Sequence[Event]) -> Totals:
 
 
 @pytest.mark.soak
-@cases(1, 3)
+@cases(2, 4)
 def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     expected = totals(spec.of(made.events))
     said = cli("summary", *TABLES, "--by", "rank", "-f", "json", made.folder, *words)
@@ -163,7 +163,7 @@ def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
 
 
 @pytest.mark.soak
-@cases(0, 4)
+@cases(0, 8)
 def test_summary_as_amd_has_it(words: Words, spec: Spec, made: Job, cli: Cli, tmp_path: Path) -> None:
     """AMD's domains have neither graph launches nor samples."""
     expected = totals([e for e in spec.of(made.events) if e.kind not in ("graph_launches", "samples")])
@@ -279,12 +279,12 @@ COMMANDS: tuple[Words, ...] = (
 )
 
 
-@pytest.mark.soak(4)
+@pytest.mark.soak(10)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_nothing_left(command: Words, made: Job, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message, exit code 1, no row and no file, not even the folder for it."""
     monkeypatch.chdir(tmp_path)
-    for words in sample(NOTHING, 4, COMMANDS.index(command) % 4):
+    for words in sample(NOTHING, 10, COMMANDS.index(command) % 10):
         monkeypatch.setattr(sys, "stdin", io.StringIO("select count(*) from regions;\n"))
         said = cli(*command, "-i", made.folder, *words)
         assert said.out == ""

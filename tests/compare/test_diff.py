@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -15,10 +16,12 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import RunProfile, measured_runs
 from rocpd.schema.rules.steps import STEP_MARKER
+from rocpd.table.human import readable
 from tests.conftest import Cli
 from tests.summary.cells import cells
 
 STEP = metric_of("step")
+TIME = re.compile(r"\d[\d.]* (?:ns|us|ms|s)\b")
 
 
 def profile_of(*files: Path, metric: DiffMetric = STEP) -> RunProfile:
@@ -201,3 +204,17 @@ def test_a_damaged_file_is_left_out_where_that_is_asked_for(jobs: dict[str, Path
     answer = cli("diff", jobs["base"], tmp_path, "--skip-bad")
     assert (answer.code, answer.out.splitlines()[0][:5]) == (0, "same:")
     assert "bad.db" in answer.err
+
+
+def test_numbers_of_sentences_stand_in_the_tables(profiles: dict[str, RunProfile]) -> None:
+    """How much longer, in which part, on which rank, and on which rank less."""
+    comparison = between(profiles["base"], profiles["straggler"])
+    verdict, explained, *_ = comparison.findings
+    times = [comparison.attribution.unit, *comparison.attribution.parts.values()]
+    changes = [each.change for each in times] + [(r.new or 0) - (r.base or 0) for r in comparison.ranks]
+    medians = [readable(value, "ns") for value in comparison.decision.medians]
+    assert set(TIME.findall(verdict.text)) == set(medians)
+    assert set(TIME.findall(explained.text)) <= {readable(abs(change), "ns") for change in changes}
+    assert explained.rule == "diff.explained"
+    assert "compute" in explained.text
+    assert "; rank 0 changed" in explained.text or "; rank 1 changed" in explained.text

@@ -1,4 +1,4 @@
-"""Owns comparison with stored files: `ROCPD_GOLDEN=write pytest tests/convert/test_golden.py` writes them anew."""
+"""Compares with stored files: `ROCPD_GOLDEN=write pytest tests/convert/test_golden.py` writes them anew."""
 
 from __future__ import annotations
 

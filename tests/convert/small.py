@@ -1,4 +1,4 @@
-"""Owns the small job that golden files and comparisons of formats are about: two ranks with every kind of event."""
+"""The small job that golden files and comparisons of formats are about: two ranks with every kind of event."""
 
 from __future__ import annotations
 

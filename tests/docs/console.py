@@ -1,4 +1,4 @@
-"""Owns reading ```console blocks of Markdown pages and running them: docs that are run can't rot."""
+"""Reads ```console blocks of Markdown pages and runs them: docs that are run can't rot."""
 
 from __future__ import annotations
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rocpd.summary.registry import SUMMARIES
 from tests.docs.console import ROOT, run, steps
+from tests.warm import run_code
 
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if steps(page)]
 
@@ -36,7 +35,7 @@ def test_commands_show_what_they_give(page: Path, job: tuple[Path, str], tmp_pat
         else:
             assert run(step.command, tmp_path) == step.shown, f"$ {step.command}"
     for example in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
-        subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, check=True)
+        run_code(example, tmp_path)
 
 
 @pytest.mark.parametrize("name", SUMMARIES)

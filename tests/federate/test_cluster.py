@@ -56,7 +56,7 @@ def local() -> Iterator[distributed.LocalCluster]:
         yield started
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(local: distributed.LocalCluster) -> Iterator[distributed.Client]:
     with connect_to(local, set_as_default=False) as connected:
         connected.wait_for_workers(2)
@@ -76,35 +76,35 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("many_tasks")
-@pytest.mark.parametrize("sql", STATEMENTS)
-def test_a_cluster_changes_no_answer(sql: str, files: list[Path], client: distributed.Client) -> None:
+def test_a_cluster_changes_no_answer(files: list[Path], client: distributed.Client) -> None:
     with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
-        wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
-        actual = there.execute(sql)
-        assert actual.columns == wanted.columns
-        assert list(map(repr, actual)) == list(map(repr, wanted))
+        for sql in STATEMENTS:
+            wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
+            actual = there.execute(sql)
+            assert actual.columns == wanted.columns, sql
+            assert list(map(repr, actual)) == list(map(repr, wanted)), sql
 
 
 @pytest.mark.usefixtures("many_tasks")
-@pytest.mark.parametrize("sql", [STATEMENTS[1], *STATEMENTS[3:6]])
 def test_workers_answer_from_an_index_that_they_see(
-    sql: str, files: list[Path], client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: list[Path], client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lies in a folder of the workers, which the client does not know."""
     with rocpd.connect(files, index="off") as session:
         built = build(session, tmp_path)
     files = [rank.opening.path for rank, each in zip(session.ranks, built, strict=True) if not each.why_not]
-    asked: Any = client.run(_answers_of_index)
     client.run(_look_for_index_in, str(tmp_path))
     try:
         with rocpd.connect(files, index="off") as here, rocpd.connect(files, client=client) as there:
             assert there.job.files.index
             assert there.job.files.index.why_not
-            wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
-            assert list(map(repr, there.execute(sql))) == list(map(repr, wanted))
+            for sql in (STATEMENTS[1], *STATEMENTS[3:6]):
+                asked: Any = client.run(_answers_of_index)
+                wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
+                assert list(map(repr, there.execute(sql))) == list(map(repr, wanted)), sql
+                assert sum(client.run(_answers_of_index).values()) > sum(asked.values()), sql
     finally:
         client.run(_look_for_index_in, "")
-    assert sum(client.run(_answers_of_index).values()) > sum(asked.values())
 
 
 def _look_for_index_in(folder: str) -> None:
@@ -261,17 +261,20 @@ def test_a_cluster_builds_an_index_that_answers(
 
 
 def test_the_commands_take_a_scheduler(
-    files: list[Path], local: distributed.LocalCluster, tmp_path: Path, cli: Cli
+    files: list[Path], local: distributed.LocalCluster, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In this process; the test of Ctrl-C has one of its own."""
     address = local.scheduler_address
     plain = cli("query", STATEMENTS[1], *files, "-f", "csv")
     assert plain.out.count("\n") > 3
-    option = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", "--scheduler", address, env={})
-    assert plain.out == option.stdout
-    summary = _rocpd("summary", "kernels", *files, "-f", "csv", env={"DASK_SCHEDULER_ADDRESS": address})
-    assert summary.stdout == cli("summary", "kernels", *files, "-f", "csv").out
-    _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, "--local-hosts", env={}, code=2)
-    _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, env={})
+    assert cli("query", STATEMENTS[1], *files, "-f", "csv", "--scheduler", address).out == plain.out
+    summary = cli("summary", "kernels", *files, "-f", "csv").out
+    with monkeypatch.context() as context:
+        context.setenv("DASK_SCHEDULER_ADDRESS", address)
+        assert cli("summary", "kernels", *files, "-f", "csv").out == summary
+    converted = ("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address)
+    assert cli(*converted, "--local-hosts").code == 2
+    assert cli(*converted).code == 0
     assert (tmp_path / "out.json").stat().st_size > 1000
 
 
@@ -288,7 +291,7 @@ def test_ctrl_c_ends_the_tasks_too(local: distributed.LocalCluster, tmp_path: Pa
         local.scheduler_address,
     ]
     with (
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_env({}), start_new_session=True) as process,
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_env(), start_new_session=True) as process,
         connect_to(local, set_as_default=False) as client,
     ):
         until(lambda: any(client.processing().values()))
@@ -305,13 +308,6 @@ def _busy(dask_worker: distributed.Worker) -> bool:
     return bool(dask_worker.active_threads)
 
 
-def _env(more: dict[str, str]) -> dict[str, str]:
+def _env() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROCPD_", "DASK_"))}
-    return inherited | {"PYTHONPATH": str(SOURCE)} | more
-
-
-def _rocpd(*words: object, env: dict[str, str], code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocpd", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=_env(env), check=False)
-    assert done.returncode == code, done.stderr
-    return done
+    return inherited | {"PYTHONPATH": str(SOURCE)}

@@ -20,6 +20,7 @@ import rocpd
 from rocpd.base.errors import InputError, OutputError
 from rocpd.federate import merge as merging
 from rocpd.federate.merge import merge
+from rocpd.schema import render
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
@@ -29,6 +30,7 @@ from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell, state_of
 from tests.places import small_disk
+from tests.soak import sized
 
 SUFFIX = [suffix_of(guid_of(number)) for number in range(4)]
 
@@ -197,15 +199,22 @@ def tiny(number: int, path: Path) -> Path:
     return path
 
 
-def test_more_than_500_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> None:
-    """More ranks than fit into one compound SELECT, from more files than can be attached; some are merged already."""
-    files = [tiny(number, tmp_path / f"{number:03}.db") for number in range(504)]
-    out = merged(tmp_path, merged(tmp_path, *files[:84], name="group.db"), *files[84:])
+@pytest.mark.soak(8)
+def test_more_ranks_than_a_compound_select_has_parts(
+    tmp_path: Path, sqlite3_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From more files than can be attached, some of which are merged already; views have 500 parts in a soak."""
+    count, some, parts = sized((144, 24, 100), (504, 84, render.COMPOUND_LIMIT))
+    monkeypatch.setattr(render, "COMPOUND_LIMIT", parts)
+    files = [tiny(number, tmp_path / f"{number:03}.db") for number in range(count)]
+    out = merged(tmp_path, merged(tmp_path, *files[:some], name="group.db"), *files[some:])
     wanted = "SELECT count(*), count(DISTINCT rank), sum(duration), count(DISTINCT hostname) FROM kernels"
-    assert sqlite3_shell(out, wanted) == f"504|504|{sum(range(10, 514))}|63"
+    expected = (count, count, sum(range(10, count + 10)), count // 8)
+    assert sqlite3_shell(out, wanted) == "|".join(map(str, expected))
     with rocpd.connect(out) as session:
-        assert session.sql(wanted).fetchall() == [(504, 504, sum(range(10, 514)), 63)]
-        assert session.sql("SELECT pid, duration FROM kernels WHERE rank = 503").fetchall() == [(603, 513)]
+        assert session.sql(wanted).fetchall() == [expected]
+        last = session.sql(f"SELECT pid, duration FROM kernels WHERE rank = {count - 1}").fetchall()
+        assert last == [(count + 99, count + 9)]
 
 
 def test_tables_of_every_kind_keep_their_own_text(tmp_path: Path, sqlite3_shell: Shell) -> None:

@@ -18,7 +18,8 @@ from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import RunProfile
 from rocpd.history.history import HistoryOptions, JobHistory, open_history
-from tests.conftest import Cli, private
+from tests.build import TraceBuilder
+from tests.conftest import Cli, OpenJob, private
 from tests.history.runs import run_of, stored, with_facts
 
 _NOISE = 1e6 * np.exp(0.01 * np.random.default_rng(1).standard_normal(60))
@@ -30,6 +31,9 @@ def noisy(numbers: range, factor: float = 1.0, kernel: str = "gemm", grid: int =
 
 def texts(history: JobHistory) -> str:
     return "\n".join(finding.text for finding in history.findings)
+
+
+MS = 1_000_000
 
 
 def test_a_jump_is_said_with_its_run_label_and_what_explains_it(tmp_path: Path) -> None:
@@ -200,6 +204,19 @@ def test_reports_are_written(tmp_path: Path, cli: Cli, ending: str) -> None:
     assert path.read_bytes() == content
     if ending != "xlsx":
         assert b"since run 11, commit c010" in content
+
+
+def test_memory_and_energy_are_kept_where_they_are_recorded(open_job: OpenJob) -> None:
+    """100 W for a millisecond and 300 W for two are 700/3 W; a step of 2 ms takes that by its time."""
+    trace = TraceBuilder().region("roctxRangePushA", MS, 3 * MS, message="step 0").kernel("k", MS, 2 * MS)
+    trace.alloc(MS, MS + 9, size=1000)
+    for at, power in ((1, 100.0), (2, 300.0), (3, 65535.0), (4, 100.0)):
+        trace.sample("smi", at * MS).counter("device_power", power, units="W").counter("device_temp", 900.0, units="C")
+    asked = DiffOptions(everything=True)
+    (run,) = profiles_of(open_job(trace), asked, DiffMetric(has_whole=True))
+    assert (run.samples["memory.peak"], run.samples["energy"]) == ((1000.0,), (pytest.approx(1.4 / 3),))
+    (bare,) = profiles_of(open_job(trace), asked, DiffMetric())
+    assert bare.samples.keys() == {"step"}
 
 
 _OF_OTHERS = ("bmmIGLP_", "bmm_20251215_", "bmm_transe20251219_", "bmm_transe_20251230_")

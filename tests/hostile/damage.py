@@ -1,4 +1,4 @@
-"""Owns families of damage: functions (path, random) that damage a small rocpd file in place.
+"""Families of damage: functions (path, random) that damage a small rocpd file in place.
 
 Equal seeds, equal damage. Nothing of rocpd is used: what it refuses to write is what is wanted here.
 """

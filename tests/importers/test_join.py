@@ -57,14 +57,17 @@ def test_all_dispatches_are_found(rank: Path, tmp_path: Path) -> None:
 @pytest.mark.soak(300)
 @pytest.mark.parametrize("seed", sized([1, 2], list(range(200))))
 def test_lost_events_mislead_nobody(seed: int, rank: Path, tmp_path: Path) -> None:
-    """Of a part of the run, with up to half of the dispatches lost: the others are found, none wrongly."""
+    """Of a part of the run, with up to half of the dispatches lost: the others are found, none wrongly.
+
+    So few that several places fit them are refused.
+    """
     random = np.random.default_rng(seed)
     first, last = sorted(random.uniform(0, 1, 2).tolist())
     options = KinetoOptions(random.uniform(0, 0.5), first, min(1.0, last + 0.2), seed)
     write_kineto(rank, tmp_path / "k.json.gz", options)
     count, found, wrong = same(tmp_path / "k.json.gz", rank)
     assert wrong == 0
-    assert found >= 0.95 * count
+    assert found >= 0.95 * count or (found == 0 and count < 32)
 
 
 def test_another_run_is_refused(rank: Path, tmp_path: Path, cli: Cli) -> None:

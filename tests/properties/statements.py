@@ -1,4 +1,4 @@
-"""Owns random SELECTs over the schema of a job: what people write, and what a planner could get wrong.
+"""Random SELECTs over the schema of a job: what people write, and what a planner could get wrong.
 
 A statement says by which result columns it is ordered, so that ties under LIMIT are no difference. Rows that SQLite
 itself may choose freely (bare columns of a group, LIMIT without a total order inside) are never asked for.

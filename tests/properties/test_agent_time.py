@@ -13,7 +13,7 @@ from rocpd.index.build import build
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import private
 from tests.facts.sums import assert_heat, assert_partition, assert_same_sums, times_of
-from tests.soak import sample, sized
+from tests.soak import paired, sample, sized
 
 pytestmark = pytest.mark.soak(4)  # longer jobs, every real file
 
@@ -67,8 +67,7 @@ REAL = ("rocprofv3/bmm_21*.db", "rocprofiler-systems/*484153.db", "rpd/matmul*",
 MORE = ("rocprofiler-systems/*490524.db", "rpd/mytrace*", "kineto/mi300_res*", "kineto/h100*", "nsys/*before*")
 
 
-@pytest.mark.parametrize("pattern", sized(REAL, (*REAL, *MORE)))
-@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize(("pattern", "everything"), paired(sized(REAL, (*REAL, *MORE)), [False, True]))
 def test_real_recordings(pattern: str, everything: bool) -> None:
     with rocpd.connect(private(pattern, 1)) as session:
         assert_partition(session)

@@ -1,4 +1,4 @@
-"""Owns comparing rows as multisets, with floats equal to twelve digits."""
+"""Compares rows as multisets, with floats equal to twelve digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns building `sdk_tool/` for tests: once, in the checkout's build folder, whichever worker comes first."""
+"""Builds `sdk_tool/` for tests: once, in the checkout's build folder, whichever worker comes first."""
 
 from __future__ import annotations
 

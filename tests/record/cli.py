@@ -1,4 +1,4 @@
-"""Owns running the command line of this checkout in another process."""
+"""Runs the command line of this checkout in another process."""
 
 from __future__ import annotations
 

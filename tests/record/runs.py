@@ -1,4 +1,4 @@
-"""Owns running the probe under the recorder and looking at what it left."""
+"""Runs the probe under the recorder and looks at what it left."""
 
 from __future__ import annotations
 

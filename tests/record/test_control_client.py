@@ -98,13 +98,13 @@ def test_an_answer_that_is_none(answer: bytes, listen: Callable[..., None], cli:
     listen(answer)
     said = cli("control", "status", str(os.getpid()))
     assert said.code == 3
-    assert said.err.startswith(f"rocpd: error: process {os.getpid()}: its recorder gave an answer that is none\n")
+    assert said.err.startswith(f"rocpd: error: process {os.getpid()}: its recorder gave an unreadable answer\n")
     assert len(said.err.splitlines()) == 2
 
 
 def test_an_answer_without_end(listen: Callable[..., None]) -> None:
     listen(b"x" * 4096, endless=True)
-    with pytest.raises(InputError, match="an answer that is none"):
+    with pytest.raises(InputError, match="an unreadable answer"):
         control(os.getpid(), Action.STATUS)
 
 

@@ -1,4 +1,4 @@
-"""Owns reading cells of an analysis in tests: the columns that a test is about, as tuples."""
+"""Reads cells of an analysis in tests: the columns that a test is about, as tuples."""
 
 from __future__ import annotations
 

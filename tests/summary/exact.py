@@ -1,4 +1,4 @@
-"""Owns the plain way to the moments of durations, which faster ways are compared with: one event after the other."""
+"""The plain way to the moments of durations, which faster ways are compared with: one event after the other."""
 
 from __future__ import annotations
 

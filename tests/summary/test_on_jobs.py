@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.run import planned, run_planned
 from rocpd.summary.summarize import SummaryOptions, summarize
-from tests.soak import sample, sized
+from tests.soak import paired, sample, sized
 from tests.summary.cells import cells
 
 pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
@@ -33,13 +35,60 @@ pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
 SOUND = 'start > 0 AND "end" >= start'
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
-def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    out = tmp_path_factory.mktemp("job")
-    paths = simulate(JobOptions(out, ranks=3, nodes=2, steps=sized(3, 5), seed=11, faults=request.param))
-    for path in paths:
-        make_operators_and_stacks(path)
-    return paths
+JOBS = ["sound", "damaged"]
+
+
+class Job:
+    """A job as files and opened, and all its tables."""
+
+    def __init__(self, files: tuple[Path, ...], session: rocpd.Session) -> None:
+        self.files, self.session = files, session
+
+    @cached_property
+    def whole(self) -> dict[str, Any]:
+        return everything(self.session)
+
+
+def on_a_job(name: str, values: Iterable[object]) -> pytest.MarkDecorator:
+    """Run a test with each value, on the jobs in turn; in a soak on both."""
+    return pytest.mark.parametrize((name, "job"), paired(values, JOBS), indirect=["job"])
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Job]]:
+    with ExitStack() as opened:
+
+        @cache
+        def job_of(name: str) -> Job:
+            options = JobOptions(
+                tmp_path_factory.mktemp("job"), ranks=3, nodes=2, steps=sized(3, 5), seed=11, faults=name == "damaged"
+            )
+            paths = simulate(options)
+            for path in paths:
+                make_operators_and_stacks(path)
+            return Job(paths, opened.enter_context(rocpd.connect(paths)))
+
+        yield job_of
+
+
+@pytest.fixture(params=JOBS)
+def job(request: pytest.FixtureRequest, jobs: Callable[[str], Job]) -> Job:
+    return jobs(request.param)
+
+
+@pytest.fixture
+def files(job: Job) -> tuple[Path, ...]:
+    return job.files
+
+
+@pytest.fixture
+def session(job: Job) -> rocpd.Session:
+    return job.session
+
+
+@pytest.fixture
+def whole(job: Job) -> dict[str, Any]:
+    return job.whole
 
 
 def make_operators_and_stacks(path: Path) -> None:
@@ -53,12 +102,6 @@ def make_operators_and_stacks(path: Path) -> None:
     )
     connection.execute(f"""UPDATE rocpd_event{suffix} SET call_stack = '["run", "app.py(3): main"]' WHERE id % 3 = 0""")
     connection.close()
-
-
-@pytest.fixture(scope="module")
-def session(files: tuple[Path, ...]) -> Iterator[rocpd.Session]:
-    with rocpd.connect(files) as opened:
-        yield opened
 
 
 def frame(session: rocpd.Session, sql: str) -> pd.DataFrame:
@@ -250,7 +293,7 @@ SUMS = {
 _SUMMED = ("kernels", "copies", "kernel_sum_ns")
 
 
-@pytest.mark.parametrize("name", SUMS)
+@on_a_job("name", SUMS)
 def test_divisions_add_up_to_the_whole(name: str, session: rocpd.Session) -> None:
     in_all = sums(session, name)
     for by in SUMMARIES[TABLES[name]].by if name != "ranks" else WHERE_IT_RAN:
@@ -266,7 +309,7 @@ def sums(session: rocpd.Session, name: str, by: By | None = None) -> dict[str, A
     return {column: sum(columns[column]) for column in SUMS[name].split()}
 
 
-@pytest.mark.parametrize("by", SUMMARIES["calls"].by)
+@on_a_job("by", SUMMARIES["calls"].by)
 def test_own_times_of_calls_stay_whole(by: By, session: rocpd.Session) -> None:
     for column in ("calls", "cpu_self_ns"):
         divided = (value for value in cells(session, "calls", column, by) if value is not None)
@@ -289,11 +332,6 @@ def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
         amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
         rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
     return rows
-
-
-@pytest.fixture(scope="module")
-def whole(session: rocpd.Session) -> dict[str, Any]:
-    return everything(session)
 
 
 def test_any_split_gives_the_same(
@@ -325,7 +363,7 @@ def test_work_can_be_sent_and_answers_come_back(
     assert everything(session, by) == here
 
 
-@pytest.mark.parametrize("name", ["kernels", "api", "gpu-time", "stacks"])
+@on_a_job("name", ["kernels", "api", "gpu-time", "stacks"])
 def test_clipped_windows_add_up(name: str, files: tuple[Path, ...]) -> None:
     """Adjoining windows, each clipped, hold exactly the time of the whole."""
     columns = {"gpu-time": "busy_ns", "stacks": "self_ns"}.get(name, "total_ns")

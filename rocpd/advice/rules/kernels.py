@@ -74,7 +74,7 @@ _BY_DESIGN = ("gemm", "attention", "convolution")  # matrix kernels fill all reg
 def _kernel_occupancy(case: Case) -> Iterator[Finding]:
     kernels = case.computing("kernel-shapes")
     if kernels and all(row["waves_per_simd"] is None for row in kernels):
-        raise CannotLookError("registers of kernels are not recorded, or the GPU is none of gfx90a, gfx94x and gfx950")
+        raise CannotLookError("registers of kernels are not recorded, or the GPU is not a gfx90a, gfx94x or gfx950")
     for row, share, of_step in case.hot(kernels):
         if row["waves_per_simd"] and _is_low(case, row):
             yield _few_waves(case, row, share, of_step)

@@ -1,4 +1,4 @@
-"""Owns how viewers show a rank: how its tracks lie in each other, what comes first at one time, short names.
+"""The layout of a rank in viewers: how tracks lie in each other, the order at one time, short names.
 
 A rank holds its steps, the threads that launch work, a group per GPU with its streams on top, then what else there is:
 what an engineer looks for first, on top. Tracks without events are left out, and so is a group of one track. At one

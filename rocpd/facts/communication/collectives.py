@@ -1,4 +1,4 @@
-"""Owns which communication kernels of different ranks are one collective.
+"""Matches the communication kernels of different ranks that are one collective.
 
 Each agent runs the kernels of a communicator in the same order, so the n-th of a name on one agent is the n-th on every
 other, counted over the whole trace, whatever the window. The communicator is known where the calls name it by a word

@@ -1,4 +1,4 @@
-"""Owns what the collective calls of RCCL do: which operation, and how many bytes each rank gives and gets.
+"""Reads the collective calls of RCCL: which operation, and how many bytes each rank gives and gets.
 
 Names, arguments and data types are those of RCCL's public header `nccl.h`. Operations are named as MPI names them.
 """

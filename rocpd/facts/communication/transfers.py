@@ -1,4 +1,4 @@
-"""Owns which kernels that send and receive are one transfer between two ranks.
+"""Matches the kernels that send and receive into transfers between two ranks.
 
 The n-th send of one rank to another is the n-th receive there. Calls of RCCL say which kernels send and which receive,
 and to which rank of a communicator, whose other ranks they don't name; the name of a kernel says at most that it sends

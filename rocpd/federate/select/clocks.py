@@ -1,4 +1,4 @@
-"""Owns how far the clocks of a job are apart, as its collectives show it. Never changes a time or a duration.
+"""Finds how far the clocks of a job are apart, from its collectives. Never changes a time or a duration.
 
 No rank leaves a collective before every rank has entered it. So a collective that two clocks see bounds the offset
 between them from both sides, and all of them leave a corridor in which the line of the true offset over time lies. That

@@ -42,7 +42,7 @@ def format_of(name: str) -> ReportFormat:
     """Return the format that the name of a file asks for.
 
     Raises:
-        UsageError: none.
+        UsageError: no report has such an ending.
     """
     fitting = [form for ending, form in REPORT_FORMATS.items() if name.lower().endswith(ending)]
     if not fitting:

@@ -1,4 +1,4 @@
-"""Owns which agent an operation belongs to: a kernel to the one that ran it, a copy to one of the two it lies between.
+"""The agent of an operation: of a kernel the one that ran it, of a copy one of the two it lies between.
 
 A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to where it goes: that is where it takes
 time from other work, and where a person looks for it.

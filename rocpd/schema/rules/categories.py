@@ -1,4 +1,4 @@
-"""Owns which domain an event category belongs to (HIP, HSA, RCCL, MARKERS …), and which events are markers.
+"""The domain of each event category (HIP, HSA, RCCL, MARKERS …), and which events are markers.
 
 Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). A marker is an event of
 the user (roctx), a range or a mark: `MARKER_CORE_RANGE_API` or `rocm_marker_api`. The view `markers` holds the same

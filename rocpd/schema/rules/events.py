@@ -1,4 +1,4 @@
-"""Owns which tables hold events, and what kind: with start and end or a single time, work of GPUs, parts of others.
+"""The tables that hold events, and their kinds: with start and end or one time, work of GPUs, parts of others.
 
 Valid times are a start from 1 up, and an end that is not before it, both 64-bit whole numbers: profilers leave 0 or
 NULL where a time is unknown; damaged files hold texts, blobs and fractions. The runtime takes scratch memory by itself,

@@ -1,4 +1,4 @@
-"""Owns the forms of a kernel's name, and where each stands in the files."""
+"""The forms of a kernel's name, and where each stands in the files."""
 
 from __future__ import annotations
 

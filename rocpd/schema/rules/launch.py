@@ -1,4 +1,4 @@
-"""Owns which call launched an operation: the innermost region that has the operation's stack id in its rank.
+"""The call that launched an operation: the innermost region that has the operation's stack id in its rank.
 
 Profilers give a call and what it launches one stack id. An API that is written over another one has two regions with
 it, and the inner one does the launching. Innermost is the region that starts last; of equal starts the one that ends

@@ -1,4 +1,4 @@
-"""Owns which marker ranges are steps of the job, and which step is which.
+"""Finds the marker ranges that are steps of the job, and their numbers.
 
 A step is a range whose whole text names one (`step 16`, `ProfilerStep#16`, `[iteration 3/100]`, `train_step`), that
 lies in no other of its thread, and whose kind occurs more than once. Epochs are steps only where nothing else is. A

@@ -1,4 +1,4 @@
-"""Owns what a column may be given as, and what values that means row by row.
+"""The forms in which a column may be given, and its values row by row.
 
 A column is a sequence, a numpy array (masked: NULL), an Arrow array, or one value that holds for all rows. None where
 a whole column is expected leaves it to the table: NULL, or the default that the table declares.

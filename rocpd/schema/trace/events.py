@@ -1,4 +1,4 @@
-"""Owns what happens in a process as columns: one class is a batch of rows of one table, each with its event.
+"""The events of a process as columns: one class is a batch of rows of one table, each with its event.
 
 Fields are named as the columns of the table are; `name`, `region_name` and `category` are texts whose ids the table
 holds. A field of None leaves its column to the table. Says what the kind of a row decides about its event (category,

@@ -1,4 +1,4 @@
-"""Owns the things that events refer to: node, process, threads, agents, queues, streams, code, counters, tracks.
+"""The things that events refer to: node, process, threads, agents, queues, streams, code, counters, tracks.
 
 One class is one row of one `rocpd_info_*` table (or of `rocpd_track`); fields are named as the columns are. Says what
 a row holds that nobody described further, so that every id that an event names can have a row. Writes nothing.

@@ -1,4 +1,4 @@
-"""Owns how the rows of one process hang together: ids, strings, events, and the things that rows refer to.
+"""Ties the rows of one process together: ids, strings, events, and the things that rows refer to.
 
 Importers, the simulator and the tests say what happened in the classes of `infos` and `events`; where that goes is
 known here alone. Never judges what it writes: times, links and texts stay as they are.

@@ -1,4 +1,4 @@
-"""Owns flame graphs of the call tree and of call stacks: folded stacks (`a;b;c 123`) and speedscope's JSON."""
+"""Writes flame graphs of the call tree and of call stacks: folded stacks (`a;b;c 123`) and speedscope's JSON."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ Reads the samples of program counters of one rank: how often its waves were wher
 A sample stands for a wave at an instruction. Stochastic samples say whether the wave issued it or waits, and for what;
 those of host traps only where it is.
 
-Owns flame graphs of samples of program counters: kernel, source line, instruction, and what the wave waits for.
+Draws flame graphs of samples of program counters: kernel, source line, instruction, and what the wave waits for.
 """
 
 from __future__ import annotations

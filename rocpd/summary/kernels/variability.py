@@ -4,7 +4,7 @@ Excess is the time above the fastest instance: sum - calls · shortest. The cont
 started before it on the same agent; the first ones of an agent have a shorter context, none is dropped. The gap before
 an operation is the time from the latest end of all before it on the agent, 0 while one still runs.
 
-Owns how far a duration lies from others of its kind: by the mean, and by the median, which outliers do not move.
+Measures how far a duration lies from others of its kind: by the mean, and by the median, which outliers do not move.
 
 The z-score is the distance from the mean in standard deviations (of the whole, n). The median score is the distance
 from the median by 1.4826 times the median of all such distances, which is the deviation of a normal distribution.

@@ -177,9 +177,12 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
         for group in rank.groups:
             groups[rank.run, group.id].append((rank, group))
     for members in groups.values():
-        # A member is in the next one that has not ended for all; who has called it waits there.
-        number = min(group.left for _, group in members) + 1
-        waiting = [(rank, group) for rank, group in members if group.entered >= number > group.left]
+        # All have come to what has ended for one of them: who died may not have seen that end.
+        number = max(group.left for _, group in members) + 1
+        waiting = [(rank, group) for rank, group in members if group.entered >= number]
+        if not waiting:
+            number = min(group.left for _, group in members) + 1
+            waiting = [(rank, group) for rank, group in members if group.entered > group.left]
         idle = min(rank.since(max(group.entered_at, group.left_at)) for rank, group in members)
         unseen = members[0][1].size - len(members)
         if not waiting or idle < after_ns:
@@ -204,7 +207,7 @@ def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tup
     for is work that the GPU does before.
     """
     missing = {rank for wait in waits for rank in wait.missing}
-    waiting = {rank for wait in waits for rank in wait.waiting}
+    waiting = {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
     free = missing - waiting or {rank for rank in missing if _is_elsewhere(ranks[rank])}
     return tuple(sorted(free))
 

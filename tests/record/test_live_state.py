@@ -76,5 +76,5 @@ def test_reader_and_writer_have_one_layout(name: str, layout: np.dtype[Any], tmp
     program = tmp_path / "offsets"
     subprocess.run(["c++", "-std=c++17", "-I", str(SOURCE / "src"), str(source), "-o", str(program)], check=True)
     said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
-    fields = layout.fields or {}
+    fields: Any = layout.fields
     assert [int(word) for word in re.split(r"\s+", said)] == [*(fields[n][1] for n in named), layout.itemsize]

@@ -7,6 +7,7 @@ same again. Fields are declared as options of the command line are, so that both
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -329,6 +330,59 @@ class SinceWhen(Asking):
         }
 
 
+@frozen
+class Hangs(Asking):
+    """Say whether a running or killed job hangs: which rank is missing in which collective, and who waits for it."""
+
+    NAME = "hang"
+    reads_rows = False
+
+    after: Annotated[float, Option("Seconds without progress after which a group is stuck.", least=0, most=86_400)] = (
+        5.0
+    )
+
+    def own_words(self) -> Iterator[str]:
+        """Yield the limit where it is not the usual one."""
+        if self.after != Hangs.after:
+            yield from ("--after", f"{self.after:g}")
+
+    def command(self) -> str:
+        """Return the command line that shows the same again."""
+        return " ".join(["rocpd hang", *map(shlex.quote, self.inputs), *self.own_words()])
+
+    def answer(self, session: Session) -> Document:
+        """Return the verdict, who is missing, and how far each rank has come."""
+        from rocpd.live.hang import Hanging, hang
+
+        answer = hang(session, self.after)
+        known = answer.document()
+        groups = [{"rank": rank["rank"], **group} for rank in known["ranks"] for group in rank["groups"]]
+        parts = {"waits": known["waits"], "ranks": known["ranks"], "groups": groups}
+        document: Document = {
+            "certainty": "recorded: what each process had begun and ended at its last sign of life",
+            "verdict": answer.verdict.value,
+            "text": visible("; ".join(answer.lines)),
+            "missing": known["missing"],
+            "tables": [_plain_table(name, rows) for name, rows in parts.items() if rows],
+        }
+        if answer.verdict is Hanging.UNKNOWN:
+            document["not_recorded"] = [visible(answer.lines[0])]
+        return document
+
+
+def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
+    """Return a table of documents: the fields that are no documents themselves."""
+    columns = [key for key in rows[0] if key != "groups"]
+    cells = [[_cell(row[key]) for key in columns] for row in rows]
+    return {**rows_of(columns, cells), "table": name}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Mapping | list):
+        return visible(json.dumps(value, ensure_ascii=False))
+    return visible(value) if isinstance(value, str) else value
+
+
 def _made_visible(value: Any) -> Any:
     """Return a document whose texts are visible."""
     if isinstance(value, Mapping):
@@ -339,7 +393,7 @@ def _made_visible(value: Any) -> Any:
 
 
 QUESTIONS: dict[str, type[Asking]] = {
-    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff, SinceWhen)
+    question.NAME: question for question in (SummaryTable, Advise, Query, Schema, Replayed, Diff, SinceWhen, Hangs)
 }
 """Name -> question, in the order in which programs see them."""
 

@@ -39,7 +39,7 @@ void sync(const std::string& path) {
 }  // namespace
 
 Database::Database(const std::string& folder, const std::string& stem, const std::string& guid)
-    : path_(make_database(folder, stem, guid)), suffix_(suffix_of(guid)) {
+    : path_(make_database(folder, stem, guid)), guid_(guid), suffix_(suffix_of(guid)) {
     open();
 }
 

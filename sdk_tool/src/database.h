@@ -27,6 +27,7 @@ public:
     Database& operator=(const Database&) = delete;
 
     const std::string& path() const { return path_; }
+    const std::string& guid() const { return guid_; }
 
     Batch batch(const char* table, const char* columns);
     // Inserts or replaces a row; `node` and `process` go into tables that have columns for them.
@@ -58,6 +59,7 @@ private:
     void forget_statements();
 
     std::string path_;
+    std::string guid_;
     std::string suffix_;
     sqlite3* connection_ = nullptr;
     std::unordered_map<const Table*, Insert> inserts_;

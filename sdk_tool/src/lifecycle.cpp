@@ -11,6 +11,7 @@
 #include "control.h"
 #include "environment.h"
 #include "hooks.h"
+#include "live_state.h"
 #include "registrations.h"
 #include "sampler.h"
 #include "say.h"
@@ -98,6 +99,7 @@ void after_fork_in_child() {
     g_state.unbuffered.store(0);
     g_state.finish.store(false);
     remember_environment();
+    live::forget();
     forget_control();
     forget_sampling();
     start_sampling();
@@ -196,7 +198,7 @@ void finish(unsigned ms) {
     if (!is_owner()) return;
     g_state.recording.store(false);
     Phase idle = Phase::kIdle;
-    if (g_state.phase.compare_exchange_strong(idle, Phase::kClosed)) return;
+    if (g_state.phase.compare_exchange_strong(idle, Phase::kClosed)) return live::end();
     g_state.finish.store(true, std::memory_order_release);
     g_state.wake.store(1);
     futex_wake(g_state.wake);

@@ -34,6 +34,7 @@ public:
     explicit Rows(const Identity& identity);
 
     const std::string& path() const { return tables_.path(); }
+    const std::string& guid() const { return tables_.guid(); }
     std::uint64_t events() const { return tables_.events(); }
 
     // Makes ready for rows. False: another process has locked the file; try again.

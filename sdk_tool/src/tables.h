@@ -19,6 +19,7 @@ public:
     explicit Tables(Identity identity);
 
     const Identity& identity() const { return identity_; }
+    const std::string& guid() const { return database_.guid(); }
     const std::string& path() const { return database_.path(); }
     std::uint64_t events() const { return static_cast<std::uint64_t>(last_event_); }
 

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "config.h"
+#include "live_state.h"
 #include "say.h"
 
 namespace rocpd {
@@ -69,6 +70,8 @@ void Writer::work() {
         const bool is_due = clock_ns(CLOCK_MONOTONIC) >= due;
         const bool wanted = asked != g_state.done.load(std::memory_order_relaxed);
         step();
+        if (rows_ != nullptr) live::name(rows_->path(), rows_->guid(), identity_.host, identity_.rank);
+        live::beat();
         if (is_due) due = next_tick(clock_ns(CLOCK_MONOTONIC));
         if (wanted) {
             g_state.done.store(asked, std::memory_order_release);
@@ -191,6 +194,7 @@ void Writer::finish() {
         gated([this] { rows_->finish(ThreadBuffer::all()); });
         commit();
         gated([this] { rows_->close(); });
+        live::end();
         if (const std::uint64_t lost = status_lost_.load(); lost > 0)
             say(rows_->path() + ": " + std::to_string(lost) +
                 " events were lost: full buffers, no memory, or ranges too deep");
@@ -200,6 +204,7 @@ void Writer::finish() {
 
 void Writer::fail(const std::string& why) {
     g_state.recording.store(false);
+    live::failed();
     const std::string file = rows_ != nullptr ? rows_->path() : config().folder;
     say(file + ": " + why + "; nothing more is recorded" +
         (rows_ != nullptr ? ", " + std::to_string(status_written_.load()) + " events are in the file" : ""));

@@ -188,6 +188,35 @@ int environment(const Arguments&) {
     return kCode;
 }
 
+// HOW: enters a collective that does not end, in a call; then waits until it is killed, or ends well.
+int waits_for_others(const Arguments& a) {
+    ranges(10);
+    const int group = rocpd_group(77, 4, 2, "world");
+    for (int i = 0; i < 3; ++i) {
+        rocpd_group_enter(group, "ncclAllReduce", 4096);
+        rocpd_group_leave(group, "ncclAllReduce");
+    }
+    rocpd_group_enter(group, "ncclAllGather", 512);
+    rocpd_call_begin("hipStreamSynchronize", 77);
+    rocpd_call_begin("hsa_signal_wait", 0);
+    rocpd_flush();
+    while (a.at(0) == "until-killed") usleep(10000);
+    rocpd_call_end();
+    return kCode;
+}
+
+// Enters and leaves collectives until it is killed.
+int exchanges(const Arguments&) {
+    ranges(10);
+    const int group = rocpd_group(77, 4, 2, "world");
+    for (;;) {
+        rocpd_call_begin("ncclAllReduce", 77);
+        rocpd_group_enter(group, "ncclAllReduce", 4096);
+        rocpd_call_end();
+        rocpd_group_leave(group, "ncclAllReduce");
+    }
+}
+
 // Recording is off at first: names its thread then, and records when asked to by an argument.
 int named(const Arguments& a) {
     roctxNameOsThread("named while off");
@@ -221,7 +250,7 @@ Scenarios ways_to_live() {
         {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors},
         {"reads-own", reads_own_file}, {"until-eof", until_eof},
         {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles}, {"environment", environment},
-        {"named", named}, {"unbuffered", unbuffered},
+        {"waits-for-others", waits_for_others}, {"exchanges", exchanges}, {"named", named}, {"unbuffered", unbuffered},
     };
 }
 

@@ -140,6 +140,7 @@ def hostile_call(random: np.random.Generator, out: Path) -> tuple[str, dict[str,
         "diff": {"base": word},
         "history": {"metric": [f"kernel:{word}"]},
         "advise": {},
+        "hang": {},
     }
     further = [{}, {"job": word}, {"rank": word}, {"kernel": word}, {"step": word}, {"start": word}, {word[:40]: word}]
     return tool, {**own[tool], **further[random.integers(len(further))]}

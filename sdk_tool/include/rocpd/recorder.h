@@ -105,6 +105,22 @@ ROCPD_API int rocpd_correlate(uint64_t id);
 /* Names the calling thread; taken while recording is off too. */
 ROCPD_API void rocpd_name_thread(const char* name, size_t size);
 
+/* ---- what has begun and not ended: in a small file beside the database, which survives SIGKILL ---- */
+
+/* Names a communicator, or one direction between two of its members, by a number that is the same in all members.
+ * `member` is which one this process is, -1 where it is not known. Returns its number for the functions below, the same
+ * when it is named again; -1: no room, or recording is off. */
+ROCPD_API int rocpd_group(uint64_t id, uint32_t size, int member, const char* name);
+
+/* The process calls the next operation of a group; it is over. Operations of a group end in the order of their calls. */
+ROCPD_API void rocpd_group_enter(int group, const char* operation, uint64_t bytes);
+ROCPD_API void rocpd_group_leave(int group, const char* operation);
+
+/* The calling thread is in a call until its end; about a group by its id, 0: about none. Of nested calls the outermost
+ * counts: a call inside of another one is not told. */
+ROCPD_API void rocpd_call_begin(const char* call, uint64_t group_id);
+ROCPD_API void rocpd_call_end(void);
+
 /* ---- what events refer to; call before the first event that does ---- */
 
 /* Returns the number of a text. Takes a lock: ask once, before the events. */

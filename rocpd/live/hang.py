@@ -1,0 +1,360 @@
+"""Who waits for whom in a job that no longer goes on, and who is missing.
+
+A group is stuck when a member waits in one of its operations and none has come further for a while. Who is missing is
+to blame only if it waits for nobody: else who it waits for is. Where all wait for each other, the order of their calls
+is wrong. Reads no file; stands on `progress`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rocpd.base.amount import amount
+from rocpd.base.frozen import frozen
+from rocpd.federate.federation import Federation
+from rocpd.federate.select.align import duration
+from rocpd.live.progress import Life, RankProgress, progress
+from rocpd.schema.live_state import GroupState
+
+AFTER_S = 5.0
+"""Seconds without progress after which a group counts as stuck."""
+
+_WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hipMemcpy(?!.*Async)|signal_wait")
+_MOST_NAMED = 8
+_MOST_GROUPS = 16
+_PAIR = {"ncclSend", "ncclRecv"}
+
+
+class Hanging(StrEnum):
+    """Whether a job hangs."""
+
+    YES = "hang"
+    NO = "no hang"
+    ENDED = "ended"
+    UNKNOWN = "not recorded"
+
+
+@frozen
+class GroupWait:
+    """An operation of a group in which some wait and to which others have not come.
+
+    Args:
+        group: its name.
+        number: of the operation in the group, from 1.
+        operation: what those who wait called last in the group.
+        waiting: ranks that have called it.
+        missing: ranks that have not.
+        unseen: members whose files are not here.
+        waited_ns: for how long nobody has come further [ns].
+        differ: what members called as the same operation, by rank, where it is not the same.
+    """
+
+    group: str
+    number: int
+    operation: str
+    waiting: tuple[int, ...]
+    missing: tuple[int, ...]
+    unseen: int
+    waited_ns: int
+    differ: Mapping[str, tuple[int, ...]]
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.number} of {self.group}"
+
+
+@frozen
+class HangReport:
+    """The answer.
+
+    Args:
+        verdict: whether the job hangs.
+        lines: the answer in sentences, first the verdict.
+        missing: ranks that hold up the others, and wait for nobody.
+        waits: groups that are stuck, those that wait longest first.
+        ranks: how far each rank has come.
+    """
+
+    verdict: Hanging
+    lines: tuple[str, ...]
+    missing: tuple[int, ...]
+    waits: tuple[GroupWait, ...]
+    ranks: tuple[RankProgress, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as JSON has it; times are nanoseconds."""
+        return {
+            "verdict": self.verdict.value,
+            "lines": list(self.lines),
+            "missing": list(self.missing),
+            "waits": [
+                {
+                    "group": wait.group,
+                    "operation": wait.operation,
+                    "number": wait.number,
+                    "waited_ns": wait.waited_ns,
+                    "waiting": list(wait.waiting),
+                    "missing": list(wait.missing),
+                    "members_without_file": wait.unseen,
+                    "called": {name: list(ranks) for name, ranks in wait.differ.items()},
+                }
+                for wait in self.waits
+            ],
+            "ranks": [_of_rank(rank) for rank in self.ranks],
+        }
+
+
+def _of_rank(rank: RankProgress) -> dict[str, Any]:
+    groups = [
+        {
+            "group": group.name,
+            "members": group.size,
+            "entered": group.entered,
+            "left": group.left,
+            "last_entered": group.operation,
+            "last_left": group.left_operation,
+            "entered_ago_ns": rank.since(group.entered_at) if group.entered else None,
+            "left_ago_ns": rank.since(group.left_at) if group.left else None,
+            "bytes": group.bytes,
+        }
+        for group in rank.groups
+    ]
+    calls = [{"tid": c.tid, "call": c.call, "since_ns": rank.since(c.since)} for c in rank.calls]
+    known = {"rank": rank.rank, "host": rank.host, "run": rank.run, "life": rank.life.value}
+    known |= {"silent_ns": rank.silent_ns, "lost_rows": rank.lost_rows, "calls": calls, "groups": groups}
+    return known | {"last_collective": rank.last[0] if rank.last else None}
+
+
+def hang(session: Federation, after_s: float = AFTER_S) -> HangReport:
+    """Say whether a job hangs, and who is missing.
+
+    Args:
+        session: the job.
+        after_s: seconds without progress after which a group counts as stuck.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    return judged(progress(session), after_s)
+
+
+def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangReport:
+    """Return the answer for ranks that have come so far; see `hang`."""
+    # Groups get stuck one after the other: who is to blame is judged with those that soon will be, too.
+    soon = sorted(_waits(ranks, round(after_s * 1e9) // 2), key=lambda wait: -wait.waited_ns)
+    waits = tuple(soon) if any(wait.waited_ns >= after_s * 1e9 for wait in soon) else ()
+    known = [rank for rank in ranks if rank.state is not None]
+    if waits:
+        missing = _roots(waits, {rank.rank: rank for rank in ranks})
+        lines = [*_why(waits, missing, ranks), *_beside(ranks), *_groups(ranks, [wait.group for wait in waits])]
+        return HangReport(Hanging.YES, tuple(lines), missing, waits, ranks)
+    if known:
+        several = amount(len({(r.run, g.id) for r in known for g in r.groups}), "group")
+        lines = [f"no hang: all groups progress ({several}, {amount(len(known), 'rank')})", *_beside(ranks)]
+        lines += _groups(ranks, [])
+        if not any(rank.groups for rank in known):
+            lines[0] = "no hang seen: no rank has called a collective yet"
+        return HangReport(Hanging.NO, tuple(lines), (), (), ranks)
+    if ranks and all(rank.life is Life.ENDED for rank in ranks):
+        return HangReport(Hanging.ENDED, (f"ended: {_all_of(ranks)} has ended", *_last(ranks)), (), (), ranks)
+    return HangReport(Hanging.UNKNOWN, tuple(_not_recorded(ranks)), (), (), ranks)
+
+
+def _all_of(ranks: Sequence[RankProgress]) -> str:
+    return "the rank" if len(ranks) == 1 else f"each of {amount(len(ranks), 'rank')}"
+
+
+def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
+    """Yield the groups that are stuck."""
+    groups: dict[tuple[int, int], list[tuple[RankProgress, GroupState]]] = defaultdict(list)
+    for rank in ranks:
+        for group in rank.groups:
+            groups[rank.run, group.id].append((rank, group))
+    for members in groups.values():
+        # All have come to what has ended for one of them: who died may not have seen that end.
+        number = max(group.left for _, group in members) + 1
+        waiting = [(rank, group) for rank, group in members if group.entered >= number]
+        if not waiting:
+            number = min(group.left for _, group in members) + 1
+            waiting = [(rank, group) for rank, group in members if group.entered > group.left]
+        idle = min(rank.since(max(group.entered_at, group.left_at)) for rank, group in members)
+        unseen = members[0][1].size - len(members)
+        if not waiting or idle < after_ns:
+            continue
+        missing = tuple(rank.rank for rank, group in members if group.entered < number)
+        called = defaultdict(list)
+        for rank, group in members:
+            if group.entered == number:
+                called[group.operation].append(rank.rank)
+        differ = {name: tuple(those) for name, those in called.items()}
+        name, operation = waiting[0][1].name, waiting[0][1].operation
+        if len(differ) < 2 or differ.keys() <= _PAIR:
+            differ = {}
+        those = tuple(rank.rank for rank, _ in waiting)
+        yield GroupWait(name, number, operation, those, missing, max(0, unseen), idle, differ)
+
+
+def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
+    """Return the ranks that others wait for and that wait for nobody.
+
+    Where all that are missing wait as well, it is those whose host is in a call that waits for nothing: what they wait
+    for is work that the GPU does before.
+    """
+    missing = {rank for wait in waits for rank in wait.missing}
+    waiting = {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
+    free = missing - waiting or {rank for rank in missing if _is_elsewhere(ranks[rank])}
+    return tuple(sorted(free))
+
+
+def _is_elsewhere(rank: RankProgress) -> bool:
+    """Whether the host is in calls, and none of them waits, or is gone."""
+    return rank.is_gone or (bool(rank.calls) and not any(_WAITS.search(call.call) for call in rank.calls))
+
+
+def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[RankProgress]) -> Iterator[str]:
+    """Yield who is to blame, in sentences."""
+    held = sorted({rank for wait in waits for rank in (*wait.waiting, *wait.missing)} - set(missing))
+    for wait in waits:
+        if wait.differ:
+            called = "; ".join(f"{_named(those)} {name}" for name, those in sorted(wait.differ.items()))
+            yield f"hang: members of {wait.group} called different operations as number {wait.number}: {called}"
+    by_rank = {rank.rank: rank for rank in ranks}
+    for number in missing[:_MOST_NAMED]:
+        own = next(wait for wait in waits if number in wait.missing)
+        yield (
+            f"hang: rank {number} has not come to {own}, where {_named(own.waiting)} "
+            f"{'waits' if len(own.waiting) == 1 else 'wait'}, for {duration(own.waited_ns)}: {_doing(by_rank[number])}"
+        )
+    if len(missing) > _MOST_NAMED:
+        yield f"hang: so have not {amount(len(missing) - _MOST_NAMED, 'further rank')}: {_named(missing)}"
+    if missing and len(held) > 1:
+        yield f"held up by {_named(missing)}: {_named(held)}"
+    if not missing and (circle := _circle(waits)):
+        yield f"hang: order deadlock: {', which '.join(circle)}"
+    for wait in waits:
+        if not wait.missing and not wait.differ:
+            yield _all_came(wait)
+
+
+def _all_came(wait: GroupWait) -> str:
+    start = f"hang: {_named(wait.waiting)} waits" if len(wait.waiting) == 1 else f"hang: {_named(wait.waiting)} wait"
+    if wait.unseen:
+        return f"{start} in {wait} for {amount(wait.unseen, 'member')} whose files are not here"
+    since = f"for {duration(wait.waited_ns)}"
+    return f"hang: all members have called {wait}, which has not ended {since}: a GPU or the network holds it up"
+
+
+def _doing(rank: RankProgress) -> str:
+    """Return what a rank does, as far as it is recorded."""
+    if rank.is_gone:
+        last = f", last in {rank.calls[0].call}" if rank.calls else ""
+        return f"no sign of life of it for {duration(rank.behind_ns)}: killed, stopped or cut off{last}"
+    if rank.calls:
+        call = rank.calls[0]
+        return f"it has been in {call.call} for {duration(rank.since(call.since))}"
+    return "it is in no call that is recorded"
+
+
+def _circle(waits: Sequence[GroupWait]) -> list[str]:
+    """Return a shortest circle of ranks that wait for each other, in words; empty: there is none."""
+    edges: dict[int, dict[int, GroupWait]] = defaultdict(dict)
+    for wait in waits:
+        for one in wait.waiting:
+            for other in wait.missing:
+                edges[one].setdefault(other, wait)
+    found = [path for start in list(edges)[:_MOST_NAMED] if (path := _path_back(edges, start))]
+    if not found:
+        return []
+    path = min(found, key=len)
+    pairs = list(zip(path, [*path[1:], path[0]], strict=True))
+    words = [f"waits in {edges[one][other]} for rank {other}" for one, other in pairs]
+    return [f"rank {path[0]} {words[0]}", *words[1:]]
+
+
+def _path_back(edges: Mapping[int, Mapping[int, GroupWait]], start: int) -> list[int]:
+    """Return the ranks of a shortest way from a rank back to it; empty: there is none."""
+    paths = [[start]]
+    seen = {start}
+    while paths:
+        path = paths.pop(0)
+        for other in edges.get(path[-1], {}):
+            if other == start:
+                return path
+            if other not in seen:
+                seen.add(other)
+                paths.append([*path, other])
+    return []
+
+
+def _beside(ranks: Sequence[RankProgress]) -> Iterator[str]:
+    """Yield what else is known of ranks: who has stopped, who writes no rows, of whom nothing is known."""
+    stopped = [rank for rank in ranks if rank.life is Life.STOPPED]
+    if stopped and len(stopped) == sum(rank.state is not None for rank in ranks):
+        silent = duration(min(rank.silent_ns for rank in stopped))
+        yield f"no rank has given a sign of life for {silent}: this is how they stood"
+    elif stopped:
+        yield f"no sign of life for up to {duration(max(r.silent_ns for r in stopped))}: {_of(stopped)}"
+    if lost := [rank for rank in ranks if rank.lost_rows]:
+        yield f"rows are no longer written, is the disk full: {_of(lost)}"
+    if ended := [rank for rank in ranks if rank.life is Life.ENDED]:
+        yield f"has ended: {_of(ended)}"
+    if unknown := [rank for rank in ranks if rank.life is Life.UNKNOWN]:
+        yield f"not recorded, as without a state file: {_of(unknown)}"
+
+
+def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str]:
+    """Yield for each group how far its members have come, those that are named first."""
+    groups: dict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank in ranks:
+        for group in rank.groups:
+            entered = f"entered {group.entered} {group.operation}".strip()
+            left = f"left {group.left} {group.left_operation}".strip()
+            groups[rank.run, group.name][f"{entered}, {left}"].append(rank.rank)
+    order = sorted(groups, key=lambda key: (first.index(key[1]) if key[1] in first else len(first), key))
+    for key in order[:_MOST_GROUPS]:
+        yield f"{key[1]}: " + "; ".join(f"{_named(those)} {how}" for how, those in groups[key].items())
+    if len(order) > _MOST_GROUPS:
+        yield f"and {amount(len(order) - _MOST_GROUPS, 'group')} more: --format json has all"
+
+
+def _not_recorded(ranks: Sequence[RankProgress]) -> Iterator[str]:
+    yield "not recorded: cannot tell who waits from who is missing (no state file lies beside the databases)"
+    yield from _last(ranks)
+
+
+def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:
+    """Yield the last completed collective of each rank: of the few whose is oldest."""
+    known = sorted((rank for rank in ranks if rank.last), key=lambda rank: rank.last[1] if rank.last else 0)
+    for rank in known[:_MOST_NAMED]:
+        if rank.last:
+            yield f"rank {rank.rank} on {rank.host}: last completed {rank.last[0]}, at {rank.last[1]} ns of its clock"
+    if len(known) > _MOST_NAMED:
+        yield f"and {amount(len(known) - _MOST_NAMED, 'rank')} more"
+    if none := [rank for rank in ranks if not rank.last]:
+        yield f"no collective completed: {_of(none)}"
+
+
+def _of(ranks: Iterable[RankProgress]) -> str:
+    return _named([rank.rank for rank in ranks])
+
+
+def _named(ranks: Sequence[int]) -> str:
+    """Return ranks in words: `rank 3`, `ranks 0-2,5`.
+
+    >>> _named([3]), _named([0, 1, 2, 5])
+    ('rank 3', 'ranks 0-2,5')
+    """
+    spans: list[list[int]] = []
+    for rank in sorted(ranks):
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    words = ",".join(f"{a}-{b}" if b > a + 1 else f"{a},{b}" if b > a else f"{a}" for a, b in spans)
+    return f"rank {words}" if len(ranks) == 1 else f"ranks {words}"

@@ -1,0 +1,131 @@
+"""How far each process of a job has come: by the state files beside its databases, and by what these say themselves.
+
+Reads state files; asks the federation for the rest. Concludes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from rocpd.base.errors import InputError
+from rocpd.base.frozen import frozen
+from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
+from rocpd.schema.live_state import FAILED, GroupState, LiveState, ThreadState, read_state, state_file
+from rocpd.schema.rules.kernel_categories import is_communication, load
+
+SILENT_NS = 3_000_000_000
+"""Who has given no sign of life for so long has been stopped: signs come once a second."""
+
+
+class Life(StrEnum):
+    """What a process does."""
+
+    RUNS = "runs"
+    STOPPED = "stopped"
+    ENDED = "ended"
+    UNKNOWN = "not recorded"
+
+
+@frozen
+class RankProgress:
+    """One process, and how far it has come.
+
+    Args:
+        rank: its number.
+        host: where it runs.
+        run: which job of the files it belongs to.
+        life: whether it runs.
+        silent_ns: since when it has given no sign of life [ns], 0: it does.
+        behind_ns: how much older its last sign of life is than the last one of the job [ns].
+        lost_rows: whether it can write no rows any more.
+        state: what its state file says, None: there is none.
+        last: the last collective that it completed, by its rows: name and end [ns of its clock]; None: none.
+    """
+
+    rank: int
+    host: str
+    run: int
+    life: Life
+    silent_ns: int = 0
+    behind_ns: int = 0
+    lost_rows: bool = False
+    state: LiveState | None = None
+    last: tuple[str, int] | None = None
+
+    @property
+    def groups(self) -> tuple[GroupState, ...]:
+        """What it has done with its groups."""
+        return self.state.groups if self.state else ()
+
+    @property
+    def calls(self) -> tuple[ThreadState, ...]:
+        """Calls that it is in: that of its first thread, then those that it has been in for longest."""
+        if self.state is None:
+            return ()
+        pid = self.state.pid
+        return tuple(sorted(self.state.threads, key=lambda thread: (thread.tid != pid, thread.since)))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it gives no sign of life while others of the job do; who lost its disk gives none either."""
+        return self.behind_ns > SILENT_NS and not self.lost_rows
+
+    def since(self, at: int) -> int:
+        """Return how long ago a time of its clock is [ns], or was at the last sign of life of the job."""
+        return round((self.state.clock - at) / self.state.speed) + self.behind_ns if self.state else 0
+
+
+def progress(session: Federation) -> tuple[RankProgress, ...]:
+    """Return how far each rank of a job has come, by rank; state files that cannot be used are noted."""
+    last = _last_collectives(session)
+    states = {rank.number: _state(session, rank) for rank in session.ranks}
+    newest = max((state.wall for state in states.values() if state), default=0)
+    return tuple(_progress(rank, last.get(rank.number), states[rank.number], newest) for rank in session.ranks)
+
+
+def _progress(rank: Rank, last: tuple[str, int] | None, state: LiveState | None, newest: int) -> RankProgress:
+    host = rank.hostname or "unknown host"
+    if state is None:
+        life = Life.ENDED if rank.life is not None and rank.life[1] else Life.UNKNOWN
+        return RankProgress(rank.number, host, rank.run, life, last=last)
+    silent = max(0, time.time_ns() - state.wall)
+    is_silent = silent > SILENT_NS
+    life = Life.STOPPED if is_silent else Life.RUNS
+    lost = bool(state.flags & FAILED)
+    behind = max(0, newest - state.wall)
+    return RankProgress(rank.number, host, rank.run, life, silent * is_silent, behind, lost, state, last)
+
+
+def _state(session: Federation, rank: Rank) -> LiveState | None:
+    """Return what lies beside a database and is its own."""
+    path = state_file(Path(rank.opening.path))
+    try:
+        state = read_state(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, InputError) as error:
+        session.note(f"{path.name}: not used: {error}")
+        return None
+    if state.guid != rank.guid:
+        session.note(f"{path.name}: not used: it is of another process than {Path(rank.opening.path).name}")
+        return None
+    return state
+
+
+def _last_collectives(session: Federation) -> Mapping[int, tuple[str, int]]:
+    """Return the last collective that each rank completed, by its kernels."""
+    rows: Sequence[Sequence[object]] = list(
+        session.execute('SELECT rank, name, MAX("end") FROM kernels GROUP BY rank, name')
+    )
+    names = {str(row[1]) for row in rows}
+    categories = load(None)
+    communicates = {name for name in names if is_communication(categories.of(name))}
+    found: dict[int, tuple[str, int]] = {}
+    for rank, name, end in rows:
+        if name in communicates and isinstance(end, int) and isinstance(rank, int):
+            found[rank] = max(found.get(rank, ("", 0)), (str(name), end), key=lambda each: each[1])
+    return found

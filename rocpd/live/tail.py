@@ -113,10 +113,19 @@ class TailedFile:
         self.problem, self._signature = "", signature
         return count
 
-    def forget_before(self, end: int) -> None:
-        """Let rows of what was over before a time go [ns of the file's clock]."""
+    def free_until(self, suffix: str, end: int | None) -> None:
+        """Let the copy have the rows of a rank that belong before a time of its program [ns]; None: all."""
         if self._copy:
-            self._copy.forget_before(end)
+            self._copy.free_until(suffix, end)
+
+    def forget_before(self, suffix: str, start: int) -> None:
+        """Let the copy forget those that belong before another."""
+        if self._copy:
+            self._copy.forget_before(suffix, start)
+
+    def since(self, suffix: str) -> int:
+        """Return what the copy of a rank begins with: not all that ended before [ns]; 0: nothing is left out."""
+        return self._copy.since.get(suffix, 0) if self._copy else 0
 
     def close(self) -> None:
         """Let go of the file and of the copy."""

@@ -36,14 +36,12 @@ from rocpd.top.glance import Glance, RankNow, State, StepTime
 
 _SHARE = 0.08  # of a core, that analyses may take
 _FEWEST = 4  # steps, before the last ones alone are looked at
-_MARGIN = 2  # steps before these that copies keep
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
 _USUAL_S, _TIMES = 5.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
 _OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
 _KERNELS = 10
 _BY_RANK = "budget by rank"
-_SAMPLED = {"power": "power", "clock": CLOCK.pattern}
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
 _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
 
@@ -95,7 +93,7 @@ class Watch:
         self._tail = Tail(inputs)
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
-        self._is_new, self._next = False, 0.0
+        self._is_new, self._is_cut, self._next = False, False, 0.0
         self._begun = time.monotonic(), time.process_time()
 
     def __enter__(self) -> Watch:
@@ -142,20 +140,20 @@ class Watch:
         return Glance(time.time(), State.WAITING, ranks=ranks, problems=tuple(problems))
 
     def _analyse(self, is_over: bool) -> None:
-        """Run the analyses, and let go what they need no more."""
+        """Run the analyses on what counts now."""
         begun = time.process_time()
-        paths = [file.path for file in self._tail.files.values()] if is_over else list(self._tail.readable())
         self._is_new = False
         try:
-            with self._connected(paths) as session:
-                self._known = self._measured(session, is_over)
+            if is_over:
+                with self._connected([file.path for file in self._tail.files.values()]) as session:
+                    steps = steps_of_ranks(session, self.options.asked.step_marker)
+                    self._remember(steps, _common(steps))
+                    self._known = self._measured(session, session, "all of it", State.ENDED)
+            else:
+                self._measure_last()
         except RocpdError as error:
-            glance = Glance(time.time(), State.RUNNING, problems=(error.message,))
-            self._known = (
-                replace(self._known, glance=replace(self._known.glance, problems=(error.message,)))
-                if (self._known)
-                else _Known(time.time(), glance, {})
-            )
+            known = self._known or _Known(time.time(), Glance(time.time(), State.RUNNING), {})
+            self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
         took = time.process_time() - begun
         self._next = time.monotonic() + max(self.options.interval_s, took / _SHARE - took)
 
@@ -166,24 +164,41 @@ class Watch:
         except RocpdError:
             return open_these(skip_bad=True)
 
-    def _measured(self, whole: Session, is_over: bool) -> _Known:
-        """Return what the analyses say: of the last steps, of a job that is over of all of it."""
+    def _measure_last(self) -> None:
+        """Say which rows count: those of the last steps that are over on all ranks; and run the analyses on them."""
+        readable = self._tail.readable()
+        with self._connected(list(readable)) as session:
+            steps = steps_of_ranks(session, self.options.asked.step_marker)
+            since = {each.number: readable[each.opening.path].since(each.suffix) for each in session.ranks}
+            numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
+            self._remember(steps, numbers)
+            self._is_cut |= any(since.values())
+            chosen = numbers[self._is_cut :][
+                -self.options.steps :
+            ]  # the first one of a cut trace has nothing before it
+            parts = _parts(steps, chosen) if len(chosen) >= _FEWEST else {}
+            before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
+            self._is_cut |= bool(before)
+            for each in session.ranks:
+                part, file = parts.get(each.number), readable[each.opening.path]
+                file.free_until(each.suffix, part.end if part else None)
+                for number in before if part else ():
+                    file.forget_before(each.suffix, steps[each.number][number][0])
+        with self._connected(list(readable)) as session:
+            if parts:
+                looked_at = f"steps {chosen[0]} to {chosen[-1]}"
+                self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
+            else:
+                self._known = self._measured(session, *self._last_seconds(session))
+
+    def _measured(self, whole: Session, session: Session, looked_at: str, state: State = State.RUNNING) -> _Known:
+        """Return what the analyses say of a session, whose ranks those of `whole` are."""
         steps = steps_of_ranks(whole, self.options.asked.step_marker)
-        numbers = _closed(steps, is_over)
-        self._remember(steps, numbers, whole)
-        session, looked_at = (whole, "all of it") if is_over else self._cut(whole)
         tables = _tables(session, self.options.asked)
-        findings = [finding.text for finding in conclude(session, tables)]
-        job, *findings = findings
-        glance = Glance(
-            time.time(),
-            State.ENDED if is_over else State.RUNNING,
-            job,
-            looked_at=looked_at,
-            parts={str(row[0]): float(row[3]) for row in _rows(tables, "budget")},
-            findings=tuple(findings),
-            kernels=tuple(_kernels(tables)),
-        )
+        job, *findings = [finding.text for finding in conclude(session, tables)]
+        parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
+        kernels = tuple(_kernels(tables))
+        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
         files = {file.copy: path for path, file in self._tail.files.items()}
         ranks: dict[Path, tuple[RankNow, ...]] = {}
         for rank in whole.ranks:
@@ -191,33 +206,20 @@ class Watch:
             ranks[path] = (*ranks.get(path, ()), _rank_now(rank, tables, steps.get(rank.number, {})))
         return _Known(time.time(), glance, ranks)
 
-    def _cut(self, whole: Session) -> tuple[Session, str]:
-        """Return the session of the last steps that are over on all ranks, else of the last seconds, and its name."""
-        steps = steps_of_ranks(whole, self.options.asked.step_marker)
-        numbers = _closed(steps)[-self.options.steps :]
-        if len(numbers) < min(_FEWEST, self.options.steps):
-            return self._last_seconds(whole)
-        parts = {rank: Part(of[numbers[0]][0], of[numbers[-1]][1]) for rank, of in steps.items() if of}
-        first = _closed(steps)[-self.options.steps - _MARGIN :][0]
-        files = self._tail.readable()
-        for rank in whole.ranks:
-            if (file := files.get(rank.opening.path)) and steps.get(rank.number):
-                file.forget_before(steps[rank.number][first][0])
-        return whole.cut_to(Cut(parts)), f"steps {numbers[0]} to {numbers[-1]}"
-
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
+        """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
         length = round(self.options.seconds * 1e9)
         files = self._tail.readable()
         parts = {}
         for rank in whole.ranks:
             if span := whole.spans.get(rank.number):
                 parts[rank.number] = Part(span.end - length, None)
-                if file := files.get(rank.opening.path):
-                    file.forget_before(span.end - 2 * length)
+                files[rank.opening.path].forget_before(rank.suffix, span.end - 2 * length)
         is_cut = any(whole.spans[rank].start < (part.start or 0) for rank, part in parts.items())
-        return whole.cut_to(Cut(parts)) if is_cut else whole, f"the last {self.options.seconds:g} s: no steps yet"
+        name = f"the last {self.options.seconds:g} s: no steps" if is_cut else "all of it so far"
+        return (whole.cut_to(Cut(parts)) if is_cut else whole), name
 
-    def _remember(self, steps: Mapping[int, Steps], numbers: Sequence[int], whole: Session) -> None:
+    def _remember(self, steps: Mapping[int, Steps], numbers: Sequence[int]) -> None:
         """Remember how long steps take, by when they began on the first rank that has them."""
         if not numbers:
             return
@@ -236,9 +238,10 @@ class Watch:
         for file in files:
             silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
             state = State.ENDED if is_over else _state_of(file, silent, self._silence())
+            about = str(file.path), state, silent, file.rows
             for rank in known.ranks.get(file.path) or (RankNow(None),):
-                changed = {"file": str(file.path), "state": state, "silent_s": silent, "rows": file.rows}
-                ranks.append(replace(rank, **changed, problem=file.problem))
+                path, state, silent, rows = about
+                ranks.append(replace(rank, file=path, state=state, silent_s=silent, rows=rows, problem=file.problem))
             if file.problem:
                 problems.append(file.problem)
         while self._steps and now - self._steps[0][0] > _MINUTES_S and len(self._steps) > 1 and not is_over:
@@ -269,11 +272,16 @@ def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> Stat
     return State.SILENT if silent > limit > 0 else State.RUNNING
 
 
-def _closed(steps: Mapping[int, Steps], is_over: bool = False) -> list[int]:
-    """Return the numbers of the steps that are over on all ranks, in order; of the newest one rows may be to come."""
-    every = [set(of_rank) for of_rank in steps.values() if of_rank]
-    common = sorted(set.intersection(*every)) if every else []
-    return common if is_over else common[:-1]
+def _common(steps: Mapping[int, Steps], since: Mapping[int, int] | None = None) -> list[int]:
+    """Return the numbers of the steps that all ranks with steps have, and have whole, in order of time."""
+    known = since or {}
+    every = [{n for n, (start, _) in of.items() if start >= known.get(rank, 0)} for rank, of in steps.items() if of]
+    return sorted(set.intersection(*every)) if every else []
+
+
+def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part]:
+    """Return the part of each rank with steps from the first to the last of some."""
+    return {rank: Part(of[numbers[0]][0], of[numbers[-1]][1]) for rank, of in steps.items() if of}
 
 
 def _tables(session: Session, asked: Options) -> dict[str, Summary]:

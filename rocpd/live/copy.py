@@ -100,7 +100,9 @@ class Copy:
         for pragma, value in (("journal_mode", "memory"), ("synchronous", "off"), ("foreign_keys", "off")):
             self._connection.pragma(pragma, value)
         self._run("ATTACH ':memory:' AS fresh")
-        self._run("CREATE TABLE fresh.launches (suffix, stack, start, PRIMARY KEY (suffix, stack)) WITHOUT ROWID")
+        self._run(
+            "CREATE TABLE fresh.launches (suffix TEXT, stack INT, start INT, PRIMARY KEY (suffix, stack)) WITHOUT ROWID"
+        )
         self._run("CREATE TABLE fresh.picked (row INTEGER PRIMARY KEY)")
         self._run("CREATE TABLE fresh.events (event INTEGER PRIMARY KEY)")
 

@@ -31,6 +31,7 @@ class Heading(enum.StrEnum):
     LAYOUT = "Layout"
     TIMING = "Clocks and timing"
     PLANTED = "Planted facts"
+    LIVE = "In real time"
     WINDOW = "Window"
     FILTERS = "Filters"
     OUTPUT = "Output"

@@ -34,7 +34,7 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
 
     Args:
         options: what to simulate.
-        progress: called with ranks done and ranks in all, after each rank.
+        progress: called with ranks done and ranks in all, after each rank; in real time with seconds.
 
     Returns:
         the files, by rank; a planted fact may have lost one.
@@ -48,6 +48,10 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
     files = {options.out / f"rank{rank.number:0{width}d}.db": rank for rank in job.ranks if not rank.lost}
     paths = tuple(files)
     _check_folder(options, paths)
+    if options.live is not None:
+        from rocpd.simulator.live import play  # few jobs are written in real time
+
+        return play(job, paths, simulate, progress)
     for done, (path, rank) in enumerate(files.items(), 1):
         with as_output_error(path):
             faults.clear_beside(path)

@@ -44,6 +44,13 @@ class CounterSet(StrEnum):
     MANY = "many"
 
 
+class Journal(StrEnum):
+    """Journals of SQLite: the recorder's, or the write-ahead log."""
+
+    DELETE = "delete"
+    WAL = "wal"
+
+
 DEFAULT_STEPS = 10
 DEFAULT_PLANT = "straggler,slow-step"
 MOST_NOISE = 20.0
@@ -81,6 +88,30 @@ class JobOptions:
     faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
+    live: Annotated[
+        float | None,
+        Option(
+            "Write in real time, so many times as fast: rows come as their time does.",
+            "SPEED",
+            heading=Heading.LIVE,
+            least=0.01,
+            most=1000,
+        ),
+    ] = None
+    incident: Annotated[
+        str,
+        Option(
+            "What happens to one rank: none, stall, kill, mismatch or disk-full; by NAME=STEP in a step, else halfway.",
+            "NAME",
+            heading=Heading.LIVE,
+        ),
+    ] = "none"
+    hold: Annotated[
+        float, Option("Go on for so long once the job hangs.", "SECONDS", heading=Heading.LIVE, least=0, most=86_400)
+    ] = 60.0
+    live_journal: Annotated[
+        str, Option("Journal of SQLite while it is written.", kind=Journal, heading=Heading.LIVE)
+    ] = Journal.DELETE.value
     kineto: Annotated[
         Path | None,
         Option("Also write each rank as PyTorch's profiler sees it, into this folder.", "DIR", heading=Heading.OUTPUT),
@@ -133,7 +164,12 @@ def check(options: JobOptions) -> None:
         )
     if options.seed < 0:
         raise UsageError(f"seed {options.seed}: is negative", "give 0 or more")
-    for name, known in (("profile", PROFILES), ("rccl", tuple(Rccl)), ("counters", tuple(CounterSet))):
+    for name, known in (
+        ("profile", PROFILES),
+        ("rccl", tuple(Rccl)),
+        ("counters", tuple(CounterSet)),
+        ("live_journal", tuple(Journal)),
+    ):
         if getattr(options, name) not in known:
             raise UsageError(f"{name} {getattr(options, name)}: unknown", f"one of {', '.join(known)}")
     if options.version not in VERSIONS:

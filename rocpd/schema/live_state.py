@@ -1,0 +1,270 @@
+"""The state file: what a running process has begun and not ended, beside its database, as `NAME.db.live`.
+
+Rows are written when something ends, so the database cannot say who waits for whom. The recorder keeps that in this
+file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the recorder
+ends well. This module is the one description of its layout: `sdk_tool/src/live_state.h` has the same offsets, which a
+test compares. Knows no database.
+
+A file is a header, then slots of threads, then slots of groups, little-endian. A slot has one writer at a time, which
+makes `turn` odd, changes the slot, and makes `turn` even again: a reader whose two looks at `turn` differ, or are odd,
+looks again. So no half a slot is ever believed. Times are nanoseconds of the clock of the rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocpd.base.errors import InputError
+from rocpd.base.frozen import frozen
+
+ENDING = ".live"
+"""What is appended to the name of the database."""
+
+MAGIC, VERSION = b"ROCPDLIV", 1
+THREADS, GROUPS = 64, 192
+"""Slots in a file."""
+
+ENDED, FAILED, CROWDED = 1, 2, 4
+"""Flags: the recorder has ended; it could not write rows any more; more threads or groups than slots."""
+
+HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "<u4"),
+        ("turn", "<u4"),
+        ("flags", "<u4"),
+        ("threads", "<u4"),  # slots
+        ("groups", "<u4"),  # slots
+        ("rank", "<i4"),  # of the job, -1: not known
+        ("pid", "<u8"),
+        ("clock", "<u8"),  # of the rows, at the last sign of life [ns]
+        ("wall", "<u8"),  # time of day, at the same moment [ns]
+        ("boot", "S40"),  # id of the machine's boot
+        ("guid", "S40"),  # of the database
+        ("host", "S64"),
+        ("reserved", "V56"),
+    ]
+)
+"""One: who writes, and a pair of readings of both clocks that is renewed at least once a second."""
+
+THREAD = np.dtype(
+    [
+        ("turn", "<u4"),
+        ("tid", "<u4"),  # 0: a free slot
+        ("since", "<u8"),  # when the call began, 0: the thread is in no call
+        ("group", "<u8"),  # that the call is about, 0: none
+        ("call", "S104"),
+    ]
+)
+"""A thread and the outermost call of a runtime that it is in."""
+
+GROUP = np.dtype(
+    [
+        ("turn", "<u4"),
+        ("size", "<u4"),  # members, 0: a free slot
+        ("member", "<i4"),  # which one this process is, -1: not known
+        ("reserved", "<u4"),
+        ("id", "<u8"),  # the same in all members
+        ("entered", "<u8"),  # operations that the process has called
+        ("left", "<u8"),  # operations that are over
+        ("entered_at", "<u8"),  # when the last one was called
+        ("left_at", "<u8"),  # when the last one was over
+        ("bytes", "<u8"),  # of the last one that was called
+        ("operation", "S48"),  # the last one that was called
+        ("left_operation", "S48"),
+        ("name", "S32"),  # for people
+    ]
+)
+"""A communicator, or one direction between two of its members, and how far the process has come with it."""
+
+SIZE = HEADER.itemsize + THREADS * THREAD.itemsize + GROUPS * GROUP.itemsize
+"""Bytes of a file."""
+
+
+def state_file(database: Path) -> Path:
+    """Return where the state file of a database lies."""
+    return database.with_name(database.name + ENDING)
+
+
+@frozen
+class ThreadState:
+    """A thread that is in a call: its name, since when [ns], and the group that it is about, 0: none."""
+
+    tid: int
+    call: str
+    since: int
+    group: int
+
+
+@frozen
+class GroupState:
+    """How far a process has come with a group; `member` is -1 where it is not known.
+
+    Args:
+        id: the same in all members.
+        name: for people.
+        size: members.
+        member: which one the process is.
+        entered: operations that it has called.
+        left: operations that are over.
+        entered_at: when it called the last one [ns].
+        left_at: when the last one was over [ns].
+        operation: what it called last.
+        left_operation: what was over last.
+        bytes: of the last one that it called.
+    """
+
+    id: int
+    name: str
+    size: int
+    member: int
+    entered: int
+    left: int
+    entered_at: int
+    left_at: int
+    operation: str
+    left_operation: str
+    bytes: int
+
+
+@frozen
+class LiveState:
+    """What a state file says.
+
+    Args:
+        guid: of the database.
+        host: where the process runs.
+        boot: id of that machine's boot.
+        pid: the process.
+        rank: in the job, -1: not known.
+        flags: of `ENDED`, `FAILED`, `CROWDED`.
+        clock: clock of the rows at the last sign of life [ns].
+        wall: time of day at that moment [ns].
+        threads: those that are in a call.
+        groups: those that it is in.
+    """
+
+    guid: str
+    host: str
+    boot: str
+    pid: int
+    rank: int
+    flags: int
+    clock: int
+    wall: int
+    threads: tuple[ThreadState, ...]
+    groups: tuple[GroupState, ...]
+
+
+def read_state(path: Path) -> LiveState:
+    """Read a state file, while it is written or after its process was killed.
+
+    Raises:
+        OSError: it cannot be read.
+        InputError: it is no state file, of another version, cut off, or a slot was being changed at each look.
+    """
+    if path.stat().st_size != SIZE:
+        raise InputError(f"{path}: {path.stat().st_size} bytes, no state file of {SIZE}", "leave it out, or remove it")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), SIZE, access=mmap.ACCESS_READ) as memory:
+        header, threads, groups = (_stable(memory, path, *part) for part in _PARTS)
+    head = header[0]
+    if head["magic"] != MAGIC or head["version"] != VERSION:
+        raise InputError(f"{path}: no state file of version {VERSION}", "leave it out, or read it with its own rocpd")
+    values: dict[str, Any] = {name: int(head[name]) for name in ("pid", "rank", "flags", "clock", "wall")}
+    values |= {name: _text(head[name]) for name in ("guid", "host", "boot")}
+    return LiveState(
+        **values,
+        threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and slot["since"]),
+        groups=tuple(_row(GroupState, slot) for slot in groups if slot["size"]),
+    )
+
+
+_PARTS = (
+    (HEADER, 1, 0),
+    (THREAD, THREADS, HEADER.itemsize),
+    (GROUP, GROUPS, HEADER.itemsize + THREADS * THREAD.itemsize),
+)
+_LOOKS = 1000
+
+
+def _stable(memory: mmap.mmap, path: Path, kind: np.dtype[Any], slots: int, offset: int) -> Any:
+    """Return a copy of slots that none of which was being changed."""
+    size = kind.itemsize * slots
+    for _ in range(_LOOKS):
+        first = np.frombuffer(memory[offset : offset + size], kind)
+        if (first["turn"] % 2 == 0).all():
+            again = np.frombuffer(memory[offset : offset + size], kind)
+            if (first["turn"] == again["turn"]).all():
+                return first
+    # Who was killed while it changed a slot leaves it odd: the others still hold.
+    whole = np.frombuffer(memory[offset : offset + size], kind).copy()
+    if slots == 1:
+        raise InputError(f"{path}: its header is half written", "its process was killed just then: leave it out")
+    whole[whole["turn"] % 2 == 1] = 0
+    return whole
+
+
+def _row(kind: Any, slot: Any) -> Any:
+    values = {name: slot[name] for name in kind.__dataclass_fields__}
+    return kind(**{n: _text(v) if isinstance(v, bytes) else int(v) for n, v in values.items()})
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+class StateWriter:
+    """Writes a state file; it keeps no name open once it is closed.
+
+    Args:
+        path: where; replaced when it is there.
+        who: fields of the header.
+    """
+
+    def __init__(self, path: Path, **who: Any) -> None:
+        self.path = path
+        path.write_bytes(bytes(SIZE))
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), SIZE)
+        self._header, self._threads, self._groups = (
+            np.frombuffer(self._memory, kind, slots, offset) for kind, slots, offset in _PARTS
+        )
+        self.beat(threads=THREADS, groups=GROUPS, version=VERSION, **who)
+        self._header["magic"] = MAGIC  # last: nobody believes a file without it
+
+    def beat(self, **fields: Any) -> None:
+        """Change the header."""
+        self._change(self._header, 0, fields)
+
+    def thread(self, slot: int, **fields: Any) -> None:
+        """Change a slot of a thread."""
+        self._change(self._threads, slot, fields)
+
+    def group(self, slot: int, **fields: Any) -> None:
+        """Change a slot of a group."""
+        self._change(self._groups, slot, fields)
+
+    def _change(self, slots: Any, slot: int, fields: dict[str, Any]) -> None:
+        with _turn(slots, slot):
+            for name, value in fields.items():
+                slots[name][slot] = value.encode() if isinstance(value, str) else value
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the file; remove it when its process has ended well."""
+        del self._header, self._threads, self._groups  # views of the memory, which cannot be closed before
+        self._memory.close()
+        if remove:
+            self.path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _turn(slots: Any, slot: int) -> Iterator[None]:
+    slots["turn"][slot] += 1
+    yield
+    slots["turn"][slot] += 1

@@ -1,0 +1,367 @@
+"""Writes a simulated job in real time: each row when its time has come, as the recorder writes it.
+
+The job is simulated as always, into a folder for a while, and played from there: a transaction per rank at least every
+half a second, and the state file beside the database. What stops the job is `incidents`'. One loop writes all ranks.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocpd.base.errors import UsageError
+from rocpd.base.evidence import remember
+from rocpd.base.output import as_output_error, complete_or_nothing
+from rocpd.base.sqlite import apsw
+from rocpd.schema.live_state import CROWDED, FAILED, GROUPS, StateWriter, state_file
+from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.versions import suffix_of
+from rocpd.simulator.identity import end_of, identity_of
+from rocpd.simulator.incidents import (
+    NEVER,
+    Exchanges,
+    GroupKey,
+    Halt,
+    Happening,
+    Incident,
+    MadeExchange,
+    parse_incident,
+    spread,
+)
+from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.options import JobOptions, Rccl
+from rocpd.simulator.recorded_exchanges import exchanges_of, waits_of
+
+TICK = 0.25
+"""Between two commits of a rank [s]."""
+
+_DEVICE = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
+_HOST = ("rocpd_region", "rocpd_memory_allocate")
+_OF_EVENTS = (*_HOST, *_DEVICE, "rocpd_sample", "rocpd_arg", "rocpd_pmc_event")
+_LONGEST_NS = 60_000_000_000  # no call of a simulated job takes longer
+_CALLS = ("HIP_RUNTIME_API", "RCCL_API")
+
+
+def play(
+    job: JobPlan,
+    paths: tuple[Path, ...],
+    write: Callable[[JobOptions], tuple[Path, ...]],
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Path, ...]:
+    """Write the files of a simulated job in real time; return when it has ended, or has hung for `hold` seconds.
+
+    Args:
+        job: what to simulate; its option `live` is how many times as fast as real time.
+        paths: the files to write.
+        write: simulates a job at once.
+        progress: called with seconds played and seconds in all.
+
+    Raises:
+        UsageError: the options make no sense together.
+        OutputError: a file cannot be written.
+    """
+    options = job.options
+    if options.faults or options.idle_ranks or options.kineto or len(paths) < len(job.ranks):
+        raise UsageError("live: not with faults, idle or lost ranks, or kineto", "leave them out")
+    happening = parse_incident(options.incident, options.ranks, job.steps, options.seed)
+    if happening and happening.incident is not Incident.DISK_FULL and options.rccl == Rccl.NONE:
+        raise UsageError(f"incident {happening.incident}: needs recorded calls of RCCL", "leave --rccl none out")
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rocpd-live-") as folder, ExitStack() as stack:
+        finished = write(replace(options, out=Path(folder), live=None))
+        parts = zip(job.ranks, finished, paths, strict=True)
+        players = [stack.enter_context(Player(job, *part)) for part in parts]
+        _halt(job, players, happening)
+        _run(job, players, progress)
+    return paths
+
+
+def _run(job: JobPlan, players: list[Player], progress: Callable[[int, int], None] | None) -> None:
+    """Play until all have ended, or hang for as long as asked."""
+    speed, began = float(job.options.live or 1.0), time.monotonic()
+    first = min(rank.start_ns for rank in job.ranks)
+    length = max(end_of(job, rank) for rank in job.ranks) - first + 100_000_000
+    hangs = any(player.hangs for player in players)
+    lasts = length / 1e9 / speed + (job.options.hold if hangs else 0.0)
+    while True:
+        passed = time.monotonic() - began
+        true = first + min(int(passed * speed * 1e9), length + (int(passed * speed * 1e9) - length) * hangs)
+        for player in players:
+            player.play(true)
+        if progress is not None:
+            progress(min(int(passed), int(lasts)), int(lasts) + 1)
+        if passed >= lasts:
+            break
+        time.sleep(max(0.0, TICK - (time.monotonic() - began - passed)))
+    for player in players:
+        player.end(hangs)
+
+
+def _halt(job: JobPlan, players: list[Player], happening: Happening | None) -> None:
+    """Decide where each rank halts."""
+    halts = {player.rank.number: Halt() for player in players}
+    if happening is not None:
+        victim = players[happening.rank]
+        halts[happening.rank] = victim.struck(happening, int(job.timing.anchors[happening.step + 1, happening.rank, 0]))
+        exchanges = {player.rank.number: player.exchanges for player in players}
+        spread(halts, exchanges, {player.rank.number: waits_of(player.source, player.suffix) for player in players})
+    for player in players:
+        player.halt = halts[player.rank.number]
+
+
+class Player:
+    """Plays one rank from its finished file `source` into the new file `path`."""
+
+    def __init__(self, job: JobPlan, rank: RankPlan, source: Path, path: Path) -> None:
+        self.rank, self.path, self.halt = rank, path, Halt()
+        self._job, self._clock = job, job.nodes[rank.node]
+        self.suffix = suffix_of(rank.guid)
+        self.source = apsw.Connection(str(source))
+        self._file = source
+        _put_in_order(self.source, self.suffix)
+        self.exchanges: Exchanges = exchanges_of(self.source, self.suffix, job.layout, rank.number)
+        self._connection: apsw.Connection | None = None
+        self._state: StateWriter | None = None
+        self._statements: tuple[str, ...] = ()
+        self._played = 0
+        self._is_dead = False
+
+    def __enter__(self) -> Player:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.source.close()
+        if self._connection is not None:
+            self._connection.close()
+        if self._state is not None:
+            self._state.close(remove=False)
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the rank comes no further at some time."""
+        return self.halt.host < NEVER
+
+    def struck(self, happening: Happening, step_start: int) -> Halt:
+        """Return where the rank halts that an incident strikes in the step that starts at a true time [ns]."""
+        start = int(self._clock.local(np.array([step_start]))[0])
+        if happening.incident is Incident.MISMATCH:
+            return _mismatch(self.exchanges, start)
+        text = (
+            f'SELECT (r.start + r."end") / 2 FROM {self._of("rocpd_region")} r'  # noqa: S608
+            f" JOIN {self._of('rocpd_event')} e ON e.id = r.event_id JOIN {self._of('rocpd_string')} s"
+            " ON s.id = e.category_id WHERE r.start > ? AND s.string = 'HIP_RUNTIME_API' ORDER BY r.start LIMIT 1"
+        )
+        at = next(self.source.execute(text, (start,)))[0]
+        if happening.incident is Incident.DISK_FULL:
+            return Halt(rows=at)
+        return Halt(at, rows=at, dies=True) if happening.incident is Incident.KILL else Halt(at)
+
+    def play(self, true: int) -> None:
+        """Write what has ended until a true time [ns], and the state at that time."""
+        if true < self.rank.start_ns:
+            return
+        now = int(self._clock.local(np.array([true]))[0])
+        if self._connection is None or self._state is None:
+            self._connection, self._state = self._begin(now)
+        self._write_rows(self._connection, min(now, self.halt.rows))
+        if self.halt.dies and now > self.halt.host:
+            now = min(now, self.halt.host)
+            if self._is_dead:
+                return
+            self._is_dead = True
+        self._write_state(self._state, now)
+
+    def _of(self, table: str, schema: str = "main") -> str:
+        return f"{schema}.{quote_name(table + self.suffix)}"
+
+    def _begin(self, now: int) -> tuple[apsw.Connection, StateWriter]:
+        """Make the file with everything but events, and the state file."""
+        with as_output_error(self.path), complete_or_nothing(self.path, self._job.options.force) as temporary:
+            shutil.copyfile(self._file, temporary)
+            _empty(temporary, self.suffix)
+        connection = apsw.Connection(str(self.path))
+        connection.pragma("journal_mode", self._job.options.live_journal)
+        connection.pragma("synchronous", 0)
+        connection.execute(f"ATTACH {quote_text(str(self._file))} AS done")
+        self._statements = tuple(_statements(connection, self.suffix))
+        who = {"host": self._clock.hostname, "guid": self.rank.guid, "pid": self.rank.pid, "rank": self.rank.number}
+        crowded = CROWDED if len(self.exchanges) > GROUPS else 0
+        return connection, StateWriter(state_file(self.path), flags=crowded, boot="simulated", **who, **_pair(now))
+
+    def _write_rows(self, connection: apsw.Connection, until: int) -> None:
+        last = next(connection.execute("SELECT MAX(id) FROM done.played WHERE time <= ?", (until,)))[0] or 0
+        if last > self._played:
+            values = (self._played, last, self.halt.host, self.halt.device)
+            with connection:
+                for statement in self._statements:
+                    connection.execute(statement, values)
+            self._played = last
+
+    def _write_state(self, state: StateWriter, now: int) -> None:
+        host = min(now, self.halt.host)
+        for slot, (key, operations) in enumerate(list(self.exchanges.items())[:GROUPS]):
+            state.group(slot, **_group(key, self.rank.number, operations, host, min(now, self.halt.device)))
+        for slot, (tid, call, since) in enumerate(self._open_calls(host)):
+            state.thread(slot, tid=tid, call=call, since=since, group=0)
+        if self.halt.instead is not None and now > self.halt.host:
+            self._call_instead(state, *self.halt.instead)
+        failed = FAILED if now > self.halt.rows else 0
+        state.beat(**_pair(now), flags=failed)
+
+    def _call_instead(self, state: StateWriter, key: GroupKey, operation: MadeExchange) -> None:
+        slot = list(self.exchanges).index(key)
+        entered = sum(own.called <= self.halt.host for own in self.exchanges[key]) + 1
+        fields = {"entered": entered, "operation": operation.name, "bytes": operation.bytes}
+        state.group(slot, entered_at=operation.called, **fields)
+        main = identity_of(self.rank).tids[0]
+        state.thread(0, tid=main, call=operation.name, since=operation.called, group=group_id(key))
+
+    def _open_calls(self, at: int) -> Iterator[tuple[int, str, int]]:
+        """Yield each thread and the outermost call of a runtime that it is in, "" and 0: none."""
+        marks = ", ".join("?" * len(_CALLS))
+        text = (
+            f"SELECT s.string, r.start FROM {self._of('rocpd_region')} r INDEXED BY played_regions"  # noqa: S608
+            f" JOIN {self._of('rocpd_event')} e ON e.id = r.event_id"
+            f" JOIN {self._of('rocpd_string')} s ON s.id = r.name_id"
+            f" JOIN {self._of('rocpd_string')} c ON c.id = e.category_id"
+            f' WHERE r.tid = ? AND r.start <= ? AND r.start > ? AND r."end" > ? AND c.string IN ({marks})'
+            " ORDER BY r.start LIMIT 1"
+        )
+        ids = f"SELECT id FROM {self._of('rocpd_info_thread')} ORDER BY id"  # noqa: S608
+        threads: list[Any] = self.source.execute(ids).fetchall()
+        for (tid,) in threads:
+            found: Any = next(self.source.execute(text, (tid, at, at - _LONGEST_NS, at, *_CALLS)), ("", 0))
+            yield int(tid), *found
+
+    def end(self, hangs: bool) -> None:
+        """End the process, unless the job hangs: then its files stay as they are when everything is killed."""
+        if self._connection is None or self._state is None:
+            return
+        if not hangs and self.halt.rows == NEVER:
+            ends = f'SELECT fini, "end" FROM {self._of("rocpd_info_process", "done")}'  # noqa: S608
+            self._connection.execute(f'UPDATE {self._of("rocpd_info_process")} SET (fini, "end") = ({ends})')  # noqa: S608
+        self._connection.close()
+        self._connection = None
+        self._state.close(remove=not hangs and self.halt.rows == NEVER)
+        self._state = None
+        remember(self.path)
+
+
+def _pair(now: int) -> dict[str, int]:
+    return {"clock": now, "wall": time.time_ns()}
+
+
+def _group(key: GroupKey, rank: int, operations: Any, host: int, device: int) -> dict[str, Any]:
+    """Return the slot of a group at a time."""
+    entered = [own for own in operations if own.called <= host]
+    left = [own for own in entered if own.ended <= device]
+    slot: dict[str, Any] = {"size": len(key.members), "member": key.members.index(rank), "name": key.name}
+    slot |= {"id": group_id(key), "entered": len(entered), "left": len(left)}
+    if entered:
+        slot |= {"entered_at": entered[-1].called, "operation": entered[-1].name, "bytes": entered[-1].bytes}
+    if left:
+        slot |= {"left_at": left[-1].ended, "left_operation": left[-1].name}
+    return slot
+
+
+def group_id(key: GroupKey) -> int:
+    """Return a number of a group that is the same in all of its members."""
+    return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), "little")
+
+
+def _mismatch(exchanges: Exchanges, start: int) -> Halt:
+    """Return the halt of a rank that calls an exchange of another group, or another one, than its partners do."""
+    groups = [key for key in exchanges if not key.is_pair and len(key.members) > 1]
+    due = min(
+        ((own.called, key, own) for key in groups for own in exchanges[key] if own.called > start),
+        key=lambda found: found[0],
+    )
+    called, key, own = due
+    others = [other for other in groups if other != key and len(set(other.members) & set(key.members)) > 1]
+    wrong = replace(own, called=called - 1)
+    if not others:
+        wrong = replace(wrong, name="ncclBroadcast" if own.name != "ncclBroadcast" else "ncclAllGather")
+    return Halt(called - 1, called - 1, instead=(others[0] if others else key, wrong))
+
+
+def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
+    """Number the events of a finished file in the order in which they end: table `played`."""
+    here = _tables(connection, suffix)
+    name = {base: quote_name(base + suffix) for base in here}
+    parts = [f'SELECT event_id AS event, "end" AS time, 0 AS device FROM {name[base]}' for base in _HOST]  # noqa: S608
+    parts += [f'SELECT event_id, "end", 1 FROM {name[base]}' for base in _DEVICE if base in here]  # noqa: S608
+    parts.append(f"SELECT event_id, timestamp, 0 FROM {name['rocpd_sample']}")  # noqa: S608
+    with connection:
+        connection.execute("CREATE TABLE played (id INTEGER PRIMARY KEY, event, time, device, launched)")
+        connection.execute(
+            "CREATE TEMP TABLE calls AS SELECT e.stack_id AS stack, r.start"  # noqa: S608
+            f" FROM {name['rocpd_region']} r JOIN {name['rocpd_event']} e ON e.id = r.event_id"
+        )
+        connection.execute("CREATE INDEX temp.calls_stack ON calls (stack)")
+        connection.execute(
+            "INSERT INTO played (event, time, device, launched)"  # noqa: S608
+            " SELECT p.event, p.time, p.device, IIF(p.device, COALESCE(c.start, p.time), p.time)"
+            f" FROM ({' UNION ALL '.join(parts)}) p JOIN {name['rocpd_event']} e ON e.id = p.event"
+            " LEFT JOIN calls c ON p.device AND c.stack = e.stack_id ORDER BY p.time, p.event"
+        )
+        connection.execute("CREATE UNIQUE INDEX played_event ON played (event)")
+        connection.execute("CREATE INDEX played_time ON played (time)")
+        connection.execute(f"CREATE INDEX played_regions ON {name['rocpd_region']} (tid, start)")
+        for base in _OF_EVENTS:
+            if base in here:
+                connection.execute(f"CREATE INDEX {quote_name(base + '_played')} ON {name[base]} (event_id)")
+
+
+def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
+    """Return the columns of the tables that a rank has, by their base names."""
+    names = [n for (n,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
+    own = [n for n in names if n.endswith(suffix)]
+    return {
+        n.removesuffix(suffix): [c for (c,) in connection.execute("SELECT name FROM pragma_table_info(?)", (n,))]
+        for n in own
+    }
+
+
+def _empty(path: Path, suffix: str) -> None:
+    """Remove the events of a copy, and the end of its process."""
+    connection = apsw.Connection(str(path))
+    try:
+        with connection:
+            for base in _tables(connection, suffix):
+                if base in (*_OF_EVENTS, "rocpd_event"):
+                    connection.execute(f"DELETE FROM {quote_name(base + suffix)}")  # noqa: S608
+                    connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (base + suffix,))
+            connection.execute(f'UPDATE {quote_name("rocpd_info_process" + suffix)} SET fini = NULL, "end" = NULL')  # noqa: S608
+            connection.execute("DROP TABLE played")
+            for (index,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE '%played%'"
+            ).fetchall():
+                connection.execute(f"DROP INDEX {quote_name(str(index))}")
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+
+
+def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
+    """Yield the statements that play a range of events: its two ends, then the last times of host and GPU."""
+    due = "p.id > ?1 AND p.id <= ?2 AND p.launched <= ?3 AND (p.device = 0 OR p.time <= ?4)"
+    for base, columns in _tables(connection, suffix).items():
+        if base not in (*_OF_EVENTS, "rocpd_event"):
+            continue
+        key = "id" if base == "rocpd_event" else "event_id"
+        kept = [quote_name(c) for c in columns if c not in ("id", "event_id", "guid")]
+        table = quote_name(base + suffix)
+        yield (
+            f"INSERT INTO main.{table} ({key}, {', '.join(kept)})"  # noqa: S608
+            f" SELECT p.id, {', '.join(f't.{c}' for c in kept)} FROM done.played p JOIN done.{table} t"
+            f" ON t.{key} = p.event WHERE {due} ORDER BY p.id"
+        )

@@ -111,6 +111,15 @@ class Copy:
         """Whether there is something to read."""
         return any(table.kind < _Kind.TEXT for table in self._tables)
 
+    def has_ended(self) -> bool:
+        """Whether the file says of all its processes when they ended."""
+        processes = [table for table in self._of(_Kind.THING) if table.base == "rocpd_info_process" and table.end]
+        ends = [
+            f"SELECT count(*), count(nullif({quote_name(table.end)}, 0)) FROM {table.of('main')}" for table in processes
+        ]
+        counts = [self._connection.execute(sql).fetchall()[0] for sql in ends]
+        return bool(counts) and all(every and every == known for every, known in counts)
+
     def attach(self, uri: str) -> None:
         """Let a file be what is copied.
 
@@ -184,7 +193,7 @@ class Copy:
             self._run(text)
             columns = {str(row[1]) for row in self._connection.execute(f"PRAGMA main.table_info({quote_name(name)})")}
             start, end = ("start", "end") if "end" in columns else ("timestamp",) * 2
-            times = (start, end) if start in columns and kind <= _Kind.HELD else ("", "")
+            times = (start, end) if start in columns else ("", "")
             if kind < _Kind.TEXT:  # as it is, but for what refers to other tables, which are not there
                 self._run(f"CREATE TABLE fresh.{quote_name(name)} AS SELECT * FROM main.{quote_name(name)}")
                 key = "event_id" if kind is _Kind.OF_EVENT else "id"

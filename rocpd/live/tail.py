@@ -21,6 +21,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import Copy
+from rocpd.schema.live_state import ENDED, read_state, state_file
 
 _BUSY_MS = 20  # for a writer's lock: the next round comes soon
 _SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
@@ -82,6 +83,20 @@ class TailedFile:
         """When it was last written to; 0: there is no such file [s since 1970]."""
         signature = _Signature.of(self.path)
         return signature.written_s if signature else 0.0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has been seen to grow, or its process has left its state file, or still writes it."""
+        return self.has_grown or state_file(self.path).exists()
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether its process has not said that it has ended, or left its state file behind."""
+        if state_file(self.path).exists():
+            with suppress(InputError):
+                return not read_state(state_file(self.path)).flags & ENDED
+            return True
+        return not (self._copy and self._copy.has_ended())
 
     @property
     def has_rows(self) -> bool:

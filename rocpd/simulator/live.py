@@ -49,6 +49,7 @@ _HOST = ("rocpd_region", "rocpd_memory_allocate")
 _OF_EVENTS = (*_HOST, *_DEVICE, "rocpd_sample", "rocpd_arg", "rocpd_pmc_event")
 _LONGEST_NS = 60_000_000_000  # no call of a simulated job takes longer
 _CALLS = ("HIP_RUNTIME_API", "RCCL_API")
+_PATIENCE_MS = 10_000  # for readers, as the recorder has it
 
 
 def play(
@@ -189,6 +190,7 @@ class Player:
             shutil.copyfile(self._file, temporary)
             _empty(temporary, self.suffix)
         connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(_PATIENCE_MS)
         connection.pragma("journal_mode", self._job.options.live_journal)
         connection.pragma("synchronous", 0)
         connection.execute(f"ATTACH {quote_text(str(self._file))} AS done")

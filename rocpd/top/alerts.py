@@ -93,7 +93,7 @@ def bounds_of(text: str) -> Bounds:
 def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
     """Yield what is out of bounds."""
     last = glance.steps[-1] if glance.steps else None
-    number = last and last.number
+    number = last.number if last else None
     for rank in glance.ranks if glance.state is State.RUNNING else ():
         name = f"rank {rank.rank}" if rank.rank is not None else rank.file
         cost = rank.cost_percent if rank.is_straggler else None

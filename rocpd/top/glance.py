@@ -12,6 +12,7 @@ from typing import Any
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.table.cell import shorten
 from rocpd.table.human import Head, readable, write_readable
 from rocpd.table.palette import Screen
 from rocpd.table.pictures import spark
@@ -23,7 +24,7 @@ LIKELY = 0.01
 """A cause that chance explains more often is no straggler."""
 
 _SPARK = 30  # steps
-_RANKS, _KERNELS = 8, 5  # rows of text
+_RANKS, _KERNELS, _FINDINGS = 8, 5, 4  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
 
@@ -35,6 +36,14 @@ class State(enum.StrEnum):
     SILENT = "silent"  # nothing has come for longer than usual
     ENDED = "ended"
     UNREADABLE = "unreadable"
+
+
+class Page(enum.StrEnum):
+    """What a screen shows below the head."""
+
+    RANKS = "ranks"
+    HOSTS = "hosts"
+    KERNELS = "kernels"
 
 
 @frozen
@@ -181,14 +190,40 @@ class Glance:
         """Return the last steps as columns."""
         return spark([step.mean_ns for step in self.steps[-width:]])
 
+    def head(self, width: int = 0) -> Iterator[str]:
+        """Yield what stands above tables: the job, its steps, what its time consists of, what is concluded.
+
+        Args:
+            width: longer lines are cut [characters]; 0: none are.
+        """
+        step = self.step_line()
+        pictured = self.spark_line(max(0, width - len(step) - 3) if width else _SPARK)
+        lines = [f"{self.state.value}: {self.job or 'no job yet'}", "   ".join(filter(None, (step, pictured)))]
+        if self.parts:
+            lines.append(f"{self.parts_line()}; {self.looked_at}")
+        lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
+        yield from (shorten(line, width) if width else line for line in lines)
+
+    def page(self, page: Page, screen: Screen) -> list[str]:
+        """Return a page as lines."""
+        if page is Page.KERNELS:
+            return _table(KERNEL_HEADS, self.kernels, screen) if self.kernels else ["no kernels yet"]
+        if page is Page.HOSTS:
+            return _table(HOST_HEADS, list(self._host_rows()), screen) if self.ranks else ["no ranks yet"]
+        return _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks], screen) if self.ranks else ["no ranks yet"]
+
+    def _host_rows(self) -> Iterator[Row]:
+        """Yield name, ranks, largest cost and longest silence of hosts, those first that cost most."""
+        hosts: dict[str, list[RankNow]] = {}
+        for rank in self.ranks:
+            hosts.setdefault(rank.host, []).append(rank)
+        for host, ranks in hosts.items():
+            costs = [rank.cost_percent for rank in ranks if rank.cost_percent is not None]
+            yield host, len(ranks), max(costs, default=None), max(round(rank.silent_s) for rank in ranks)
+
     def lines(self, screen: Screen | None = None) -> Iterator[str]:
         """Yield it as the console shows it."""
-        yield f"{self.job or 'no job yet'} ({self.state.value})"
-        yield "   ".join(filter(None, (self.step_line(), self.spark_line())))
-        if self.parts:
-            yield f"{self.parts_line()} of GPU time, {self.looked_at}"
-        yield from self.findings
-        yield from self.problems
+        yield from self.head()
         if self.ranks:
             yield ""
             yield from _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks[:_RANKS]], screen)
@@ -226,6 +261,9 @@ RANK_HEADS = (
     Head("sampled", minor=True),
 )
 """Columns of `rank_row`."""
+
+HOST_HEADS = (Head("host", matters=True), Head("ranks"), Head("cost_percent", "%"), Head("silent_s"))
+"""Columns of the page of hosts."""
 
 KERNEL_HEADS = (
     Head("kernel", matters=True),

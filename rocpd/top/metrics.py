@@ -25,11 +25,12 @@ def open_metrics(glance: Glance) -> Iterator[str]:
     last = glance.steps[-1] if glance.steps else None
     usual = glance.usual_ns
     yield from _family("rocpd_running", "", "1 while the job runs.", [("", float(glance.state is State.RUNNING))])
-    yield from _family("rocpd_step", "", "Number of the newest step.", [("", last and float(last.number))])
-    yield from _family("rocpd_step_seconds", "seconds", "How long it took.", [("", last and last.mean_ns / 1e9)])
+    number, length = (float(last.number), last.mean_ns / 1e9) if last else (None, None)
+    yield from _family("rocpd_step", "", "Number of the newest step.", [("", number)])
+    yield from _family("rocpd_step_seconds", "seconds", "How long it took.", [("", length)])
     usually = "How long a step took, the median of the last minutes."
     yield from _family("rocpd_usual_step_seconds", "seconds", usually, [("", usual and usual / 1e9)])
-    parts = [(_labels(part=part), share / 100) for part, share in glance.parts.items()]
+    parts: list[_Sample] = [(_labels(part=part), share / 100) for part, share in glance.parts.items()]
     yield from _family("rocpd_part_ratio", "ratio", "Share of the time of GPUs.", parts)
     ranks = [(rank, {"rank": str(rank.rank), "host": rank.host}) for rank in glance.ranks if rank.rank is not None]
     by_rank: dict[tuple[str, str, str], list[_Sample]] = {

@@ -34,12 +34,13 @@ from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, RankNow, State, StepTime
 
-_SHARE = 0.08  # of a core, that analyses may take
+_SHARE, _CREDIT_S = 0.07, 10.0  # of a core, that analyses may take, and so much at once [s]
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
-_USUAL_S, _TIMES = 5.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
+_USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
 _OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
+_OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
 _KERNELS = 10
 _BY_RANK = "budget by rank"
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
@@ -93,7 +94,9 @@ class Watch:
         self._tail = Tail(inputs)
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
-        self._is_new, self._is_cut, self._next = False, False, 0.0
+        self._chosen: Mapping[int, Part] = {}
+        self._is_new, self._is_cut = False, False
+        self._credit, self._looked = _CREDIT_S, time.monotonic()
         self._begun = time.monotonic(), time.process_time()
 
     def __enter__(self) -> Watch:
@@ -110,10 +113,17 @@ class Watch:
         self._is_new |= not is_over and self._tail.poll() > 0
         if not is_over and not any(file.has_rows for file in files):
             return self._without_rows(files)
-        if self._known is None or (self._is_new and time.monotonic() >= self._next) or self._is_to_end(is_over):
+        now = time.monotonic()
+        self._credit, self._looked = min(_CREDIT_S, self._credit + _SHARE * (now - self._looked)), now
+        if self._known is None or (self._is_new and self._credit > 0) or self._is_to_end(is_over):
             self._analyse(is_over)
         assert self._known
         return self._now(self._known, files, is_over)
+
+    def look_at(self, steps: int) -> None:
+        """Look at so many of the last steps from now on."""
+        self.options = replace(self.options, steps=steps)
+        self._is_new = True
 
     def report(self, path: Path) -> None:
         """Write a report of what is looked at.
@@ -122,14 +132,18 @@ class Watch:
             RocpdError: it cannot be written, or there is nothing yet.
         """
         with self._connected(list(self._tail.readable())) as session:
-            self._cut(session)[0].report(path)
+            chosen = session.cut_to(Cut(self._chosen)) if self._chosen else session
+            chosen.report(path)
 
     def _is_to_end(self, is_over: bool) -> bool:
         return is_over and self._known is not None and self._known.glance.state is not State.ENDED
 
     def _is_over(self, file: TailedFile) -> bool:
         """Whether nothing more will come of a file, as far as can be known."""
-        return not file.has_grown and 0 < file.written_s < time.time() - _OLD_S
+        passed = time.time() - file.written_s
+        if not file.written_s or (file.is_live and file.may_grow):
+            return False
+        return passed > (_OVER_S if file.is_live else _OLD_S)
 
     def _without_rows(self, files: Sequence[TailedFile]) -> Glance:
         waits = self._tail.waits_for and f"waiting: {self._tail.waits_for}"
@@ -154,8 +168,7 @@ class Watch:
         except RocpdError as error:
             known = self._known or _Known(time.time(), Glance(time.time(), State.RUNNING), {})
             self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
-        took = time.process_time() - begun
-        self._next = time.monotonic() + max(self.options.interval_s, took / _SHARE - took)
+        self._credit -= time.process_time() - begun
 
     def _connected(self, paths: Sequence[Path]) -> Session:
         open_these = partial(connect, paths, index=IndexUse.OFF, jobs=1)
@@ -187,6 +200,7 @@ class Watch:
         with self._connected(list(readable)) as session:
             if parts:
                 looked_at = f"steps {chosen[0]} to {chosen[-1]}"
+                self._chosen = parts
                 self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
             else:
                 self._known = self._measured(session, *self._last_seconds(session))
@@ -237,7 +251,8 @@ class Watch:
         ranks, problems = [], list(known.glance.problems)
         for file in files:
             silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
-            state = State.ENDED if is_over else _state_of(file, silent, self._silence())
+            has_ended = is_over or (file.has_rows and not file.may_grow)
+            state = State.ENDED if has_ended else _state_of(file, silent, self._silence())
             about = str(file.path), state, silent, file.rows
             for rank in known.ranks.get(file.path) or (RankNow(None),):
                 path, state, silent, rows = about

@@ -12,7 +12,6 @@ from typing import Any
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
-from rocpd.table.cell import shorten
 from rocpd.table.human import Head, readable, write_readable
 from rocpd.table.palette import Screen
 from rocpd.table.pictures import spark
@@ -141,12 +140,17 @@ class Glance:
 
     def without_names(self) -> Glance:
         """Return it without what says where and by whom the job runs; hosts are told apart by numbers."""
-        hosts = {host: f"host-{number:02}" for number, host in enumerate(sorted({rank.host for rank in self.ranks}), 1)}
+        names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
+        hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
+        findings = list(self.findings)
+        for name in names:  # the longest first: one may be a part of another
+            findings = [text.replace(name, hosts[name]) for text in findings]
         ranks = tuple(
             replace(rank, host=hosts[rank.host], file="", problem=rank.problem and "…") for rank in self.ranks
         )
         problems = tuple("a file cannot be read" for _ in self.problems[:1])
-        return replace(self, job=f"{amount(len(ranks), 'rank')}", ranks=ranks, problems=problems)
+        job = amount(len(ranks), "rank")
+        return replace(self, job=job, ranks=ranks, problems=problems, findings=tuple(findings))
 
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
@@ -202,7 +206,7 @@ class Glance:
         if self.parts:
             lines.append(f"{self.parts_line()}; {self.looked_at}")
         lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
-        yield from (shorten(line, width) if width else line for line in lines)
+        yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)
 
     def page(self, page: Page, screen: Screen) -> list[str]:
         """Return a page as lines."""

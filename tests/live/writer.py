@@ -5,9 +5,8 @@ Rows come in the order in which they were over, each with its event; ids grow as
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,9 @@ class GrowingFile:
             for base, name in self._named.items():
                 if base not in self._next:
                     self._insert(base, self._rows(f'SELECT * FROM "{name}"'))
+            process = self._named["info_process"]
+            self._ends = self.connection.execute(f'SELECT id, fini, "end" FROM "{process}"').fetchall()
+            self.connection.execute(f'UPDATE "{process}" SET fini = NULL, "end" = NULL')
         events = self._rows(f'SELECT * FROM "{self._named["event"]}"')
         self._events = {row["id"]: row for row in events}
         self._with = {base: self._by_event(base) for base in _OF_EVENT}
@@ -76,6 +78,12 @@ class GrowingFile:
                 for base, rows in new.items():
                     self._insert(base, rows)
             self.longest_s = max(self.longest_s, time.perf_counter() - begun)
+
+    def finish(self) -> None:
+        """Write what is left, and that the process has ended."""
+        self.write_until(float("inf"))
+        sql = f'UPDATE "{self._named["info_process"]}" SET fini = ?2, "end" = ?3 WHERE id = ?1'
+        self.connection.executemany(sql, self._ends)
 
     def close(self) -> None:
         """Close it."""
@@ -109,30 +117,3 @@ class GrowingFile:
             marks = ", ".join("?" * len(rows[0]))
             sql = f'INSERT INTO "{self._named[base]}" ({columns}) VALUES ({marks})'
             self.connection.executemany(sql, [tuple(row.values()) for row in rows])
-
-
-class Writers(threading.Thread):
-    """Writes several files in real time.
-
-    Args:
-        files: the files.
-        speed: seconds of the trace a second.
-        until: called with the time of the trace [ns]; True ends it.
-    """
-
-    def __init__(
-        self, files: Sequence[GrowingFile], speed: float, until: Callable[[float], bool] = lambda _: False
-    ) -> None:
-        super().__init__(daemon=True)
-        self.files, self.speed, self.until = files, speed, until
-
-    def run(self) -> None:
-        """Write."""
-        origin, begun = min(file.first for file in self.files), time.monotonic()
-        while any(file.at < len(file.rows) for file in self.files):
-            now = origin + (time.monotonic() - begun) * self.speed * 1e9
-            if self.until(now):
-                return
-            for file in self.files:
-                file.write_until(now)
-            time.sleep(0.1)

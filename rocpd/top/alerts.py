@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -130,7 +131,7 @@ class Bell:
             raise UsageError(f"--exec {program}: no such program", "one program without arguments, such as ./alert.sh")
         self._bounds, self._program, self._say, self._clock = bounds, program, say, clock
         self._rung: dict[tuple[str, int | None], float] = {}
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._runs: list[threading.Thread] = []
 
     def ring(self, glance: Glance) -> None:
         """Ring for what is out of bounds, unless it was rung for a moment ago."""
@@ -143,13 +144,18 @@ class Bell:
             self._run(alert)
 
     def _run(self, alert: Alert) -> None:
-        self._children = [child for child in self._children if child.poll() is None]
+        self._runs = [run for run in self._runs if run.is_alive()]
         if not self._program:
             return
-        if len(self._children) >= _MOST:
+        if len(self._runs) >= _MOST:
             self._say(f"{self._program}: {_MOST} of them still run; not run again")
             return
-        with suppress(OSError):  # it was there when top began; the sentence was said
-            environment = {**os.environ, **alert.environment()}
-            child = subprocess.Popen([self._program], env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-            self._children.append(child)
+        self._runs.append(threading.Thread(target=_run, args=(self._program, alert), daemon=True))
+        self._runs[-1].start()
+
+
+def _run(program: str, alert: Alert) -> None:
+    """Run a program to its end, which nobody waits for."""
+    with suppress(OSError):  # it was there when top began; the sentence was said
+        environment = {**os.environ, **alert.environment()}
+        subprocess.run([program], env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=False)

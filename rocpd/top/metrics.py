@@ -65,7 +65,7 @@ def _family(name: str, unit: str, meaning: str, samples: list[_Sample]) -> Itera
     known = [(labels, value) for labels, value in samples if value is not None]
     if known:
         yield f"# TYPE {name} gauge\n" + (f"# UNIT {name} {unit}\n" if unit else "") + f"# HELP {name} {meaning}\n"
-        yield from (f"{name}{labels} {value:.9g}\n" for labels, value in known)
+        yield from (f"{name}{labels} {value:.16g}\n" for labels, value in known)
 
 
 def address_of(text: str) -> tuple[str, int]:

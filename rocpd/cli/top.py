@@ -15,7 +15,7 @@ from rocpd.base import entries
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.base.visible import as_data
+from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
@@ -117,7 +117,7 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
         if form == _JSON:
             as_data(out).write(json.dumps(glance.document(), indent=1, ensure_ascii=False) + "\n")
         else:
-            out.writelines(f"{line}\n" for line in glance.lines(screen_of(out)))
+            out.writelines(f"{visible(line)}\n" for line in glance.lines(screen_of(out)))
 
 
 def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
@@ -129,7 +129,7 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
             if form == _JSON:
                 as_data(out).write(json.dumps(glance.document(), ensure_ascii=False) + "\n")
             else:
-                out.write(f"{time.strftime('%H:%M:%S', time.localtime(glance.at_s))}  {glance.line()}\n")
+                out.write(f"{time.strftime('%H:%M:%S', time.localtime(glance.at_s))}  {visible(glance.line())}\n")
             out.flush()
             if glance.state is State.ENDED:
                 return

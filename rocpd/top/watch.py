@@ -109,8 +109,9 @@ class Watch:
         """Return the job as it is now."""
         self._tail.find()
         files = list(self._tail.files.values())
-        is_over = bool(files) and all(self._is_over(file) for file in files)
-        self._is_new |= not is_over and self._tail.poll() > 0
+        if not files or not all(map(self._is_over, files)):
+            self._is_new |= self._tail.poll() > 0
+        is_over = bool(files) and all(map(self._is_over, files))
         if not is_over and not any(file.has_rows for file in files):
             return self._without_rows(files)
         now = time.monotonic()
@@ -143,7 +144,7 @@ class Watch:
         passed = time.time() - file.written_s
         if not file.written_s or (file.is_live and file.may_grow):
             return False
-        return passed > (_OVER_S if file.is_live else _OLD_S)
+        return passed > (_OVER_S if file.has_rows and not file.may_grow else _OLD_S)
 
     def _without_rows(self, files: Sequence[TailedFile]) -> Glance:
         waits = self._tail.waits_for and f"waiting: {self._tail.waits_for}"

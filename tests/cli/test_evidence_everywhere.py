@@ -33,6 +33,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "diff": ("diff", "{}", "{}", "-f", "json", "-o"),
     "counters": ("counters", "{}", "-f", "csv", "-o"),
     "whatif": ("whatif", "{}", "-f", "json", "-o"),
+    "top": ("top", "{}", "--once", "-f", "json", "-o"),
     "info": ("info", "{}", "-f", "json", "-o"),
     "schema": ("schema", "-f", "csv", "-o"),
     "baseline": ("diff", "--base", "{}", "--save-baseline"),

@@ -35,8 +35,8 @@ class GrowingFile:
         self.connection.set_busy_timeout(1000)
         self.connection.pragma("journal_mode", journal)
         self.connection.pragma("synchronous", "off")
-        self._next = {base: 1 for base in (*_HAPPENED, *_OF_EVENT, "event")}
-        self._named = {}
+        self._next = dict.fromkeys((*_HAPPENED, *_OF_EVENT, "event"), 1)
+        self._named: dict[str, str] = {}
         self.longest_s = 0.0
         with self.connection:
             for name, sql in list(self._source.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")):

@@ -108,9 +108,9 @@ def _scraped(address: str) -> Iterator[Callable[[Glance], None]]:
 
 
 def _print(glance: Glance, form: str, output: TableOptions) -> None:
-    from rocpd.top.glance import State
+    from rocpd.top.glance import JobState
 
-    if glance.state is State.WAITING and not glance.ranks:
+    if glance.state is JobState.WAITING and not glance.ranks:
         raise InputError("; ".join(glance.problems).removeprefix("waiting: "), "without --once it is waited for")
     path = output.path(_FORMS[form])
     with tables.open_output(path, output) as out:
@@ -121,7 +121,7 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
 
 
 def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
-    from rocpd.top.glance import State
+    from rocpd.top.glance import JobState
 
     with standard_output() as out:
         while True:
@@ -131,7 +131,7 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
             else:
                 out.write(f"{time.strftime('%H:%M:%S', time.localtime(glance.at_s))}  {visible(glance.line())}\n")
             out.flush()
-            if glance.state is State.ENDED:
+            if glance.state is JobState.ENDED:
                 return
             time.sleep(interval)
 

@@ -77,7 +77,7 @@ class _Table:
         return f"{schema}.{quote_name(self.name)}"
 
 
-class Copy:
+class FreshCopy:
     """The copy.
 
     Args:

@@ -20,7 +20,7 @@ from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.source import find_sources
-from rocpd.live.copy import Copy
+from rocpd.live.copy import FreshCopy
 from rocpd.schema.live_state import ENDED, read_state, state_file
 
 _BUSY_MS = 20  # for a writer's lock: the next round comes soon
@@ -76,7 +76,7 @@ class TailedFile:
         self.problem, self.begun_again = "", 0
         self._signature: _Signature | None = None
         self._opening: Opening | None = None
-        self._copy: Copy | None = None
+        self._copy: FreshCopy | None = None
 
     @property
     def written_s(self) -> float:
@@ -162,7 +162,7 @@ class TailedFile:
             InputError, apsw.Error: it cannot be read now.
         """
         if self._copy is None:
-            self._copy = Copy(self.copy, _BUSY_MS)
+            self._copy = FreshCopy(self.copy, _BUSY_MS)
         if self._opening is None:
             self._opening = self._opened(signature)
             self._copy.attach(self._opening.uri)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.top.glance import Glance, State
+from rocpd.top.glance import Glance, JobState
 
 AGAIN_S = 300.0
 """An alert of a kind about a rank comes again after so long at the earliest [s]."""
@@ -95,7 +95,7 @@ def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
     """Yield what is out of bounds."""
     last = glance.steps[-1] if glance.steps else None
     number = last.number if last else None
-    for rank in glance.ranks if glance.state is State.RUNNING else ():
+    for rank in glance.ranks if glance.state is JobState.RUNNING else ():
         name = f"rank {rank.rank}" if rank.rank is not None else rank.file
         cost = rank.cost_percent if rank.is_straggler else None
         if bounds.straggler is not None and cost is not None and cost >= bounds.straggler:

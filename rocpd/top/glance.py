@@ -27,7 +27,7 @@ _RANKS, _KERNELS, _FINDINGS = 8, 5, 4  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
 
-class State(enum.StrEnum):
+class JobState(enum.StrEnum):
     """What a rank, or the job, does."""
 
     WAITING = "waiting"  # no file, or nothing in it
@@ -37,7 +37,7 @@ class State(enum.StrEnum):
     UNREADABLE = "unreadable"
 
 
-class Page(enum.StrEnum):
+class TopPage(enum.StrEnum):
     """What a screen shows below the head."""
 
     RANKS = "ranks"
@@ -68,7 +68,7 @@ class RankNow:
     rank: int | None
     host: str = ""
     file: str = ""
-    state: State = State.RUNNING
+    state: JobState = JobState.RUNNING
     silent_s: float = 0.0
     rows: int = 0
     step: int | None = None
@@ -84,7 +84,7 @@ class RankNow:
     @property
     def order(self) -> tuple[float, float, int]:
         """Who costs most comes first, then who has been silent longest."""
-        silent = self.silent_s if self.state in (State.SILENT, State.UNREADABLE) else 0.0
+        silent = self.silent_s if self.state in (JobState.SILENT, JobState.UNREADABLE) else 0.0
         return -(self.cost_percent or 0.0), -silent, -1 if self.rank is None else self.rank
 
     @property
@@ -121,7 +121,7 @@ class Glance:
     """
 
     at_s: float
-    state: State
+    state: JobState
     job: str = ""
     steps: tuple[StepTime, ...] = ()
     looked_at: str = ""
@@ -208,11 +208,11 @@ class Glance:
         lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
         yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)
 
-    def page(self, page: Page, screen: Screen) -> list[str]:
+    def page(self, page: TopPage, screen: Screen) -> list[str]:
         """Return a page as lines."""
-        if page is Page.KERNELS:
+        if page is TopPage.KERNELS:
             return _table(KERNEL_HEADS, self.kernels, screen) if self.kernels else ["no kernels yet"]
-        if page is Page.HOSTS:
+        if page is TopPage.HOSTS:
             return _table(HOST_HEADS, list(self._host_rows()), screen) if self.ranks else ["no ranks yet"]
         return _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks], screen) if self.ranks else ["no ranks yet"]
 
@@ -242,7 +242,7 @@ class Glance:
         for rank in self.ranks:
             if rank.is_straggler and rank.cost_percent:
                 yield f"rank {rank.rank} costs {rank.cost_percent:.1f} % ({rank.mainly})"
-        silent = [rank for rank in self.ranks if rank.state is State.SILENT]
+        silent = [rank for rank in self.ranks if rank.state is JobState.SILENT]
         if silent:
             names = ", ".join(str(rank.rank) for rank in silent[:_RANKS])
             longest = max(rank.silent_s for rank in silent)
@@ -280,7 +280,7 @@ KERNEL_HEADS = (
 
 def rank_row(rank: RankNow) -> Row:
     """Return what is shown of a rank."""
-    state = f"silent {rank.silent_s:.0f} s" if rank.state is State.SILENT else rank.state.value
+    state = f"silent {rank.silent_s:.0f} s" if rank.state is JobState.SILENT else rank.state.value
     parts = [rank.parts.get(part) for part in ("compute", "exposed communication", "idle")]
     sampled = ", ".join(readable(value, unit) for value, unit in rank.sampled.values())
     costs = rank.cost_ns, rank.cost_percent, rank.mainly or None

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rocpd.base.errors import OutputError, UsageError
 from rocpd.history.export import escaped
-from rocpd.top.glance import Glance, RankNow, State
+from rocpd.top.glance import Glance, JobState, RankNow
 
 _KIND = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
@@ -24,7 +24,7 @@ def open_metrics(glance: Glance) -> Iterator[str]:
     """Yield the lines of OpenMetrics text."""
     last = glance.steps[-1] if glance.steps else None
     usual = glance.usual_ns
-    yield from _family("rocpd_running", "", "1 while the job runs.", [("", float(glance.state is State.RUNNING))])
+    yield from _family("rocpd_running", "", "1 while the job runs.", [("", float(glance.state is JobState.RUNNING))])
     number, length = (float(last.number), last.mean_ns / 1e9) if last else (None, None)
     yield from _family("rocpd_step", "", "Number of the newest step.", [("", number)])
     yield from _family("rocpd_step_seconds", "seconds", "How long it took.", [("", length)])

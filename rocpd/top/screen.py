@@ -15,7 +15,7 @@ from textual.widgets import Footer, Static
 from rocpd.base.errors import RocpdError
 from rocpd.base.visible import visible
 from rocpd.table.palette import Screen
-from rocpd.top.glance import Glance, Page
+from rocpd.top.glance import Glance, TopPage
 
 WINDOWS = (20, 50, 100, 10)
 """Steps that conclusions are about, by the key w."""
@@ -69,7 +69,7 @@ class TopScreen(App[None]):
         self.ansi_color = has_colours
         self._look, self._watched, self._interval = look, watched, interval
         self._glance: Glance | None = None
-        self._page, self._window, self._note = Page.RANKS, 0, "looking …"
+        self._page, self._window, self._note = TopPage.RANKS, 0, "looking …"
         self._is_paused, self._has_help = False, False
 
     def compose(self) -> ComposeResult:
@@ -99,7 +99,7 @@ class TopScreen(App[None]):
 
     def action_page(self, name: str) -> None:
         """Show another page."""
-        self._page = Page(name)
+        self._page = TopPage(name)
         self.draw()
 
     def action_pause(self) -> None:

@@ -32,7 +32,7 @@ from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
-from rocpd.top.glance import Glance, RankNow, State, StepTime
+from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
 _SHARE, _CREDIT_S = 0.07, 10.0  # of a core, that analyses may take, and so much at once [s]
 _FEWEST = 4  # steps, before the last ones alone are looked at
@@ -137,7 +137,7 @@ class Watch:
             chosen.report(path)
 
     def _is_to_end(self, is_over: bool) -> bool:
-        return is_over and self._known is not None and self._known.glance.state is not State.ENDED
+        return is_over and self._known is not None and self._known.glance.state is not JobState.ENDED
 
     def _is_over(self, file: TailedFile) -> bool:
         """Whether nothing more will come of a file, as far as can be known."""
@@ -152,7 +152,7 @@ class Watch:
         if files and not problems:
             problems = [f"waiting: nothing is written to {files[0].path} yet"]
         ranks = tuple(RankNow(None, file=str(file.path), state=_state_of(file), problem=file.problem) for file in files)
-        return Glance(time.time(), State.WAITING, ranks=ranks, problems=tuple(problems))
+        return Glance(time.time(), JobState.WAITING, ranks=ranks, problems=tuple(problems))
 
     def _analyse(self, is_over: bool) -> None:
         """Run the analyses on what counts now."""
@@ -163,11 +163,11 @@ class Watch:
                 with self._connected([file.path for file in self._tail.files.values()]) as session:
                     steps = steps_of_ranks(session, self.options.asked.step_marker)
                     self._remember(steps, _common(steps))
-                    self._known = self._measured(session, session, "all of it", State.ENDED)
+                    self._known = self._measured(session, session, "all of it", JobState.ENDED)
             else:
                 self._measure_last()
         except RocpdError as error:
-            known = self._known or _Known(time.time(), Glance(time.time(), State.RUNNING), {})
+            known = self._known or _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
             self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
         self._credit -= time.process_time() - begun
 
@@ -206,7 +206,7 @@ class Watch:
             else:
                 self._known = self._measured(session, *self._last_seconds(session))
 
-    def _measured(self, whole: Session, session: Session, looked_at: str, state: State = State.RUNNING) -> _Known:
+    def _measured(self, whole: Session, session: Session, looked_at: str, state: JobState = JobState.RUNNING) -> _Known:
         """Return what the analyses say of a session, whose ranks those of `whole` are."""
         steps = steps_of_ranks(whole, self.options.asked.step_marker)
         tables = _tables(session, self.options.asked)
@@ -253,7 +253,7 @@ class Watch:
         for file in files:
             silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
             has_ended = is_over or (file.has_rows and not file.may_grow)
-            state = State.ENDED if has_ended else _state_of(file, silent, self._silence())
+            state = JobState.ENDED if has_ended else _state_of(file, silent, self._silence())
             about = str(file.path), state, silent, file.rows
             for rank in known.ranks.get(file.path) or (RankNow(None),):
                 path, state, silent, rows = about
@@ -280,12 +280,12 @@ class Watch:
         return max(_USUAL_S, _TIMES * max((step.mean_ns for _, _, step in self._steps), default=0.0) / 1e9)
 
 
-def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> State:
+def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> JobState:
     if file.problem:
-        return State.UNREADABLE
+        return JobState.UNREADABLE
     if not file.has_rows:
-        return State.WAITING
-    return State.SILENT if silent > limit > 0 else State.RUNNING
+        return JobState.WAITING
+    return JobState.SILENT if silent > limit > 0 else JobState.RUNNING
 
 
 def _common(steps: Mapping[int, Steps], since: Mapping[int, int] | None = None) -> list[int]:

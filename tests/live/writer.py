@@ -52,7 +52,11 @@ class GrowingFile:
         events = self._rows(f'SELECT * FROM "{self._named["event"]}"')
         self._events = {row["id"]: row for row in events}
         self._with = {base: self._by_event(base) for base in _OF_EVENT}
-        rows = [(row.get("end", row.get("timestamp")), base, row) for base in _HAPPENED for row in self._all(base)]
+        rows = [
+            (int(row["end"] if "end" in row else row["timestamp"]), base, row)
+            for base in _HAPPENED
+            for row in self._all(base)
+        ]
         self.rows = sorted(rows, key=lambda each: each[0])
         self.at = 0
 

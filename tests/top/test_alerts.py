@@ -9,7 +9,7 @@ import pytest
 
 from rocpd.base.errors import UsageError
 from rocpd.top.alerts import AGAIN_S, Bell, Bounds, alerts, bounds_of
-from rocpd.top.glance import State
+from rocpd.top.glance import JobState
 from tests.top.made import GLANCE, RANKS, glance
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ def test_what_is_out_of_bounds() -> None:
 def test_what_chance_explains_and_what_is_over_is_no_reason() -> None:
     by_chance = glance(ranks=(replace(RANKS[0], chance=0.02),))
     assert list(alerts(by_chance, Bounds(straggler=1))) == []
-    assert list(alerts(glance(state=State.ENDED), Bounds(1, 1))) == []
+    assert list(alerts(glance(state=JobState.ENDED), Bounds(1, 1))) == []
 
 
 def test_it_rings_once_in_a_while() -> None:

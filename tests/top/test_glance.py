@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rocpd.table.palette import Screen
-from rocpd.top.glance import Glance, Page, State
+from rocpd.top.glance import Glance, JobState, TopPage
 from tests.top.made import GLANCE
 
 
@@ -14,15 +14,15 @@ def test_a_line_says_what_matters() -> None:
         "step 9: 20.0 ms, usually 10.0 ms; compute 70.0 %, communication 20.0 %, copies 0.0 %, idle 10.0 %; "
         "rank 4 costs 20.0 % (compute); rank 0 silent for 42 s; /job/rank7.db: empty"
     )
-    assert Glance(0.0, State.WAITING, problems=("waiting: no file",)).line() == "waiting; waiting: no file"
+    assert Glance(0.0, JobState.WAITING, problems=("waiting: no file",)).line() == "waiting; waiting: no file"
 
 
 def test_a_page_fits_the_screen() -> None:
-    for page in Page:
+    for page in TopPage:
         assert max(map(len, GLANCE.page(page, Screen(80, 0)))) <= 80
-        assert Glance(0.0, State.WAITING).page(page, Screen(80, 0))
+        assert Glance(0.0, JobState.WAITING).page(page, Screen(80, 0))
     assert max(map(len, GLANCE.head(40))) <= 40
-    assert [line.split()[:2] for line in GLANCE.page(Page.HOSTS, Screen(80, 0))[2:]] == [
+    assert [line.split()[:2] for line in GLANCE.page(TopPage.HOSTS, Screen(80, 0))[2:]] == [
         ["node17", "1"],
         ["node3", "1"],
     ]
@@ -35,7 +35,7 @@ def test_json_has_what_a_glance_has() -> None:
         (4, "running", 20.0),
         (0, "silent", None),
     ]
-    assert json.loads(json.dumps(Glance(0.0, State.WAITING).document()))["step"] is None
+    assert json.loads(json.dumps(Glance(0.0, JobState.WAITING).document()))["step"] is None
 
 
 def test_without_names_nothing_says_where_it_runs() -> None:

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from rocpd.base.errors import OutputError, UsageError
-from rocpd.top.glance import Glance, State
+from rocpd.top.glance import Glance, JobState
 from rocpd.top.metrics import MetricsServer, address_of, open_metrics
 from tests.top.made import GLANCE
 
@@ -32,7 +32,7 @@ def test_what_is_known_is_a_sample() -> None:
 
 
 def test_what_is_not_known_is_none() -> None:
-    assert _samples(Glance(0.0, State.WAITING)) == {"rocpd_running": 0}
+    assert _samples(Glance(0.0, JobState.WAITING)) == {"rocpd_running": 0}
 
 
 def test_a_server_answers_scrapes_with_the_last_glance() -> None:

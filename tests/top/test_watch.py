@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.top.glance import Glance, State
+from rocpd.top.glance import Glance, JobState
 from rocpd.top.watch import Watch, WatchOptions
 from tests.live.writer import GrowingFile
 
@@ -38,6 +38,7 @@ def test_a_look_says_of_the_last_steps_what_a_summary_of_them_says(finished: Pat
     files = _growing(finished, tmp_path)
     first, last = min(file.first for file in files), max(file.rows[-1][0] for file in files)
     with Watch([str(tmp_path)], WatchOptions(steps=_STEPS)) as watch, rocpd.connect(finished) as whole:
+        glance = watch.look()
         for share in (0.3, 0.6, 0.9):
             for number, file in enumerate(files):
                 file.write_until(first + (last - first) * (share + 0.01 * number))  # none is where others are
@@ -45,7 +46,7 @@ def test_a_look_says_of_the_last_steps_what_a_summary_of_them_says(finished: Pat
         _, low, _, high = glance.looked_at.split()
         assert int(high) - int(low) + 1 == _STEPS
         _check(glance, whole.within(rocpd.Window(start_marker=f"step {low}", end_marker=f"step {high}")))
-        assert glance.state is State.RUNNING
+        assert glance.state is JobState.RUNNING
         (straggler,) = [rank for rank in glance.ranks if rank.is_straggler]
         assert glance.ranks[0] == straggler
     for file in files:
@@ -60,12 +61,12 @@ def test_a_job_that_is_over_has_the_numbers_of_its_summary(
     with Watch([str(tmp_path)], WatchOptions(steps=_STEPS)) as watch, rocpd.connect(finished) as whole:
         for file in files:
             file.write_until(file.rows[len(file.rows) // 2][0])
-        assert watch.look().state is State.RUNNING
+        assert watch.look().state is JobState.RUNNING
         for file in files:
             file.finish()
         watch.look()
         glance = watch.look()
-        assert (glance.state, glance.looked_at) == (State.ENDED, "all of it")
+        assert (glance.state, glance.looked_at) == (JobState.ENDED, "all of it")
         _check(glance, whole)
     for file in files:
         file.close()
@@ -74,5 +75,5 @@ def test_a_job_that_is_over_has_the_numbers_of_its_summary(
 def test_a_folder_without_files_is_waited_for(tmp_path: Path) -> None:
     with Watch([str(tmp_path)], WatchOptions()) as watch:
         glance = watch.look()
-    assert glance.state is State.WAITING
+    assert glance.state is JobState.WAITING
     assert "without *.db files" in glance.problems[0]

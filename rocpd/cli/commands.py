@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "raptor": "Show RAPTOR's tables, for its command lines",
     },
     "See": {
+        "top": "Show a job while it runs: steps, ranks that cost time, who is silent",
         "view": "Show a job in the browser: report, time line, SQL",
         "report": "Write what there is to say about a job as one file",
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +56,7 @@ def record(program: Program, settings: Settings) -> int:
     if (asked := next((name for name, value in wanted.items() if value), None)) and not has_rocm(os.environ):
         note(f"{asked} finds nothing here: there is no rocprofiler-sdk; rocpd doctor says where it was looked for")
     folder = program.folder or destination(None, None, ()).folder
+    note(f"while it runs: rocpd top {shlex.quote(str(folder))}")
     outcome = run(list(program.command), replace(settings, folder=folder))
     for file in outcome.files:
         events = "an unknown number of" if file.events is None else str(file.events)

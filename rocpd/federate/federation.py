@@ -228,7 +228,14 @@ class Federation:
             raise RocpdError("no events, so there is no time line to take a window of")
         if window.ways & {"times", "kernels"}:
             self._note_alignment()
-        cut = resolve(window, WholeTrace(line, list(self.job.rank_of), unwindowed.map_ranks, self.note))
+        return self.cut_to(resolve(window, WholeTrace(line, list(self.job.rank_of), unwindowed.map_ranks, self.note)))
+
+    def cut_to(self, cut: Cut | None) -> Self:
+        """Return a session in which only events in a resolved window count; as `within`.
+
+        Raises:
+            RocpdError: no event lies in it.
+        """
         selected = self._with(self.job, self.selection.with_window(cut))
         selected.require_rows()
         return selected

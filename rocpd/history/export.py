@@ -56,12 +56,13 @@ def _columns(series: MetricSeries) -> Mapping[str, list[float]]:
 
 def _samples(history: JobHistory, series: MetricSeries, name: str, end: str, factor: float) -> Iterator[str]:
     metric, of = names_of(series.name)
-    labels = f'job="{history.asked.job}",metric="{metric}",name="{_escaped(of or "")}"'
+    labels = f'job="{history.asked.job}",metric="{metric}",name="{escaped(of or "")}"'
     for place, value in zip(series.places.tolist(), _columns(series)[end], strict=True):
         yield f"{name}{{{labels}}} {value * factor:.9g} {history.entries[place].at / 1e9:.3f}\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text as it stands between the quotes of a label."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -102,7 +103,7 @@ def _at(milliseconds: int) -> str:
 
 def _panel(number: int, series: MetricSeries) -> dict[str, Any]:
     metric, of = names_of(series.name)
-    chosen = f'{{metric="{metric}",name="{_escaped(of or "")}"}}'
+    chosen = f'{{metric="{metric}",name="{escaped(of or "")}"}}'
     unit = _unit(series)
     targets = [
         {"refId": end, "expr": f"{_FAMILY}_{end}_{unit}{chosen}", "legendFormat": end, "datasource": _SOURCE}

@@ -601,7 +601,8 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
 
 def _in_ns(times: Any) -> Ints:
     """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
-    return np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
+    held: Ints = np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
+    return held
 
 
 def listed(ranks: Iterable[int]) -> str:

@@ -34,6 +34,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "counters": ("counters", "{}", "-f", "csv", "-o"),
     "whatif": ("whatif", "{}", "-f", "json", "-o"),
     "hang": ("hang", "{}", "-f", "json", "-o"),
+    "top": ("top", "{}", "--once", "-f", "json", "-o"),
     "info": ("info", "{}", "-f", "json", "-o"),
     "schema": ("schema", "-f", "csv", "-o"),
     "baseline": ("diff", "--base", "{}", "--save-baseline"),

@@ -29,6 +29,7 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "advise": [("advise",)],
     "whatif": [("whatif",), ("whatif", "--scale", "kernel:.*=0.5"), ("whatif", "--without", EVIL)],
     "hang": [("hang",)],
+    "top": [("top", "--once"), ("top", "--follow"), ("top", EVIL, "--once"), ("top", "--once", "--alert", EVIL)],
     "report": [("report", "-o", f"{EVIL}.html"), ("report", "-o", f"{EVIL}.md"), ("report", "-o", f"{EVIL}.pdf")],
     "convert": [("convert", "-f", "csv", "-d", EVIL), ("convert", "-f", EVIL)],
     "merge": [("merge", "-o", f"{EVIL}.db")],

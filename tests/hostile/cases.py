@@ -39,7 +39,8 @@ from rocpd.schema.load import VIEWS, view
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.relations import RELATIONS
 from rocpd.view.desk import ViewedJob
-from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
+from rocpd.view.lines import RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
+from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
 from tests.build import TraceBuilder
 from tests.hostile.damage import FAMILIES, Damage
 from tests.hostile.traces import DATABASES, make_traces, of_databases, of_texts
@@ -379,7 +380,10 @@ def _become(words: tuple[str, ...], home: Path) -> None:
 
 
 QUESTIONS: Mapping[str, Question | Asking] = {
-    "overview": Overview(),
+    "ranks in line": RanksInLine(),
+    "tile": StatesTile(TakenTile(0, 0, 10**9, 400)),
+    "rows": RowsTile(TakenTile(0, 0, 10**9, 400)),
+    "slice": SliceDetails(0, 2, 0),
     "statement": Statement("select * from kernels join regions using (stack_id)", 1000),
     "blobs": Statement("select zeroblob(90000000), name from kernels", 1000, TakenPart(0, 10**9)),
     "start": TimeLineStart(),

@@ -103,6 +103,7 @@ TABLES = by_name(
             Field("of_steps", "", "steps that were compared"),
             Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),
             Field("chance", "", "how probable it is that it does not last; NULL where that is not known"),
+            Field("ranks", "", "numbers of the ranks that it concerns; NULL of all that differs", True),
         ),
         title="What ranks, hosts and links cost",
     ),

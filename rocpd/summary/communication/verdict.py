@@ -191,13 +191,15 @@ def judge(
 def _rows(found: Blame, job: JobGraph) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
-    yield ("all that differs", found.lost_ns, lost, None, None, None, None, len(found.steps), None, None)
+    yield ("all that differs", found.lost_ns, lost, None, None, None, None, len(found.steps), None, None, None)
     for cause in filter(_matters, found.causes):
         is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
         steps = len(cause.stalls) if is_stall else cause.longest
         longer = _longer(cause, is_stall, len(found.steps)), cause.longer * 100
         costs = cause.cost, cause.cost * 100 / found.step_ns
-        yield (_who(cause, job), *costs, cause.mainly, *longer, steps, len(found.steps), cause.waiting * 100, chance)
+        which = " ".join(map(str, cause.ranks))
+        rest = len(found.steps), cause.waiting * 100, chance, which
+        yield (_who(cause, job), *costs, cause.mainly, *longer, steps, *rest)
 
 
 def _longer(cause: Cause, is_stall: bool, count: int) -> int:

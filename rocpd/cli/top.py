@@ -1,0 +1,152 @@
+"""`rocpd top`: a job while it runs, on the screen, as lines, or for other programs."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from rocpd.base import entries
+from rocpd.base.errors import InputError, UsageError
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option
+from rocpd.base.visible import as_data, visible
+from rocpd.cli import tables
+from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
+from rocpd.cli.options import Inputs, TableOptions
+from rocpd.cli.terminal import screen_of
+from rocpd.facts.rank import Options
+from rocpd.table import CONSOLE
+
+if TYPE_CHECKING:
+    from rocpd.top.glance import Glance
+    from rocpd.top.watch import Watch
+
+_JSON = "json"
+_FORMS = {CONSOLE: ".txt", _JSON: ".json"}
+
+
+@frozen
+class TopOptions:
+    """What is looked at, and how it is shown."""
+
+    HEADING = Heading.OUTPUT
+
+    once: Annotated[bool, Option("Print what there is now, and end.")] = False
+    follow: Annotated[bool, Option("Print a line each time, until the job or Ctrl-C ends it.")] = False
+    interval: Annotated[float, Option("At most so often.", "S", least=0.1)] = 1.0
+    steps: Annotated[int, Option("Conclusions are about so many of the last steps.", "N", least=1)] = 20
+    seconds: Annotated[float, Option("Without steps: about so many of the last seconds.", "S", least=0.1)] = 30.0
+    alert: Annotated[str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5")] = ""
+    exec: Annotated[str, Option("Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM")] = ""
+    metrics: Annotated[str, Option("Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT")] = ""
+    redact: Annotated[bool, Option("Leave out where and by whom the job runs.")] = False
+    format: Annotated[str, tables.format_option("Format of --once and --follow:", _FORMS.keys)] = ""
+
+
+@also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
+def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -> None:
+    """Show a job while it runs: steps, ranks that cost time, who is silent.
+
+    Files may appear, grow, and end meanwhile; only new rows are read, and nothing is written beside them. Conclusions
+    are those of rocpd summary about the last steps that are over on all ranks; of a job that is over about all of it.
+    Keys: q ends, h or ? shows the others.
+
+    Examples:
+        rocpd top
+        rocpd top job/ --once --format json
+        rocpd top job/ --follow --alert straggler=5%,silent=30s --exec ./page-me
+        rocpd top job/ --follow --metrics 127.0.0.1:9400 --redact
+    """
+    from rocpd.top.alerts import Bell, Bounds, bounds_of
+    from rocpd.top.watch import Watch, WatchOptions
+
+    if shown.once and shown.follow:
+        raise UsageError("--once and --follow contradict each other")
+    if shown.exec and not shown.alert:
+        raise UsageError("--exec needs --alert", "such as --alert straggler=5%,silent=30s,step=1.5")
+    form, path = tables.form_and_path(shown.format, output, _FORMS)
+    if not shown.once and (path or (form == _JSON and not shown.follow)):
+        raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")
+    bell = Bell(bounds_of(shown.alert) if shown.alert else Bounds(), shown.exec, note)
+    options = WatchOptions(shown.steps, shown.seconds, shown.interval, asked=Options(**asked.fields(Options)))
+    with Watch(inputs.paths, options) as watch, _scraped(shown.metrics) as scraped:
+
+        def look() -> Glance:
+            glance = watch.look()
+            bell.ring(glance)
+            glance = glance.without_names() if shown.redact else glance
+            scraped(glance)
+            return glance
+
+        if shown.once:
+            _print(look(), form, output)
+        elif shown.follow:
+            with until_ctrl_c():
+                _follow(look, form, shown.interval)
+        else:
+            _show(look, watch, shown.interval)
+
+
+@contextlib.contextmanager
+def _scraped(address: str) -> Iterator[Callable[[Glance], None]]:
+    """Yield what takes each glance for those who scrape."""
+    if not address:
+        yield lambda _: None
+        return
+    from rocpd.top.metrics import MetricsServer, address_of
+
+    with MetricsServer(*address_of(address)) as server:
+        note(f"metrics: {server.address}")
+        yield server.show
+
+
+def _print(glance: Glance, form: str, output: TableOptions) -> None:
+    from rocpd.top.glance import JobState
+
+    if glance.state is JobState.WAITING and not glance.ranks:
+        raise InputError("; ".join(glance.problems).removeprefix("waiting: "), "without --once it is waited for")
+    path = output.path(_FORMS[form])
+    with tables.open_output(path, output) as out:
+        if form == _JSON:
+            as_data(out).write(json.dumps(glance.document(), indent=1, ensure_ascii=False) + "\n")
+        else:
+            out.writelines(f"{visible(line)}\n" for line in glance.lines(screen_of(out)))
+
+
+def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
+    from rocpd.top.glance import JobState
+
+    with standard_output() as out:
+        while True:
+            glance = look()
+            if form == _JSON:
+                as_data(out).write(json.dumps(glance.document(), ensure_ascii=False) + "\n")
+            else:
+                out.write(f"{time.strftime('%H:%M:%S', time.localtime(glance.at_s))}  {visible(glance.line())}\n")
+            out.flush()
+            if glance.state is JobState.ENDED:
+                return
+            time.sleep(interval)
+
+
+def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
+    """Show it on the screen.
+
+    Raises:
+        UsageError: there is no terminal, or the package that draws is not installed.
+    """
+    if importlib.util.find_spec("textual") is None:
+        hint = "pip install 'rocpd[top]'; without it: rocpd top --once, or --follow"
+        raise UsageError("the package textual is not installed", hint)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("no terminal to show it on", "rocpd top --once, or --follow")
+    from rocpd.top.screen import TopScreen
+
+    TopScreen(look, watch, interval, has_colours=not os.environ.get("NO_COLOR")).run()

@@ -1,0 +1,341 @@
+"""A file's newest rows, copied piece by piece into a database of one's own, and given free to whoever reads that.
+
+A piece is one statement, and so one short read transaction on the file. Tables that others refer to are read after
+these, so that no row lacks what it refers to. Rows of what happened are known by their row ids, which grow as they are
+written; times grow about as row ids do, so where a time begins is found by halving.
+
+New rows wait in memory. Those of a rank are given free until a time of its program, and forgotten before another: GPU
+work goes with the call that launched it, so that what ranks communicate is complete in all of them alike, though each
+writes when it likes. Marker ranges are free at once: they say which times these are. Derives nothing else of a row.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from rocpd.base.frozen import frozen
+from rocpd.base.sqlite import apsw
+from rocpd.schema.quote import quote_name
+from rocpd.schema.rules.categories import marker_categories
+from rocpd.schema.versions import split_suffix
+
+PIECE_S = 0.025
+"""Pieces are made smaller where they take longer: in rollback mode a writer waits for the end of one [s]."""
+
+_ROWS, _FEWEST, _MOST = 4096, 256, 65536  # of a piece
+_NEWEST = 50_000  # rows of a table that a copy begins with: what happened hours ago is nobody's question here
+_KEPT = 400_000  # rows of a table: those before them go, whoever reads the copy
+_FEW = 64  # things, which are copied again each time: what is known of a process grows
+_SLACK = 1024  # rows that may stand before others that ended earlier
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+
+
+class _Kind(enum.IntEnum):
+    """What becomes of the rows of a table; in the order in which tables are read."""
+
+    HAPPENED = 0  # the newest are kept, by their times
+    HELD = 1  # all are kept: what memory is held
+    OF_EVENT = 2  # kept with their events
+    EVENT = 3
+    TEXT = 4  # all are kept
+    THING = 5  # all are kept, and change: processes, threads, agents, whose ids are not in order
+
+
+_KINDS = {
+    "rocpd_memory_allocate": _Kind.HELD,
+    "rocpd_arg": _Kind.OF_EVENT,
+    "rocpd_pmc_event": _Kind.OF_EVENT,
+    "rocpd_event": _Kind.EVENT,
+    "rocpd_track": _Kind.TEXT,
+    "rocpd_string": _Kind.TEXT,
+    "rocpd_metadata": _Kind.THING,
+}
+_REGION, _EVENT, _STRING = "rocpd_region", "rocpd_event", "rocpd_string"
+_WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
+"""What calls launch."""
+_MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use
+
+
+@frozen
+class _Table:
+    """A table: its name, of which rank and of what it is, what becomes of its rows, the columns of times."""
+
+    name: str
+    base: str
+    suffix: str
+    kind: _Kind
+    start: str = ""
+    end: str = ""
+
+    def of(self, schema: str) -> str:
+        """Return it as a statement names it."""
+        return f"{schema}.{quote_name(self.name)}"
+
+
+class FreshCopy:
+    """The copy.
+
+    Args:
+        path: where it lies; made anew.
+        busy_ms: how long a piece waits for a writer's lock [ms].
+
+    Attributes:
+        since: suffix of a rank -> what ended before is not copied, because it is long past [ns].
+    """
+
+    def __init__(self, path: Path, busy_ms: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.since: dict[str, int] = {}
+        self._piece, self._is_attached = _ROWS, False
+        self._linked: dict[_Table, int] = {}
+        self._tables: dict[_Table, int] = {}
+        self._connection = apsw.Connection(os.fspath(path), _FLAGS, statementcachesize=256)
+        self._connection.set_busy_timeout(busy_ms)
+        for pragma, value in (("journal_mode", "memory"), ("synchronous", "off"), ("foreign_keys", "off")):
+            self._connection.pragma(pragma, value)
+        self._run("ATTACH ':memory:' AS fresh")
+        self._run(
+            "CREATE TABLE fresh.launches (suffix TEXT, stack INT, start INT, PRIMARY KEY (suffix, stack)) WITHOUT ROWID"
+        )
+        self._run("CREATE TABLE fresh.picked (row INTEGER PRIMARY KEY)")
+        self._run("CREATE TABLE fresh.events (event INTEGER PRIMARY KEY)")
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether there is something to read."""
+        return any(table.kind < _Kind.TEXT for table in self._tables)
+
+    def has_ended(self) -> bool:
+        """Whether the file says of all its processes when they ended."""
+        processes = [table for table in self._of(_Kind.THING) if table.base == "rocpd_info_process" and table.end]
+        ends = [
+            f"SELECT count(*), count(nullif({quote_name(table.end)}, 0)) FROM {table.of('main')}" for table in processes
+        ]
+        counts = [self._connection.execute(sql).fetchall()[0] for sql in ends]
+        return bool(counts) and all(every and every == known for every, known in counts)
+
+    def attach(self, uri: str) -> None:
+        """Let a file be what is copied.
+
+        Raises:
+            apsw.Error: it cannot be opened.
+        """
+        self._connection.execute("ATTACH ? AS source", (uri,))
+        self._is_attached = True
+
+    def detach(self) -> None:
+        """Let go of the file."""
+        if self._is_attached:
+            with suppress(apsw.Error):
+                self._run("DETACH source")
+        self._is_attached = False
+
+    def close(self) -> None:
+        """Let go of all."""
+        self._connection.close()
+
+    def update(self) -> int:
+        """Copy the rows that have come; return how many.
+
+        Raises:
+            apsw.Error: the file cannot be read, or is another one.
+        """
+        self._add_tables()
+        tables = sorted(self._tables, key=lambda table: table.kind)
+        count = sum(self._things(table) if table.kind is _Kind.THING else self._copied(table) for table in tables)
+        for table in self._of(_Kind.HAPPENED):
+            if count and table.base == _REGION:
+                self._note_launches(table)
+                self._free_markers(table)
+        return count
+
+    def free_until(self, suffix: str, end: int | None) -> None:
+        """Give rows of a rank free that belong before a time of its program [ns]; None: all."""
+        for table in self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix):
+            self._pick("fresh", table, end)
+            self._move(table)
+        self._move_events(suffix)
+
+    def forget_before(self, suffix: str, start: int) -> None:
+        """Let free rows of a rank go that belong before a time of its program [ns]."""
+        for table in self._of(_Kind.HAPPENED, suffix=suffix):
+            self._pick("main", table, start)
+            oldest = self._tables[table] - _KEPT
+            strings = self._named(suffix, _STRING)
+            made = _MADE.format(strings.of("main")) if table.base == _REGION and strings else ""
+            stays = f" AND name_id NOT IN ({made})" if made else ""
+            picked = "rowid IN (SELECT row FROM fresh.picked)"
+            self._run(f"DELETE FROM {table.of('main')} WHERE ({picked} OR rowid < {oldest}){stays}")
+        self._run("DELETE FROM fresh.launches WHERE suffix = ? AND start < ?", suffix, start)
+        self._forget_events(suffix)
+
+    def _of(self, *kinds: _Kind, suffix: str | None = None) -> list[_Table]:
+        return [each for each in self._tables if each.kind in kinds and suffix in (None, each.suffix)]
+
+    def _named(self, suffix: str, base: str) -> _Table | None:
+        return next((table for table in self._tables if (table.suffix, table.base) == (suffix, base)), None)
+
+    def _add_tables(self) -> None:
+        """Make the tables that the copy lacks, and find where each begins."""
+        known = {table.name for table in self._tables}
+        sql = "SELECT name, sql FROM source.sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
+        found = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
+        new = []
+        for name, text in found:
+            base, suffix = split_suffix(name) or (name, "")
+            kind = _KINDS.get(base, _Kind.THING if base.startswith("rocpd_info") else _Kind.HAPPENED)
+            self._run(text)
+            columns = {str(row[1]) for row in self._connection.execute(f"PRAGMA main.table_info({quote_name(name)})")}
+            start, end = ("start", "end") if "end" in columns else ("timestamp",) * 2
+            times = (start, end) if start in columns else ("", "")
+            if kind < _Kind.TEXT:  # as it is, but for what refers to other tables, which are not there
+                self._run(f"CREATE TABLE fresh.{quote_name(name)} AS SELECT * FROM main.{quote_name(name)}")
+                key = "event_id" if kind is _Kind.OF_EVENT else "id"
+                if key in columns:
+                    self._run(f"CREATE INDEX fresh.{quote_name(f'by_{name}')} ON {quote_name(name)} ({key})")
+            new.append(_Table(name, base, suffix, kind, *times))
+        self._tables |= dict.fromkeys(new, 0)
+        for suffix in {table.suffix for table in new}:
+            self._skip_what_is_old([table for table in new if table.suffix == suffix])
+
+    def _skip_what_is_old(self, tables: Iterable[_Table]) -> None:
+        """Begin where the newest rows of the largest tables of a rank do."""
+        timed = [table for table in tables if table.kind is _Kind.HAPPENED and table.end]
+        ends = []
+        for table in timed:
+            last = self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
+            if last > _NEWEST:
+                ends.append(self._at(table, "end", last - _NEWEST) or 0)
+        if not ends:
+            return
+        self.since[timed[0].suffix] = since = max(ends)
+        firsts = {table: self._first(table, "end", since) for table in timed}
+        events = []
+        for table, first in firsts.items():
+            rows = f"SELECT event_id FROM {table.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
+            events.append(self._value(f"SELECT min(event_id) FROM ({rows})", first))
+        event = min((each for each in events if each is not None), default=0)
+        for table in tables:
+            if table.kind is _Kind.EVENT:
+                firsts[table] = event
+            elif table.kind is _Kind.OF_EVENT:
+                firsts[table] = self._first(table, "event_id", event)
+        self._tables |= {table: max(0, first - 1) for table, first in firsts.items()}
+
+    def _things(self, table: _Table) -> int:
+        """Copy all rows of a table, where there are more of them or few; return how many are new."""
+        before, now = (self._value(f"SELECT count(*) FROM {table.of(schema)}") or 0 for schema in ("main", "source"))
+        if now > before or now <= _FEW:
+            self._tables[table] = -1
+            self._copied(table)
+        return max(0, now - before)
+
+    def _copied(self, table: _Table) -> int:
+        """Copy the new rows of a table, piece by piece; return how many."""
+        count, last = 0, self._tables[table]
+        target = table.of("fresh" if table.kind < _Kind.TEXT else "main")
+        rows = f"FROM {table.of('source')} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        sql, edge = f"INSERT OR REPLACE INTO {target} SELECT * {rows}", f"SELECT max(rowid) FROM (SELECT rowid {rows})"
+        while True:
+            size, begun = self._piece, time.perf_counter()
+            self._run(sql, last, size)
+            took, changed = time.perf_counter() - begun, self._connection.changes()
+            if took > PIECE_S:
+                self._piece = max(_FEWEST, size // 2)
+            elif took < PIECE_S / 4 and changed == size:
+                self._piece = min(_MOST, size * 2)
+            if changed:
+                self._tables[table] = last = self._value(edge, last, changed) or last
+                count += changed
+            if changed < size:
+                return count
+
+    def _note_launches(self, regions: _Table) -> None:
+        """Note when the calls began that launched something, by stack id."""
+        events = self._named(regions.suffix, _EVENT)
+        if events:
+            joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('fresh')} E ON E.id = R.event_id"  # in this order
+            calls = f"SELECT ?, E.stack_id, min(R.start) FROM {joined} WHERE R.id > ? AND E.stack_id > 0"
+            sql = f"{calls} GROUP BY E.stack_id"
+            self._run(f"INSERT OR IGNORE INTO fresh.launches {sql}", regions.suffix, self._linked.get(regions, 0))
+            self._linked[regions] = self._tables[regions]
+
+    def _free_markers(self, regions: _Table) -> None:
+        strings, events = (self._named(regions.suffix, base) for base in (_STRING, _EVENT))
+        if strings and events:
+            categories = marker_categories(strings.of("main"))
+            markers = f"SELECT id FROM {events.of('fresh')} WHERE category_id IN ({categories})"
+            self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {regions.of('fresh')} WHERE event_id IN ({markers})")
+            self._move(regions)
+            self._move_events(regions.suffix)
+
+    def _pick(self, schema: str, table: _Table, before: int | None) -> None:
+        """Pick the rows of a table that belong before a time."""
+        self._run("DELETE FROM fresh.picked")
+        events = self._named(table.suffix, _EVENT)
+        if before is None or not table.start:
+            self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {table.of(schema)}")
+        elif table.base in _WORK and events:
+            event = f"LEFT JOIN {events.of(schema)} E ON E.id = O.event_id"
+            call = "LEFT JOIN fresh.launches L ON L.suffix = ? AND L.stack = E.stack_id"
+            sql = f"SELECT O.rowid FROM {table.of(schema)} O {event} {call} WHERE coalesce(L.start, O.start) < ?"
+            self._run(f"INSERT INTO fresh.picked {sql}", table.suffix, before)
+        else:
+            sql = f"SELECT rowid FROM {table.of(schema)} WHERE {quote_name(table.start)} < ?"
+            self._run(f"INSERT INTO fresh.picked {sql}", before)
+
+    def _move(self, table: _Table) -> None:
+        """Give the picked rows of a table free, and note their events."""
+        rows = f"FROM {table.of('fresh')} WHERE rowid IN (SELECT row FROM fresh.picked)"
+        self._run(f"INSERT OR IGNORE INTO fresh.events SELECT event_id {rows} AND event_id IS NOT NULL")
+        self._run(f"INSERT OR REPLACE INTO {table.of('main')} SELECT * {rows}")
+        self._run(f"DELETE {rows}")
+        self._run("DELETE FROM fresh.picked")
+
+    def _move_events(self, suffix: str) -> None:
+        for table in self._of(_Kind.EVENT, _Kind.OF_EVENT, suffix=suffix):
+            column = "id" if table.kind is _Kind.EVENT else "event_id"
+            rows = f"FROM {table.of('fresh')} WHERE {column} IN (SELECT event FROM fresh.events)"
+            self._run(f"INSERT OR REPLACE INTO {table.of('main')} SELECT * {rows}")
+            oldest = self._value(f"SELECT max(rowid) - {_KEPT} FROM {table.of('fresh')}") or 0
+            self._run(f"DELETE {rows} OR rowid < ?", oldest)
+        self._run("DELETE FROM fresh.events")
+
+    def _forget_events(self, suffix: str) -> None:
+        users = self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix)
+        every = (f"SELECT event_id FROM {table.of('main')} WHERE event_id IS NOT NULL" for table in users)
+        used = " UNION ALL ".join(every)
+        for table in self._of(_Kind.EVENT, _Kind.OF_EVENT, suffix=suffix) if used else ():
+            column = "id" if table.kind is _Kind.EVENT else "event_id"
+            self._run(f"DELETE FROM {table.of('main')} WHERE {column} NOT IN ({used})")
+
+    def _at(self, table: _Table, column: str, row: int) -> int | None:
+        column = quote_name(table.end if column == "end" else column)
+        return self._value(f"SELECT {column} FROM {table.of('source')} WHERE rowid >= ? LIMIT 1", row)
+
+    def _first(self, table: _Table, column: str, value: int) -> int:
+        """Return a row before which none is needed, if only those count of which a column is at least a value."""
+        low = self._value(f"SELECT min(rowid) FROM {table.of('source')}") or 0
+        high = (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = self._at(table, column, middle)
+            if found is not None and found < value:
+                low = middle + 1
+            else:
+                high = middle
+        return max(0, low - _SLACK)
+
+    def _run(self, sql: str, *bindings: int | str) -> None:
+        self._connection.execute(sql, bindings)
+
+    def _value(self, sql: str, *bindings: int) -> int | None:
+        """Return the only value that a statement finds."""
+        row = self._connection.execute(sql, bindings).fetchone()
+        return row[0] if row and isinstance(row[0], int) else None

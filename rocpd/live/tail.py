@@ -1,0 +1,234 @@
+"""Follows the files of a running job: finds them, notices what becomes of them, and keeps copies of their newest rows.
+
+What reads a job reads the copies: small, complete in themselves, and nobody's to wait for. Files are opened as
+`federate.open.opening` decides each time, so nothing is written or made beside them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rocpd.base import leftovers
+from rocpd.base.errors import ForeignError, InputError, RocpdError
+from rocpd.base.identity import JOURNALS
+from rocpd.base.sqlite import apsw
+from rocpd.federate.open.opening import Opening, opening_of
+from rocpd.federate.open.source import find_sources
+from rocpd.live.copy import FreshCopy
+from rocpd.schema.live_state import ENDED, read_state, state_file
+
+_BUSY_MS = 20  # for a writer's lock: the next round comes soon
+_SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
+
+
+class _Signature(NamedTuple):
+    """What changes when rows come: which file it is, and size and time of it and of the journals beside it."""
+
+    inode: tuple[int, int]
+    size: int
+    parts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, path: Path) -> _Signature | None:
+        """Return that of a file; None: there is none."""
+        real = os.path.realpath(path)
+        try:
+            first = os.stat(real)  # noqa: PTH116 (quick)
+        except OSError:
+            return None
+        parts = [(first.st_size, first.st_mtime_ns)]
+        for ending in JOURNALS[:2]:
+            with suppress(OSError):
+                status = os.stat(real + ending)  # noqa: PTH116 (quick)
+                parts.append((status.st_size, status.st_mtime_ns))
+        return cls((first.st_dev, first.st_ino), first.st_size, tuple(parts))
+
+    @property
+    def written_s(self) -> float:
+        """When something was last written [s since 1970]."""
+        return max(when for _, when in self.parts) / 1e9
+
+
+class TailedFile:
+    """A file of a running job, and the copy of its newest rows.
+
+    Args:
+        path: the file.
+        copy: where the copy is to lie.
+
+    Attributes:
+        rows: rows copied so far.
+        grown_at: when rows last came; before any did, when the file was last written to [s since 1970].
+        has_grown: whether rows have come since the first look.
+        problem: why nothing can be read of it now; empty: something can.
+        begun_again: how often it was another file: replaced, or cut.
+    """
+
+    def __init__(self, path: Path, copy: Path) -> None:
+        self.path, self.copy = path, copy
+        self.rows, self.grown_at, self.has_grown = 0, 0.0, False
+        self.problem, self.begun_again = "", 0
+        self._signature: _Signature | None = None
+        self._opening: Opening | None = None
+        self._copy: FreshCopy | None = None
+
+    @property
+    def written_s(self) -> float:
+        """When it was last written to; 0: there is no such file [s since 1970]."""
+        signature = _Signature.of(self.path)
+        return signature.written_s if signature else 0.0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has been seen to grow, or its process has left its state file, or still writes it."""
+        return self.has_grown or state_file(self.path).exists()
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether its process has not said that it has ended, or left its state file behind."""
+        if state_file(self.path).exists():
+            with suppress(InputError):
+                return not read_state(state_file(self.path)).flags & ENDED
+            return True
+        return not (self._copy and self._copy.has_ended())
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a copy that can be read."""
+        return self._copy is not None and self._copy.has_tables
+
+    def poll(self) -> int:
+        """Copy the rows that have come; return how many."""
+        signature = _Signature.of(self.path)
+        if signature is None:
+            self.problem = "it is gone"
+            return 0
+        known = self._signature
+        if signature == known:
+            return 0
+        if known and (signature.inode != known.inode or signature.size < known.size):
+            self._begin_again()
+        try:
+            count = self._read(signature)
+        except (InputError, apsw.Error) as error:
+            self._let_go()
+            self.problem = error.message if isinstance(error, RocpdError) else str(error)
+            self._signature = signature if isinstance(error, ForeignError) else self._signature
+            return 0
+        if count:
+            self.has_grown = self._signature is not None
+            self.grown_at = time.time() if self.has_grown else signature.written_s
+        self.rows += count
+        self.problem, self._signature = "", signature
+        return count
+
+    def free_until(self, suffix: str, end: int | None) -> None:
+        """Let the copy have the rows of a rank that belong before a time of its program [ns]; None: all."""
+        if self._copy:
+            self._copy.free_until(suffix, end)
+
+    def forget_before(self, suffix: str, start: int) -> None:
+        """Let the copy forget those that belong before another."""
+        if self._copy:
+            self._copy.forget_before(suffix, start)
+
+    def since(self, suffix: str) -> int:
+        """Return what the copy of a rank begins with: not all that ended before [ns]; 0: nothing is left out."""
+        return self._copy.since.get(suffix, 0) if self._copy else 0
+
+    def close(self) -> None:
+        """Let go of the file and of the copy."""
+        self._let_go()
+        if self._copy:
+            self._copy.close()
+            self._copy = None
+
+    def _begin_again(self) -> None:
+        self.close()
+        self.copy.unlink(missing_ok=True)
+        self._signature = None
+        self.begun_again += 1
+
+    def _read(self, signature: _Signature) -> int:
+        """Copy what has come.
+
+        Raises:
+            InputError, apsw.Error: it cannot be read now.
+        """
+        if self._copy is None:
+            self._copy = FreshCopy(self.copy, _BUSY_MS)
+        if self._opening is None:
+            self._opening = self._opened(signature)
+            self._copy.attach(self._opening.uri)
+        try:
+            return self._copy.update()
+        finally:
+            if not self._may_stay_open(self._opening):
+                self._let_go()
+
+    def _opened(self, signature: _Signature) -> Opening:
+        opening = opening_of(self.path, _BUSY_MS)
+        if opening.copy and time.time() - signature.written_s < _SETTLED_S:
+            opening.discard()
+            raise InputError(f"{self.path}: a journal beside it is being written")
+        return opening
+
+    def _may_stay_open(self, opening: Opening) -> bool:
+        """Whether that does no harm: without locks nothing new is seen, and WAL's files go with their last user."""
+        return "mode=ro" in opening.uri and not Path(os.path.realpath(self.path) + JOURNALS[1]).exists()
+
+    def _let_go(self) -> None:
+        if self._copy:
+            self._copy.detach()
+        if self._opening:
+            self._opening.discard()
+        self._opening = None
+
+
+class Tail:
+    """All files of a running job, and the copies of their newest rows; files may appear at any time.
+
+    Args:
+        inputs: files, globs and folders, as `rocpd.connect` takes them.
+
+    Attributes:
+        files: path -> file.
+        waits_for: why there is no file yet; empty: there are some.
+    """
+
+    def __init__(self, inputs: Sequence[str]) -> None:
+        self.inputs, self.waits_for = tuple(inputs), ""
+        self.files: dict[Path, TailedFile] = {}
+        self._folder = leftovers.make_folder(Path(tempfile.gettempdir()))
+
+    def poll(self) -> int:
+        """Copy the rows that have come; return how many."""
+        return sum(file.poll() for file in self.files.values())
+
+    def readable(self) -> dict[Path, TailedFile]:
+        """Return path of the copy -> file, of those of which something is copied."""
+        return {file.copy: file for file in self.files.values() if file.has_rows}
+
+    def close(self) -> None:
+        """Let go of the files, and remove the copies."""
+        for file in self.files.values():
+            file.close()
+        leftovers.remove(self._folder)
+
+    def find(self) -> None:
+        """Find files that are new."""
+        try:
+            paths = find_sources(self.inputs).paths
+        except InputError as error:
+            paths, self.waits_for = (), error.message
+        if paths:
+            self.waits_for = ""
+        for path in paths:
+            if path not in self.files:
+                self.files[path] = TailedFile(path, self._folder / str(len(self.files)) / path.name)

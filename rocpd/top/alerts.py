@@ -1,0 +1,161 @@
+"""Says when something of a running job is out of bounds, and runs a program then. Derives nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from rocpd.base.errors import UsageError
+from rocpd.base.frozen import frozen
+from rocpd.top.glance import Glance, JobState
+
+AGAIN_S = 300.0
+"""An alert of a kind about a rank comes again after so long at the earliest [s]."""
+
+_MOST = 10  # programs at a time: what they do may hang
+_WORD = re.compile(r"(?P<what>straggler|silent|step)=(?P<value>\d{1,9}(?:\.\d{1,9})?)(?P<unit>%|s)?", re.ASCII)
+_UNITS = {"straggler": "%", "silent": "s", "step": ""}
+_FORM = "straggler=5%,silent=30s,step=1.5"
+
+
+@frozen
+class Bounds:
+    """What is out of bounds; None: never.
+
+    Args:
+        straggler: a rank that costs so much of a step, by more than chance [%].
+        silent: a rank of which nothing has come for so long [s].
+        step: a step that takes so many times the usual.
+    """
+
+    straggler: float | None = None
+    silent: float | None = None
+    step: float | None = None
+
+
+@frozen
+class Alert:
+    """Something out of bounds.
+
+    Args:
+        what: `straggler`, `silent` or `step`.
+        text: a sentence.
+        value, bound: how much, and what is allowed, in the unit of the bound.
+        rank: whom it concerns; None: the job.
+        host: where that runs.
+        step: number of the newest step; None: there are none.
+    """
+
+    what: str
+    text: str
+    value: float
+    bound: float
+    rank: int | None = None
+    host: str = ""
+    step: int | None = None
+
+    def environment(self) -> dict[str, str]:
+        """Return it as variables for a program: `ROCPD_ALERT`, `ROCPD_VALUE` and so on; empty where unknown."""
+        values = {
+            "ALERT": self.what,
+            "TEXT": self.text,
+            "VALUE": f"{self.value:.6g}",
+            "BOUND": f"{self.bound:.6g}",
+            "RANK": "" if self.rank is None else str(self.rank),
+            "HOST": self.host,
+            "STEP": "" if self.step is None else str(self.step),
+        }
+        return {f"ROCPD_{name}": value.replace("\0", "") for name, value in values.items()}
+
+
+def bounds_of(text: str) -> Bounds:
+    """Return the bounds that a text names.
+
+    >>> bounds_of("straggler=5%,silent=30s,step=1.5")
+    Bounds(straggler=5.0, silent=30.0, step=1.5)
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    values: dict[str, float] = {}
+    for word in text.split(","):
+        match = _WORD.fullmatch(word.strip())
+        if not match or (match["unit"] or "") not in ("", _UNITS[match["what"]]) or match["what"] in values:
+            raise UsageError(f"--alert {word}: not a bound", f"such as {_FORM}")
+        values[match["what"]] = float(match["value"])
+    return Bounds(**values)
+
+
+def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
+    """Yield what is out of bounds."""
+    last = glance.steps[-1] if glance.steps else None
+    number = last.number if last else None
+    for rank in glance.ranks if glance.state is JobState.RUNNING else ():
+        name = f"rank {rank.rank}" if rank.rank is not None else rank.file
+        cost = rank.cost_percent if rank.is_straggler else None
+        if bounds.straggler is not None and cost is not None and cost >= bounds.straggler:
+            text = f"{name} costs {cost:.1f} % of a step ({rank.mainly})"
+            yield Alert("straggler", text, cost, bounds.straggler, rank.rank, rank.host, number)
+        if bounds.silent is not None and rank.silent_s >= bounds.silent:
+            text = f"{name} is silent for {rank.silent_s:.0f} s"
+            yield Alert("silent", text, rank.silent_s, bounds.silent, rank.rank, rank.host, number)
+    if bounds.step is not None and last and glance.usual_ns and last.mean_ns >= bounds.step * glance.usual_ns:
+        times = last.mean_ns / glance.usual_ns
+        yield Alert("step", f"step {last.number} takes {times:.2f} times the usual", times, bounds.step, step=number)
+
+
+class Bell:
+    """Rings for alerts, each kind of alert about a rank now and then only.
+
+    Args:
+        bounds: what is out of bounds.
+        program: what is run, without a shell and without arguments; the alert is in its environment. Empty: nothing.
+        say: called with the sentence of each alert.
+        clock: returns the time [s].
+
+    Raises:
+        UsageError: there is no such program.
+    """
+
+    def __init__(
+        self, bounds: Bounds, program: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        import shutil
+
+        if program and not shutil.which(program):
+            raise UsageError(f"--exec {program}: no such program", "one program without arguments, such as ./alert.sh")
+        self._bounds, self._program, self._say, self._clock = bounds, program, say, clock
+        self._rung: dict[tuple[str, int | None], float] = {}
+        self._runs: list[threading.Thread] = []
+
+    def ring(self, glance: Glance) -> None:
+        """Ring for what is out of bounds, unless it was rung for a moment ago."""
+        for alert in alerts(glance, self._bounds):
+            key = alert.what, alert.rank
+            if self._clock() - self._rung.get(key, -AGAIN_S) < AGAIN_S:
+                continue
+            self._rung[key] = self._clock()
+            self._say(f"alert: {alert.text}")
+            self._run(alert)
+
+    def _run(self, alert: Alert) -> None:
+        self._runs = [run for run in self._runs if run.is_alive()]
+        if not self._program:
+            return
+        if len(self._runs) >= _MOST:
+            self._say(f"{self._program}: {_MOST} of them still run; not run again")
+            return
+        self._runs.append(threading.Thread(target=_run, args=(self._program, alert), daemon=True))
+        self._runs[-1].start()
+
+
+def _run(program: str, alert: Alert) -> None:
+    """Run a program to its end, which nobody waits for."""
+    with suppress(OSError):  # it was there when top began; the sentence was said
+        environment = {**os.environ, **alert.environment()}
+        subprocess.run([program], env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=False)

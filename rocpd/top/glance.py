@@ -1,0 +1,317 @@
+"""A job at one moment, as values, as text for people, and as JSON. Reads nothing."""
+
+from __future__ import annotations
+
+import enum
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from statistics import median
+from typing import Any
+
+from rocpd.base.amount import amount
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
+from rocpd.table.human import Head, readable, write_readable
+from rocpd.table.palette import Screen
+from rocpd.table.pictures import spark
+
+VERSION = 1
+"""Of the JSON, which docs/top.md describes; counts changes that break readers."""
+
+LIKELY = 0.01
+"""A cause that chance explains more often is no straggler."""
+
+_SPARK = 30  # steps
+_RANKS, _KERNELS, _FINDINGS = 8, 5, 4  # rows of text
+_SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
+
+
+class JobState(enum.StrEnum):
+    """What a rank, or the job, does."""
+
+    WAITING = "waiting"  # no file, or nothing in it
+    RUNNING = "running"
+    SILENT = "silent"  # nothing has come for longer than usual
+    ENDED = "ended"
+    UNREADABLE = "unreadable"
+
+
+class TopPage(enum.StrEnum):
+    """What a screen shows below the head."""
+
+    RANKS = "ranks"
+    HOSTS = "hosts"
+    KERNELS = "kernels"
+
+
+@frozen
+class RankNow:
+    """A rank at a moment.
+
+    Args:
+        rank: its number; None: its file does not say yet who it is.
+        host, file: where it runs, and its file.
+        state: what it does.
+        silent_s: since when no rows have come [s].
+        rows: rows that have been read of it.
+        step: number of the newest step that is over; None: none is.
+        parts: part of the time of its GPU -> share [%], of the steps looked at.
+        cost_ns, cost_percent: what it costs of a step; None: nothing is known, or it is to blame for nothing.
+        mainly: what it takes longer for.
+        chance: how probable it is that this does not last; None: not known.
+        memory_bytes: most that it held.
+        sampled: what was sampled -> mean and unit.
+        problem: why its file cannot be read.
+    """
+
+    rank: int | None
+    host: str = ""
+    file: str = ""
+    state: JobState = JobState.RUNNING
+    silent_s: float = 0.0
+    rows: int = 0
+    step: int | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    cost_ns: float | None = None
+    cost_percent: float | None = None
+    mainly: str = ""
+    chance: float | None = None
+    memory_bytes: int | None = None
+    sampled: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def order(self) -> tuple[float, float, int]:
+        """Who costs most comes first, then who has been silent longest."""
+        silent = self.silent_s if self.state in (JobState.SILENT, JobState.UNREADABLE) else 0.0
+        return -(self.cost_percent or 0.0), -silent, -1 if self.rank is None else self.rank
+
+    @property
+    def is_straggler(self) -> bool:
+        """Whether it costs something, by more than chance."""
+        return self.cost_percent is not None and self.chance is not None and self.chance <= LIKELY
+
+
+@frozen
+class StepTime:
+    """A step that is over on all ranks: its number and how long it took, the mean of the ranks [ns]."""
+
+    number: int
+    mean_ns: float
+
+
+@frozen
+class Glance:
+    """A job at a moment.
+
+    Args:
+        at_s: when [s since 1970].
+        state: what the job does.
+        job: what it is, in a line.
+        steps: those of the last minutes, in order.
+        looked_at: what the rest is about, such as `steps 12 to 31`.
+        parts: part of the time of GPUs -> share [%].
+        ranks: those first that cost most.
+        findings: what is concluded, in sentences.
+        kernels: name, calls, time [ns], share [%] of the hottest kernels.
+        problems: what cannot be read, or is missing.
+        age_s: since when the conclusions stand [s].
+        cpu_percent: how much of a core looking takes.
+    """
+
+    at_s: float
+    state: JobState
+    job: str = ""
+    steps: tuple[StepTime, ...] = ()
+    looked_at: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    ranks: tuple[RankNow, ...] = ()
+    findings: tuple[str, ...] = ()
+    kernels: tuple[Row, ...] = ()
+    problems: tuple[str, ...] = ()
+    age_s: float = 0.0
+    cpu_percent: float = 0.0
+
+    @property
+    def usual_ns(self) -> float | None:
+        """How long a step usually takes: the median of the last minutes [ns]."""
+        return median(step.mean_ns for step in self.steps) if self.steps else None
+
+    def without_names(self) -> Glance:
+        """Return it without what says where and by whom the job runs; hosts are told apart by numbers."""
+        names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
+        hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
+        findings = list(self.findings)
+        for name in names:  # the longest first: one may be a part of another
+            findings = [text.replace(name, hosts[name]) for text in findings]
+        ranks = tuple(
+            replace(rank, host=hosts[rank.host], file="", problem=rank.problem and "…") for rank in self.ranks
+        )
+        problems = tuple("a file cannot be read" for _ in self.problems[:1])
+        job = amount(len(ranks), "rank")
+        return replace(self, job=job, ranks=ranks, problems=problems, findings=tuple(findings))
+
+    def document(self) -> dict[str, Any]:
+        """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
+        last = self.steps[-1] if self.steps else None
+        return {
+            "version": VERSION,
+            "at_s": self.at_s,
+            "state": self.state.value,
+            "job": self.job,
+            "looked_at": self.looked_at,
+            "step": last and last.number,
+            "step_ns": last and last.mean_ns,
+            "usual_step_ns": self.usual_ns,
+            "steps": [{"step": step.number, "mean_ns": step.mean_ns} for step in self.steps],
+            "parts_percent": dict(self.parts),
+            "ranks": [_rank_document(rank) for rank in self.ranks],
+            "findings": list(self.findings),
+            "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
+            "problems": list(self.problems),
+            "age_s": self.age_s,
+            "cpu_percent": self.cpu_percent,
+        }
+
+    def line(self) -> str:
+        """Return it as one line, without the time."""
+        return "; ".join(filter(None, (self.step_line(), self.parts_line(), *self._troubles())))
+
+    def step_line(self) -> str:
+        """Return how long a step takes; without steps what the job does."""
+        if not self.steps:
+            rows = sum(rank.rows for rank in self.ranks)
+            return f"{self.state.value}, {amount(rows, 'row')}" if rows else self.state.value
+        last = self.steps[-1]
+        return f"step {last.number}: {readable(last.mean_ns, 'ns')}, usually {readable(self.usual_ns, 'ns')}"
+
+    def parts_line(self) -> str:
+        """Return what the time of GPUs consists of."""
+        return ", ".join(f"{_SHORT.get(part, part)} {share:.1f} %" for part, share in self.parts.items())
+
+    def spark_line(self, width: int = _SPARK) -> str:
+        """Return the last steps as columns."""
+        return spark([step.mean_ns for step in self.steps[-width:]])
+
+    def head(self, width: int = 0) -> Iterator[str]:
+        """Yield what stands above tables: the job, its steps, what its time consists of, what is concluded.
+
+        Args:
+            width: longer lines are cut [characters]; 0: none are.
+        """
+        step = self.step_line()
+        pictured = self.spark_line(max(0, width - len(step) - 3) if width else _SPARK)
+        lines = [f"{self.state.value}: {self.job or 'no job yet'}", "   ".join(filter(None, (step, pictured)))]
+        if self.parts:
+            lines.append(f"{self.parts_line()}; {self.looked_at}")
+        lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
+        yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)
+
+    def page(self, page: TopPage, screen: Screen) -> list[str]:
+        """Return a page as lines."""
+        if page is TopPage.KERNELS:
+            return _table(KERNEL_HEADS, self.kernels, screen) if self.kernels else ["no kernels yet"]
+        if page is TopPage.HOSTS:
+            return _table(HOST_HEADS, list(self._host_rows()), screen) if self.ranks else ["no ranks yet"]
+        return _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks], screen) if self.ranks else ["no ranks yet"]
+
+    def _host_rows(self) -> Iterator[Row]:
+        """Yield name, ranks, largest cost and longest silence of hosts, those first that cost most."""
+        hosts: dict[str, list[RankNow]] = {}
+        for rank in self.ranks:
+            hosts.setdefault(rank.host, []).append(rank)
+        for host, ranks in hosts.items():
+            costs = [rank.cost_percent for rank in ranks if rank.cost_percent is not None]
+            yield host, len(ranks), max(costs, default=None), max(round(rank.silent_s) for rank in ranks)
+
+    def lines(self, screen: Screen | None = None) -> Iterator[str]:
+        """Yield it as the console shows it."""
+        yield from self.head()
+        if self.ranks:
+            yield ""
+            yield from _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks[:_RANKS]], screen)
+            if len(self.ranks) > _RANKS:
+                yield f"and {amount(len(self.ranks) - _RANKS, 'more rank')}: --format json"
+        if self.kernels:
+            yield ""
+            yield from _table(KERNEL_HEADS, self.kernels[:_KERNELS], screen)
+
+    def _troubles(self) -> Iterator[str]:
+        """Yield who costs time, who is silent, and what cannot be read, in few words."""
+        for rank in self.ranks:
+            if rank.is_straggler and rank.cost_percent:
+                yield f"rank {rank.rank} costs {rank.cost_percent:.1f} % ({rank.mainly})"
+        silent = [rank for rank in self.ranks if rank.state is JobState.SILENT]
+        if silent:
+            names = ", ".join(str(rank.rank) for rank in silent[:_RANKS])
+            longest = max(rank.silent_s for rank in silent)
+            yield f"rank{'s' if len(silent) > 1 else ''} {names} silent for {longest:.0f} s"
+        yield from self.problems
+
+
+RANK_HEADS = (
+    Head("rank"),
+    Head("host", minor=True),
+    Head("state"),
+    Head("step"),
+    Head("cost_ns", "ns"),
+    Head("cost_percent", "%"),
+    Head("for"),
+    Head("compute", "%"),
+    Head("comm.", "%"),
+    Head("idle", "%"),
+    Head("memory", "bytes", minor=True),
+    Head("sampled", minor=True),
+)
+"""Columns of `rank_row`."""
+
+HOST_HEADS = (Head("host", matters=True), Head("ranks"), Head("cost_percent", "%"), Head("silent_s"))
+"""Columns of the page of hosts."""
+
+KERNEL_HEADS = (
+    Head("kernel", matters=True),
+    Head("calls"),
+    Head("total_ns", "ns"),
+    Head("percent", "%", is_share=True),
+)
+"""Columns of `Glance.kernels`."""
+
+
+def rank_row(rank: RankNow) -> Row:
+    """Return what is shown of a rank."""
+    state = f"silent {rank.silent_s:.0f} s" if rank.state is JobState.SILENT else rank.state.value
+    parts = [rank.parts.get(part) for part in ("compute", "exposed communication", "idle")]
+    sampled = ", ".join(readable(value, unit) for value, unit in rank.sampled.values())
+    costs = rank.cost_ns, rank.cost_percent, rank.mainly or None
+    return (rank.rank, rank.host, state, rank.step, *costs, *parts, rank.memory_bytes, sampled or None)
+
+
+def _table(heads: Sequence[Head], rows: Sequence[Row], screen: Screen | None) -> list[str]:
+    """Return rows as lines, without columns that hold nothing."""
+    used = [any(value is not None for value in column) for column in zip(*rows, strict=True)]
+    out = io.StringIO()
+    chosen = [head for head, is_used in zip(heads, used, strict=True) if is_used]
+    shown = ([value for value, is_used in zip(row, used, strict=True) if is_used] for row in rows)
+    write_readable(chosen, map(tuple, shown), out, screen=screen)
+    return out.getvalue().rstrip("\n").split("\n")
+
+
+def _rank_document(rank: RankNow) -> dict[str, Any]:
+    return {
+        "rank": rank.rank,
+        "host": rank.host,
+        "file": rank.file,
+        "state": rank.state.value,
+        "silent_s": rank.silent_s,
+        "rows": rank.rows,
+        "step": rank.step,
+        "parts_percent": dict(rank.parts),
+        "cost_ns": rank.cost_ns,
+        "cost_percent": rank.cost_percent,
+        "mainly": rank.mainly or None,
+        "chance": rank.chance,
+        "memory_bytes": rank.memory_bytes,
+        "sampled": {name: {"mean": mean, "unit": unit} for name, (mean, unit) in rank.sampled.items()},
+        "problem": rank.problem or None,
+    }

@@ -1,0 +1,366 @@
+"""Looks at a running job again and again: what has come, and what the usual analyses say of the last steps.
+
+Derives nothing: a look is a session on copies of the newest rows (`live.tail`), cut to the steps that are over on all
+ranks, and the analyses that `rocpd summary` runs, in one pass. How often they run follows from what they take, so that
+the share of a core stays small whatever the number of ranks; rows and silence are looked at each time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rocpd.base import entries
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.types import Row
+from rocpd.facts.rank import By, Options
+from rocpd.facts.regions import Steps
+from rocpd.facts.units import steps_of_ranks
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.plan.steps import IndexUse
+from rocpd.federate.select.selection import Cut, Part
+from rocpd.live.tail import Tail, TailedFile
+from rocpd.session import Session, connect
+from rocpd.summary.counters.samples import CLOCK
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.result import Summary
+from rocpd.summary.run import Function, known_tables
+from rocpd.summary.time.overview import conclude
+from rocpd.top.glance import Glance, JobState, RankNow, StepTime
+
+_SHARE, _CREDIT_S = 0.07, 10.0  # of a core, that analyses may take, and so much at once [s]
+_FEWEST = 4  # steps, before the last ones alone are looked at
+_MINUTES_S = 300.0  # of steps that are remembered
+_MOST = 2000  # steps that are remembered
+_USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
+_OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
+_OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
+_KERNELS = 10
+_BY_RANK = "budget by rank"
+_ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
+_TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
+
+
+@frozen
+class WatchOptions:
+    """What is looked at.
+
+    Args:
+        steps: so many of the last steps.
+        seconds: so much of the last time, where there are no steps [s].
+        interval_s: at most so often [s].
+        silent_s: after so long without rows a rank is silent [s]; 0: by how often its rows usually come.
+        asked: what the analyses are asked: markers that are steps, categories of kernels.
+    """
+
+    steps: int = 20
+    seconds: float = 30.0
+    interval_s: float = 1.0
+    silent_s: float = 0.0
+    asked: Options = Options()
+
+
+@frozen
+class _Known:
+    """What the analyses said last.
+
+    Args:
+        at_s: when [s since 1970].
+        glance: what they said of the job.
+        ranks: path of the file -> rank, without what changes by itself.
+    """
+
+    at_s: float
+    glance: Glance
+    ranks: Mapping[Path, tuple[RankNow, ...]]
+
+
+class Watch:
+    """A job that is watched. To be used in a `with` block.
+
+    Args:
+        inputs: files, globs and folders.
+        options: what is looked at.
+    """
+
+    def __init__(self, inputs: Sequence[str], options: WatchOptions) -> None:
+        self.options = options
+        self._tail = Tail(inputs)
+        self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
+        self._known: _Known | None = None
+        self._chosen: Mapping[int, Part] = {}
+        self._is_new, self._is_cut = False, False
+        self._credit, self._looked = _CREDIT_S, time.monotonic()
+        self._begun = time.monotonic(), time.process_time()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tail.close()
+
+    def look(self) -> Glance:
+        """Return the job as it is now."""
+        self._tail.find()
+        files = list(self._tail.files.values())
+        if not files or not all(map(self._is_over, files)):
+            self._is_new |= self._tail.poll() > 0
+        is_over = bool(files) and all(map(self._is_over, files))
+        if not is_over and not any(file.has_rows for file in files):
+            return self._without_rows(files)
+        now = time.monotonic()
+        self._credit, self._looked = min(_CREDIT_S, self._credit + _SHARE * (now - self._looked)), now
+        if self._known is None or (self._is_new and self._credit > 0) or self._is_to_end(is_over):
+            self._analyse(is_over)
+        assert self._known
+        return self._now(self._known, files, is_over)
+
+    def look_at(self, steps: int) -> None:
+        """Look at so many of the last steps from now on."""
+        self.options = replace(self.options, steps=steps)
+        self._is_new = True
+
+    def report(self, path: Path) -> None:
+        """Write a report of what is looked at.
+
+        Raises:
+            RocpdError: it cannot be written, or there is nothing yet.
+        """
+        with self._connected(list(self._tail.readable())) as session:
+            chosen = session.cut_to(Cut(self._chosen)) if self._chosen else session
+            chosen.report(path)
+
+    def _is_to_end(self, is_over: bool) -> bool:
+        return is_over and self._known is not None and self._known.glance.state is not JobState.ENDED
+
+    def _is_over(self, file: TailedFile) -> bool:
+        """Whether nothing more will come of a file, as far as can be known."""
+        passed = time.time() - file.written_s
+        if not file.written_s or (file.is_live and file.may_grow):
+            return False
+        return passed > (_OVER_S if file.has_rows and not file.may_grow else _OLD_S)
+
+    def _without_rows(self, files: Sequence[TailedFile]) -> Glance:
+        waits = self._tail.waits_for and f"waiting: {self._tail.waits_for}"
+        problems = [*filter(None, (waits,)), *(file.problem for file in files if file.problem)]
+        if files and not problems:
+            problems = [f"waiting: nothing is written to {files[0].path} yet"]
+        ranks = tuple(RankNow(None, file=str(file.path), state=_state_of(file), problem=file.problem) for file in files)
+        return Glance(time.time(), JobState.WAITING, ranks=ranks, problems=tuple(problems))
+
+    def _analyse(self, is_over: bool) -> None:
+        """Run the analyses on what counts now."""
+        begun = time.process_time()
+        self._is_new = False
+        try:
+            if is_over:
+                with self._connected([file.path for file in self._tail.files.values()]) as session:
+                    steps = steps_of_ranks(session, self.options.asked.step_marker)
+                    self._remember(steps, _common(steps))
+                    self._known = self._measured(session, session, "all of it", JobState.ENDED)
+            else:
+                self._measure_last()
+        except RocpdError as error:
+            known = self._known or _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
+            self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
+        self._credit -= time.process_time() - begun
+
+    def _connected(self, paths: Sequence[Path]) -> Session:
+        open_these = partial(connect, paths, index=IndexUse.OFF, jobs=1)
+        try:
+            return open_these()
+        except RocpdError:
+            return open_these(skip_bad=True)
+
+    def _measure_last(self) -> None:
+        """Say which rows count: those of the last steps that are over on all ranks; and run the analyses on them."""
+        readable = self._tail.readable()
+        with self._connected(list(readable)) as session:
+            steps = steps_of_ranks(session, self.options.asked.step_marker)
+            since = {each.number: readable[each.opening.path].since(each.suffix) for each in session.ranks}
+            numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
+            self._remember(steps, numbers)
+            self._is_cut |= any(since.values())
+            chosen = numbers[self._is_cut :][
+                -self.options.steps :
+            ]  # the first one of a cut trace has nothing before it
+            parts = _parts(steps, chosen) if len(chosen) >= _FEWEST else {}
+            before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
+            self._is_cut |= bool(before)
+            for each in session.ranks:
+                part, file = parts.get(each.number), readable[each.opening.path]
+                file.free_until(each.suffix, part.end if part else None)
+                for number in before if part else ():
+                    file.forget_before(each.suffix, steps[each.number][number][0])
+        with self._connected(list(readable)) as session:
+            if parts:
+                looked_at = f"steps {chosen[0]} to {chosen[-1]}"
+                self._chosen = parts
+                self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
+            else:
+                self._known = self._measured(session, *self._last_seconds(session))
+
+    def _measured(self, whole: Session, session: Session, looked_at: str, state: JobState = JobState.RUNNING) -> _Known:
+        """Return what the analyses say of a session, whose ranks those of `whole` are."""
+        steps = steps_of_ranks(whole, self.options.asked.step_marker)
+        tables = _tables(session, self.options.asked)
+        job, *findings = [finding.text for finding in conclude(session, tables)]
+        parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
+        kernels = tuple(_kernels(tables))
+        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
+        files = {file.copy: path for path, file in self._tail.files.items()}
+        ranks: dict[Path, tuple[RankNow, ...]] = {}
+        for rank in whole.ranks:
+            path = files.get(rank.opening.path, rank.opening.path)
+            ranks[path] = (*ranks.get(path, ()), _rank_now(rank, tables, steps.get(rank.number, {})))
+        return _Known(time.time(), glance, ranks)
+
+    def _last_seconds(self, whole: Session) -> tuple[Session, str]:
+        """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
+        length = round(self.options.seconds * 1e9)
+        files = self._tail.readable()
+        parts = {}
+        for rank in whole.ranks:
+            if span := whole.spans.get(rank.number):
+                parts[rank.number] = Part(span.end - length, None)
+                files[rank.opening.path].forget_before(rank.suffix, span.end - 2 * length)
+        is_cut = any(whole.spans[rank].start < (part.start or 0) for rank, part in parts.items())
+        name = f"the last {self.options.seconds:g} s: no steps" if is_cut else "all of it so far"
+        return (whole.cut_to(Cut(parts)) if is_cut else whole), name
+
+    def _remember(self, steps: Mapping[int, Steps], numbers: Sequence[int]) -> None:
+        """Remember how long steps take, by when they began on the first rank that has them."""
+        if not numbers:
+            return
+        first = next(rank for rank in sorted(steps) if numbers[-1] in steps[rank])
+        latest = self._steps[-1][1] if self._steps else 0
+        for number in numbers:
+            begun = steps[first][number][0]
+            if begun > latest:
+                lengths = [of[number][1] - of[number][0] for of in steps.values() if number in of]
+                self._steps.append((time.time(), begun, StepTime(number, sum(lengths) / len(lengths))))
+
+    def _now(self, known: _Known, files: Sequence[TailedFile], is_over: bool) -> Glance:
+        """Return what is known, with what changes by itself: silence, rows, age."""
+        now = time.time()
+        ranks, problems = [], list(known.glance.problems)
+        for file in files:
+            silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
+            has_ended = is_over or (file.has_rows and not file.may_grow)
+            state = JobState.ENDED if has_ended else _state_of(file, silent, self._silence())
+            about = str(file.path), state, silent, file.rows
+            for rank in known.ranks.get(file.path) or (RankNow(None),):
+                path, state, silent, rows = about
+                ranks.append(replace(rank, file=path, state=state, silent_s=silent, rows=rows, problem=file.problem))
+            if file.problem:
+                problems.append(file.problem)
+        while self._steps and now - self._steps[0][0] > _MINUTES_S and len(self._steps) > 1 and not is_over:
+            self._steps.popleft()
+        wall, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
+        return replace(
+            known.glance,
+            at_s=now,
+            steps=tuple(step for _, _, step in self._steps),
+            ranks=tuple(sorted(ranks, key=lambda rank: rank.order)),
+            problems=tuple(dict.fromkeys(problems)),
+            age_s=now - known.at_s,
+            cpu_percent=100 * cpu / wall if wall else 0.0,
+        )
+
+    def _silence(self) -> float:
+        """Return after how long without rows a rank is silent [s]."""
+        if self.options.silent_s:
+            return self.options.silent_s
+        return max(_USUAL_S, _TIMES * max((step.mean_ns for _, _, step in self._steps), default=0.0) / 1e9)
+
+
+def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> JobState:
+    if file.problem:
+        return JobState.UNREADABLE
+    if not file.has_rows:
+        return JobState.WAITING
+    return JobState.SILENT if silent > limit > 0 else JobState.RUNNING
+
+
+def _common(steps: Mapping[int, Steps], since: Mapping[int, int] | None = None) -> list[int]:
+    """Return the numbers of the steps that all ranks with steps have, and have whole, in order of time."""
+    known = since or {}
+    every = [{n for n, (start, _) in of.items() if start >= known.get(rank, 0)} for rank, of in steps.items() if of]
+    return sorted(set.intersection(*every)) if every else []
+
+
+def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part]:
+    """Return the part of each rank with steps from the first to the last of some."""
+    return {rank: Part(of[numbers[0]][0], of[numbers[-1]][1]) for rank, of in steps.items() if of}
+
+
+def _tables(session: Session, asked: Options) -> dict[str, Summary]:
+    """Return the tables of the analyses by name, those by rank under another name; what lacks its data is missing."""
+    homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _analyses()}
+    functions: dict[str, Function] = {name: entries.load(home, name) for name, home in homes.items()}
+    options = {name: replace(asked, by=By.RANK) if name == _BY_RANK else asked for name in functions}
+    tables: dict[str, Summary] = {}
+    for name, known in known_tables(session, functions, options, _TABLES):
+        if not isinstance(known, str):
+            tables |= {_BY_RANK: known["budget"]} if name == _BY_RANK and "budget" in known else known
+    return tables
+
+
+def _analyses() -> list[str]:
+    return [name for name in _ANALYSES if name == _BY_RANK or name in SUMMARIES]
+
+
+def _rows(tables: Mapping[str, Summary], name: str) -> list[Row]:
+    return tables[name].fetchall() if name in tables else []
+
+
+def _named(tables: Mapping[str, Summary], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table by the names of their columns."""
+    return [dict(zip(tables[name].columns, row, strict=True)) for row in _rows(tables, name)]
+
+
+def _kernels(tables: Mapping[str, Summary]) -> list[Row]:
+    if "kernels" not in tables:
+        return []
+    table = tables["kernels"]
+    places = [table.columns.index(name) for name in ("name", "calls", "total_ns", "percent")]
+    return [tuple(row[place] for place in places) for row in table.shortened(table.fetchall()[:_KERNELS])]
+
+
+def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNow:
+    """Return what the tables say of a rank."""
+    times = {str(row[1]): int(row[2]) for row in _rows(tables, _BY_RANK) if row[0] == rank.number}
+    every = sum(times.values())
+    causes = [row for row in _named(tables, "causes") if str(rank.number) in (row["ranks"] or "").split()]
+    cause = max(causes, key=lambda row: row["cost_ns"], default={})
+    held = [
+        row["peak_bytes"] for row in _named(tables, "memory") if row["rank"] == rank.number and row["level"] == "REAL"
+    ]
+    return RankNow(
+        rank.number,
+        rank.hostname or "",
+        step=max(steps, default=None),
+        parts={part: 100 * spent / every for part, spent in times.items()} if every else {},
+        cost_ns=cause.get("cost_ns"),
+        cost_percent=cause.get("cost_percent"),
+        mainly=cause.get("mainly") or "",
+        chance=cause.get("chance"),
+        memory_bytes=sum(held) if held else None,
+        sampled=dict(_sampled(rank.number, tables)),
+    )
+
+
+def _sampled(rank: int, tables: Mapping[str, Summary]) -> list[tuple[str, tuple[float, str]]]:
+    """Return power and clock of the GPUs of a rank, where they were sampled."""
+    found = []
+    for row in _named(tables, "samples"):
+        name = str(row["name"])
+        if row["rank"] == rank and row["mean"] is not None and (CLOCK.search(name) or "power" in name.lower()):
+            found.append((name, (float(row["mean"]), str(row["units"] or ""))))
+    return found

@@ -1,0 +1,135 @@
+"""What is followed is what is written, whatever the journal; and nothing is written beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rocpd.live.tail import Tail, TailedFile
+from tests.live.writer import GrowingFile
+
+
+def _rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        names = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {
+            name: list(connection.execute(f'SELECT * FROM "{name}" ORDER BY 1'))
+            for name in names
+            if name.startswith("rocpd")
+        }
+    finally:
+        connection.close()
+
+
+def _suffix(path: Path) -> str:
+    return next(name for name in _rows(path) if name.startswith("rocpd_region")).removeprefix("rocpd_region")
+
+
+@pytest.mark.parametrize("journal", ["delete", "truncate", "persist", "memory", "wal"])
+def test_a_copy_has_the_rows_that_were_written_and_each_is_read_once(
+    whole: list[Path], tmp_path: Path, journal: str
+) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "job" / "rank0.db", journal)
+    file = TailedFile(growing.path, tmp_path / "copy" / "rank0.db")
+    middle, read = growing.rows[len(growing.rows) // 2][0], 0
+    for until in (middle, middle, float("inf")):
+        growing.write_until(until)
+        beside = sorted(growing.path.parent.iterdir())
+        before = growing.path.read_bytes()
+        read += file.poll()
+        assert file.problem == ""
+        assert (sorted(growing.path.parent.iterdir()), growing.path.read_bytes()) == (beside, before)
+    assert file.poll() == 0
+    file.free_until(_suffix(growing.path), None)
+    written = _rows(growing.path)
+    assert _rows(file.copy) == written
+    assert read == sum(map(len, written.values()))
+    file.close()
+    growing.close()
+
+
+def test_of_what_is_cut_and_freed_gpu_work_goes_with_the_call_that_launched_it(
+    whole: list[Path], tmp_path: Path
+) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    growing.write_until(float("inf"))
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    file.poll()
+    suffix = _suffix(growing.path)
+    region, event, dispatch = (f'"rocpd_{base}{suffix}"' for base in ("region", "event", "kernel_dispatch"))
+    calls = (
+        f"SELECT E.stack_id FROM {region} R JOIN {event} E ON E.id = R.event_id WHERE R.start < ? AND E.stack_id > 0"
+    )
+    sql = f"SELECT K.id FROM {dispatch} K JOIN {event} E ON E.id = K.event_id WHERE E.stack_id"
+    starts = sorted(row["start"] for _, base, row in growing.rows if base == "region")
+    first, last = starts[len(starts) // 3], starts[len(starts) * 2 // 3]
+    expected = set(growing.connection.execute(f"{sql} IN ({calls}) AND E.stack_id NOT IN ({calls})", (last, first)))
+    file.free_until(suffix, last)
+    file.forget_before(suffix, first)
+    copied = _rows(file.copy)
+    assert expected
+    assert {(row[0],) for row in copied[f"rocpd_kernel_dispatch{suffix}"]} == expected
+    used = {row[0] for row in copied[f"rocpd_event{suffix}"]}
+    assert {row[2] for row in copied[f"rocpd_arg{suffix}"]} <= used
+    file.close()
+    growing.close()
+
+
+def test_a_file_that_is_replaced_is_read_anew(whole: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "rank.db"
+    file = TailedFile(path, tmp_path / "copy.db")
+    for number, source in enumerate(whole):
+        other = tmp_path / "new.db"
+        other.write_bytes(source.read_bytes())
+        other.replace(path)
+        file.poll()
+        file.free_until(_suffix(path), None)
+        assert (file.begun_again, _rows(file.copy)) == (number, _rows(path))
+    file.close()
+
+
+def test_what_is_no_whole_file_is_said_and_read_once_it_is_one(whole: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "rank.db"
+    file = TailedFile(path, tmp_path / "copy.db")
+    content = whole[0].read_bytes()
+    for part, problem in ((b"", "empty"), (content[:300], "not a SQLite"), (content[:5000], "within a page")):
+        path.write_bytes(part)
+        assert file.poll() == 0
+        assert problem in file.problem
+    path.write_bytes(content)
+    assert file.poll() > 0
+    assert file.problem == ""
+    path.unlink()
+    file.poll()
+    assert file.problem == "it is gone"
+    file.close()
+
+
+def test_files_appear_in_a_folder_that_is_empty_at_first(whole: list[Path], tmp_path: Path) -> None:
+    tail = Tail([str(tmp_path)])
+    tail.find()
+    assert "without *.db files" in tail.waits_for
+    for source in whole:
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+        tail.find()
+        assert tail.poll() > 0
+    assert (tail.waits_for, len(tail.readable())) == ("", 2)
+    copies = list(tail.readable())
+    tail.close()
+    assert not any(copy.exists() for copy in copies)
+
+
+def test_a_process_has_ended_when_its_file_says_so(whole: list[Path], tmp_path: Path) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    growing.write_until(growing.rows[9][0])
+    file.poll()
+    grows = [file.may_grow]
+    growing.finish()
+    file.poll()
+    assert [*grows, file.may_grow] == [True, False]
+    file.close()
+    growing.close()

@@ -1,0 +1,65 @@
+"""The screen at 80 x 24: its keys, and that it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from rocpd.base.errors import OutputError
+from rocpd.top.screen import WINDOWS, TopScreen
+from tests.top.made import GLANCE
+
+
+class _Asked:
+    """Notes what the screen asks."""
+
+    def __init__(self) -> None:
+        self.windows: list[int] = []
+        self.reports: list[Path] = []
+
+    def report(self, path: Path) -> None:
+        self.reports.append(path)
+        raise OutputError("the disk is full")
+
+    def look_at(self, steps: int) -> None:
+        self.windows.append(steps)
+
+
+def _text(app: TopScreen) -> str:
+    return "\n".join(str(part.render()) for part in app.query(Static).results())
+
+
+async def _until(pilot: Pilot[None], app: TopScreen, text: str) -> None:
+    while text not in _text(app):
+        await pilot.pause(0.01)
+
+
+async def _press_all(app: TopScreen, asked: _Asked) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await _until(pilot, app, "step 9: 20.0 ms, usually 10.0 ms")
+        assert "silent 42 s" in _text(app)
+        for key, text in (
+            ("k", "gemm"),
+            ("o", "node17"),
+            ("r", "silent 42 s"),
+            ("p", "paused"),
+            ("question_mark", "p pause"),
+        ):
+            await pilot.press(key)
+            await _until(pilot, app, text)
+        await pilot.press("w", "s")
+        await _until(pilot, app, "the disk is full")
+        assert max(map(len, _text(app).splitlines())) <= 80
+        await pilot.press("q")
+    assert asked.windows == [WINDOWS[1]]
+    assert asked.reports
+
+
+def test_keys_show_pages_and_it_ends() -> None:
+    asked = _Asked()
+    app = TopScreen(lambda: GLANCE, asked, 0.01, has_colours=False)
+    asyncio.run(_press_all(app, asked))
+    assert app.return_code == 0

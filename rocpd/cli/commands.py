@@ -25,7 +25,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "summary": "Show where the time went, exact over all ranks",
         "advise": "Say what costs time, and what to do about it",
         "whatif": "Predict how long a step would take, had something been different",
-        "hang": "Say whether a job hangs: which rank is missing where, and who waits for it",
+        "hang": "Say whether a job hangs, which rank is missing, and who waits",
         "diff": "Say whether a job is slower than another, and where",
         "history": "Say since when a job is as fast as it is, of many runs",
         "query": "Ask SQL of all ranks at once",

@@ -29,7 +29,7 @@ class HangOptions:
 
 
 def hang(inputs: Inputs, asked: HangOptions, output: TableOptions) -> int:
-    """Say whether a job hangs: which rank is missing where, and who waits for it.
+    """Say whether a job hangs, which rank is missing, and who waits.
 
     For a job whose recorder keeps what has begun and not ended beside each database, while it runs or after it was
     killed. Ends with 1 where it hangs, and with 4 where that is not recorded.

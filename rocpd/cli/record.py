@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -56,8 +57,8 @@ def record(program: Program, settings: Settings) -> int:
     if (asked := next((name for name, value in wanted.items() if value), None)) and not has_rocm(os.environ):
         note(f"{asked} finds nothing here: there is no rocprofiler-sdk; rocpd doctor says where it was looked for")
     folder = program.folder or destination(None, None, ()).folder
-    note(f"while it runs: rocpd top {shlex.quote(str(folder))}")
-    outcome = run(list(program.command), replace(settings, folder=folder))
+    look = partial(note, f"while it runs: rocpd top {shlex.quote(str(folder))}")
+    outcome = run(list(program.command), replace(settings, folder=folder), look)
     for file in outcome.files:
         events = "an unknown number of" if file.events is None else str(file.events)
         lost = f", {file.lost} lost" if file.lost else ""

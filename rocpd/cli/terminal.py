@@ -82,12 +82,17 @@ def _colours(when: When) -> int:
     return MANY if os.environ.get("COLORTERM") in ("truecolor", "24bit") else FEW
 
 
+def is_interactive() -> bool:
+    """Whether somebody sees the output and types."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _pager() -> list[str]:
     """Return the command of the pager; none, where nobody could use one."""
     import shlex
     import shutil
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "") in _DUMB:
+    if not is_interactive() or os.environ.get("TERM", "") in _DUMB:
         return []
     command = os.environ.get("PAGER", "less")
     try:

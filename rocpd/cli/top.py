@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +19,7 @@ from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
-from rocpd.cli.terminal import screen_of
+from rocpd.cli.terminal import is_interactive, screen_of
 from rocpd.facts.rank import Options
 from rocpd.table import CONSOLE
 
@@ -145,7 +144,7 @@ def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
     if importlib.util.find_spec("textual") is None:
         hint = "pip install 'rocpd[top]'; without it: rocpd top --once, or --follow"
         raise UsageError("the package textual is not installed", hint)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_interactive():
         raise UsageError("no terminal to show it on", "rocpd top --once, or --follow")
     from rocpd.top.screen import TopScreen
 

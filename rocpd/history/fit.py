@@ -250,34 +250,33 @@ class _Scan(NamedTuple):
     def gains(self, width: int) -> Floats:
         """Return the squares that a step at each place explains, or a pair of steps so many runs apart."""
         count, apart = self.products.shape[1], 1 - _RHOS[:, None]
-        products, own = self.products, 1 + apart**2 * (count - 1.0 - np.arange(count))
+        low, high = LEAST_AFTER, count - width - LEAST_AFTER + 1
+        products, own = self.products[:, low:high], 1 + apart**2 * (count - 1.0 - np.arange(low, high))
         if width:
-            products = products.copy()
-            products[:, : count - width] -= self.products[:, width:]
+            products = products - self.products[:, low + width : high + width]
             own = 1 + apart**2 * (width - 1) + _RHOS[:, None] ** 2
-        return self._gains(products, own, slice(LEAST_AFTER, count - width - LEAST_AFTER + 1))
+        gains = np.zeros(self.products.shape[:2])
+        gains[:, low:high] = _explained(products, own)
+        return gains
 
     def gains_of_slopes(self, starts: Sequence[int]) -> Floats:
         """Return the squares that a slope from each of some places explains."""
         place = np.arange(self.columns.shape[1])[:, None]
         slopes = _whitened(np.maximum(place - np.array(starts, np.float64), 0.0))
-        return self._gains(slopes.transpose(0, 2, 1) @ self.columns, (slopes**2).sum(1), slice(None))
+        return _explained(slopes.transpose(0, 2, 1) @ self.columns, (slopes**2).sum(1))
 
-    @staticmethod
-    def _gains(products: Floats, own: Floats, places: slice) -> Floats:
-        """Return what columns explain beside a design, at some places; elsewhere 0.
 
-        Args:
-            products: of the columns with what is left, and with the base.
-            own: squares of the columns.
-            places: those that count.
-        """
-        some = products[:, places]
-        base = some[:, :, 1:]
-        unexplained = np.broadcast_to(own, products.shape[:2])[:, places] - np.einsum("rpb,rpb->rp", base, base)
-        gains = np.zeros(products.shape[:2])
-        gains[:, places] = some[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
-        return gains
+def _explained(products: Floats, own: Floats) -> Floats:
+    """Return the squares that columns explain beside a design.
+
+    Args:
+        products: of the columns with what is left, and with the base.
+        own: squares of the columns.
+    """
+    base = products[:, :, 1:]
+    unexplained = own - np.einsum("rpb,rpb->rp", base, base)
+    gains: Floats = products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
+    return gains
 
 
 def _scan(values: Floats, design: Floats) -> _Scan:

@@ -201,20 +201,22 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
 
 
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
-    """Return the ranks that others wait for and that wait for nobody.
+    """Return the ranks that others wait for and that wait for nobody; who is gone waits for nobody any more.
 
     Where all that are missing wait as well, it is those whose host is in a call that waits for nothing: what they wait
     for is work that the GPU does before.
     """
     missing = {rank for wait in waits for rank in wait.missing}
+    if gone := {rank for rank in missing if ranks[rank].is_gone}:
+        return tuple(sorted(gone))
     waiting = {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
     free = missing - waiting or {rank for rank in missing if _is_elsewhere(ranks[rank])}
     return tuple(sorted(free))
 
 
 def _is_elsewhere(rank: RankProgress) -> bool:
-    """Whether the host is in calls, and none of them waits, or is gone."""
-    return rank.is_gone or (bool(rank.calls) and not any(_WAITS.search(call.call) for call in rank.calls))
+    """Whether the host is in calls, and none of them waits."""
+    return bool(rank.calls) and not any(_WAITS.search(call.call) for call in rank.calls)
 
 
 def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[RankProgress]) -> Iterator[str]:

@@ -109,8 +109,13 @@ class Outcome:
     why_not: UsageError | None = None
 
 
-def run(command: Sequence[str], settings: Settings) -> Outcome:
+def run(command: Sequence[str], settings: Settings, begins: Callable[[], None] = lambda: None) -> Outcome:
     """Run `command` with the recorder in it and in all processes that it starts.
+
+    Args:
+        command: program and arguments.
+        settings: what is recorded.
+        begins: called before the program runs, where it is recorded.
 
     Returns:
         its exit code (128 + N after signal N), and what was written.
@@ -126,6 +131,7 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
         if not settings.best_effort:
             raise
         return Outcome(_wait(command, os.environ), why_not=error)
+    begins()
     code = _wait(command, environment)
     written = filter(None, (_describe(path, token) for path in sorted(settings.folder.glob("*.db"))))
     return Outcome(code, tuple(written), environment.get("ROCPD_START", "") not in _OFF)

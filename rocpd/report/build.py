@@ -46,6 +46,7 @@ class ReportOptions:
         connect: arguments of `rocpd.connect` that give the same, as Python has them; empty: the files.
         plots: folder for the charts as pictures; None: nowhere.
         base: what the job is compared with; None: nothing.
+        without: names of sections that stand elsewhere.
     """
 
     sections: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class ReportOptions:
     connect: str = ""
     plots: Path | None = None
     base: ReportBase | None = None
+    without: frozenset[str] = frozenset()
 
 
 def build(session: Federation, asked: ReportOptions | None = None, progress: Progress | None = None) -> Report:
@@ -69,7 +71,8 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
         InputError: a file is damaged.
     """
     asked = asked or ReportOptions()
-    sections = chosen_sections(asked.sections, has_base=asked.base is not None)
+    chosen = chosen_sections(asked.sections, has_base=asked.base is not None)
+    sections = [entry for entry in chosen if entry.name not in asked.without]
     material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), asked.base, progress)
     made: list[Section] = []
     for entry in sections:

@@ -168,12 +168,11 @@ class Page:
     def of(self, session: Session) -> str:
         """Return HTML that goes into a page; errors as `Session.report`."""
         from rocpd.report.build import ReportOptions, build, inputs_of
-        from rocpd.report.contents import known_sections
         from rocpd.report.writers.html import body
 
-        sections = tuple(name for name, entry in known_sections().items() if name != "overview" and not entry.has_base)
         inputs = " ".join([inputs_of(session), *self.part.words()])
-        return body(build(self.part.of(session), ReportOptions(sections, inputs=inputs)).sections)
+        asked = ReportOptions(without=frozenset({"overview"}), inputs=inputs)
+        return body(build(self.part.of(session), asked).sections)
 
 
 def relations() -> list[dict[str, Any]]:

@@ -141,11 +141,11 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
 
 @pytest.mark.soak(7)
 def test_hundreds_of_files(many_files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """More files than SQLite attaches, and than are kept open: metadata only, connections closed."""
+    """More files than SQLite attaches, and than are kept open: the others' connections are closed."""
     monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=MANY // 2))
     files_before = open_files()
     with rocpd.connect(many_files) as opened:
-        assert open_files() == files_before
+        assert open_files() <= files_before + MANY // 2
         assert opened.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(2 * MANY, 15 * MANY)]
         assert opened.execute(BY_NAME).fetchall() == [("gemm", MANY, 10 * MANY, 10.0), ("relu", MANY, 5 * MANY, 5.0)]
         assert open_files() < files_before + MANY // 2 + 100

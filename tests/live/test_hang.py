@@ -11,7 +11,7 @@ import pytest
 
 from rocpd.agents.answers import answers
 from rocpd.live.hang import Hanging, judged
-from rocpd.live.progress import Life, RankProgress
+from rocpd.live.progress import SILENT_NS, Life, RankProgress
 from rocpd.schema.live_state import GroupState, LiveState, ThreadState
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.incidents import Incident, parse_incident
@@ -109,8 +109,9 @@ def test_jobs_of_two_runs_do_not_meet() -> None:
 def hung(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, JobOptions]:
     """A job of four ranks after it was killed while it hung."""
     folder = tmp_path_factory.mktemp("hung")
+    hold = SILENT_NS / 1e9 + 0.5 if request.param == Incident.KILL else 0.3  # so long nobody knows who is gone
     options = JobOptions(
-        folder, ranks=4, tp=2, steps=4, plant="none", live=20.0, incident=request.param, hold=0.3, seed=1
+        folder, ranks=4, tp=2, steps=4, plant="none", live=20.0, incident=request.param, hold=hold, seed=1
     )
     simulate(options)
     return str(request.param), folder, options

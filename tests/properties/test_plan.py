@@ -30,7 +30,7 @@ from tests.soak import SOAK, sized
 Row: TypeAlias = tuple[Any, ...]
 Answer: TypeAlias = tuple[tuple[str, ...], list[Row]] | str
 
-EXAMPLES = sized(25, 25_000)  # of each of the jobs
+EXAMPLES = sized(40, 25_000)  # of each of the jobs
 FLOOR = 0.6  # of the statements that SQLite takes are planned
 
 

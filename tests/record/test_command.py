@@ -26,7 +26,8 @@ def test_exit_code_and_report(built: Build, tmp_path: Path) -> None:
     assert done.returncode == 7
     (file,) = databases(tmp_path / "job")
     check_closed(file)
-    assert done.stderr == f"rocpd: wrote job/{file.name} (200 events, {file.stat().st_size / 1e6:.1f} MB)\n"
+    wrote = f"rocpd: wrote job/{file.name} (200 events, {file.stat().st_size / 1e6:.1f} MB)\n"
+    assert done.stderr == f"rocpd: while it runs: rocpd top job\n{wrote}"
     assert done.stdout == ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -61,5 +62,6 @@ async def _press_all(app: TopScreen, asked: _Asked) -> None:
 def test_keys_show_pages_and_it_ends() -> None:
     asked = _Asked()
     app = TopScreen(lambda: GLANCE, asked, 0.01, has_colours=False)
-    asyncio.run(_press_all(app, asked))
+    with ThreadPoolExecutor(1) as alone:  # Playwright's loop may run in this one
+        alone.submit(asyncio.run, _press_all(app, asked)).result()
     assert app.return_code == 0

@@ -210,13 +210,16 @@ def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tup
     if gone := {rank for rank in missing if ranks[rank].is_gone}:
         return tuple(sorted(gone))
     waiting = {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
-    free = missing - waiting or {rank for rank in missing if _is_elsewhere(ranks[rank])}
-    return tuple(sorted(free))
+    free = missing - waiting
+    # Whose host waits for its GPU may wait for a receive before, which is no operation of the group.
+    busy = {rank for rank in free if not _waits_for_gpu(ranks[rank])}
+    busy = busy or {rank for rank in missing if ranks[rank].calls and not _waits_for_gpu(ranks[rank])}
+    return tuple(sorted(busy or (() if _circle(waits) else free)))
 
 
-def _is_elsewhere(rank: RankProgress) -> bool:
-    """Whether the host is in calls, and none of them waits."""
-    return bool(rank.calls) and not any(_WAITS.search(call.call) for call in rank.calls)
+def _waits_for_gpu(rank: RankProgress) -> bool:
+    """Whether the host is in a call that waits."""
+    return any(_WAITS.search(call.call) for call in rank.calls)
 
 
 def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[RankProgress]) -> Iterator[str]:

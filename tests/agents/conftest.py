@@ -16,6 +16,7 @@ from rocpd.agents.server import AgentLimits, Answering, server_of
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.view.desk import ViewedJob
+from tests.waiting import in_own_loop
 
 Call: TypeAlias = Callable[..., Any]
 
@@ -49,4 +50,4 @@ def call(answering: Answering) -> Call:
         assert said.is_error is ("error" in said.structured_content)
         return said.structured_content
 
-    return lambda tool, **arguments: anyio.run(called, tool, arguments)
+    return lambda tool, **arguments: in_own_loop(anyio.run, called, tool, arguments)

@@ -28,6 +28,7 @@ from tests.agents.conftest import Call
 from tests.conftest import state_of
 from tests.docs.console import ROOT
 from tests.soak import sized
+from tests.waiting import in_own_loop
 
 
 def dialogue() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -58,7 +59,7 @@ def test_a_client_on_stdin_and_stdout(job: Path) -> None:
             verdict = await client.read_resource("rocpd://verdict")
             return tools, resources, counted.structured_content, verdict.contents[0].text  # type: ignore[union-attr]
 
-    tools, resources, counted, verdict = anyio.run(talk)
+    tools, resources, counted, verdict = in_own_loop(anyio.run, talk)
     assert tools == list(QUESTIONS)
     assert resources == [f"rocpd://{name}" for name in ("verdict", "report", "glossary", "questions")]
     assert counted["tables"][0]["rows"] == [[4]]
@@ -84,8 +85,8 @@ def test_http_needs_the_secret(answering: Answering) -> None:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=f"http://{host}") as client:
             return (await client.post(path, json={})).status_code
 
-    assert anyio.run(status, "/mcp", "127.0.0.1:80") == 404
-    assert anyio.run(status, "/other/mcp", "127.0.0.1:80") == 404
+    assert in_own_loop(anyio.run, status, "/mcp", "127.0.0.1:80") == 404
+    assert in_own_loop(anyio.run, status, "/other/mcp", "127.0.0.1:80") == 404
 
 
 def test_only_what_was_named_is_read(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_calls_that_mean_harm(job: Path, tmp_path: Path) -> None:
                 group.start_soon(client, calls[number::8])
 
     try:
-        anyio.run(together)
+        in_own_loop(anyio.run, together)
     finally:
         answering.close()
     assert len(answers) == len(calls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -12,6 +11,7 @@ from textual.widgets import Static
 from rocpd.base.errors import OutputError
 from rocpd.top.screen import WINDOWS, TopScreen
 from tests.top.made import GLANCE
+from tests.waiting import in_own_loop
 
 
 class _Asked:
@@ -62,6 +62,5 @@ async def _press_all(app: TopScreen, asked: _Asked) -> None:
 def test_keys_show_pages_and_it_ends() -> None:
     asked = _Asked()
     app = TopScreen(lambda: GLANCE, asked, 0.01, has_colours=False)
-    with ThreadPoolExecutor(1) as alone:  # Playwright's loop may run in this one
-        alone.submit(asyncio.run, _press_all(app, asked)).result()
+    in_own_loop(asyncio.run, _press_all(app, asked))
     assert app.return_code == 0

@@ -378,9 +378,7 @@ def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, Mapping | list):
-        return visible(json.dumps(value, ensure_ascii=False))
-    return visible(value) if isinstance(value, str) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list) else value
 
 
 def _made_visible(value: Any) -> Any:

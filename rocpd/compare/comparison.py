@@ -413,7 +413,7 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     text = f"on average {readable(abs(change), 'ns')} {how}: {parts}"
     ranks = [(abs(row.new - row.base), row.rank) for row in comparison.ranks if row.base and row.new]
     if len(ranks) > 1 and ranks[0][0] > _BY_FAR * ranks[1][0]:
-        first, second = (readable(change, "ns") for change, _ in ranks[:2])
+        first, second = (readable(time, "ns") for time, _ in ranks[:2])
         text += f"; rank {ranks[0][1]} changed by {first}, no other rank by more than {second}"
     yield Finding(text, "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
 

@@ -624,7 +624,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
-        if metric.has_whole:
+        if metric.has_whole and peak is None:
             with suppress(RocpdError):  # no allocations
                 peak = _peak(reading, ranks)
         power = _power(reading, ranks) if metric.has_whole else None

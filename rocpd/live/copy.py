@@ -30,7 +30,7 @@ PIECE_S = 0.025
 _ROWS, _FEWEST, _MOST = 4096, 256, 65536  # of a piece
 _NEWEST = 50_000  # rows of a table that a copy begins with: what happened hours ago is nobody's question here
 _KEPT = 400_000  # rows of a table: those before them go, whoever reads the copy
-_FEW = 64  # things, which are copied again each time: what is known of a process grows
+_FEW = 64  # things, which are copied again each time: their rows change
 _SLACK = 1024  # rows that may stand before others that ended earlier
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
@@ -121,7 +121,7 @@ class FreshCopy:
         return bool(counts) and all(every and every == known for every, known in counts)
 
     def attach(self, uri: str) -> None:
-        """Let a file be what is copied.
+        """Copy from a file from now on.
 
         Raises:
             apsw.Error: it cannot be opened.

@@ -95,9 +95,9 @@ def _run(job: JobPlan, players: list[Player], progress: Callable[[int, int], Non
     lasts = length / 1e9 / speed + (job.options.hold if hangs else 0.0)
     while True:
         passed = time.monotonic() - began
-        true = first + min(int(passed * speed * 1e9), length + (int(passed * speed * 1e9) - length) * hangs)
+        played = int(passed * speed * 1e9)
         for player in players:
-            player.play(true)
+            player.play(first + (played if hangs else min(played, length)))
         if progress is not None:
             progress(min(int(passed), int(lasts)), int(lasts) + 1)
         if passed >= lasts:
@@ -200,8 +200,8 @@ class Player:
             "guid": self.rank.guid,
             "pid": self.rank.pid,
             "rank": self.rank.number,
+            "speed": self._job.options.live,
         }
-        who |= {"speed": self._job.options.live}
         crowded = CROWDED if len(self.exchanges) > GROUPS else 0
         return connection, StateWriter(state_file(self.path), flags=crowded, boot="simulated", **who, **_pair(now))
 

@@ -25,7 +25,7 @@ _FORM = "straggler=5%,silent=30s,step=1.5"
 
 @frozen
 class Bounds:
-    """What is out of bounds; None: never.
+    """The bounds of alerts; None: there is no such bound.
 
     Args:
         straggler: a rank that costs so much of a step, by more than chance [%].
@@ -92,7 +92,7 @@ def bounds_of(text: str) -> Bounds:
 
 
 def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
-    """Yield what is out of bounds."""
+    """Yield an alert for each value that is out of bounds."""
     last = glance.steps[-1] if glance.steps else None
     number = last.number if last else None
     for rank in glance.ranks if glance.state is JobState.RUNNING else ():
@@ -113,8 +113,8 @@ class Bell:
     """Rings for alerts, each kind of alert about a rank now and then only.
 
     Args:
-        bounds: what is out of bounds.
-        program: what is run, without a shell and without arguments; the alert is in its environment. Empty: nothing.
+        bounds: the bounds of alerts.
+        program: run without a shell and without arguments; the alert is in its environment. Empty: nothing is run.
         say: called with the sentence of each alert.
         clock: returns the time [s].
 
@@ -134,7 +134,7 @@ class Bell:
         self._runs: list[threading.Thread] = []
 
     def ring(self, glance: Glance) -> None:
-        """Ring for what is out of bounds, unless it was rung for a moment ago."""
+        """Ring for alerts, unless one of the kind about the rank rang a moment ago."""
         for alert in alerts(glance, self._bounds):
             key = alert.what, alert.rank
             if self._clock() - self._rung.get(key, -AGAIN_S) < AGAIN_S:

@@ -113,7 +113,7 @@ class Glance:
         looked_at: what the rest is about, such as `steps 12 to 31`.
         parts: part of the time of GPUs -> share [%].
         ranks: those first that cost most.
-        findings: what is concluded, in sentences.
+        findings: the conclusions, in sentences.
         kernels: name, calls, time [ns], share [%] of the hottest kernels.
         problems: what cannot be read, or is missing.
         age_s: since when the conclusions stand [s].
@@ -139,7 +139,7 @@ class Glance:
         return median(step.mean_ns for step in self.steps) if self.steps else None
 
     def without_names(self) -> Glance:
-        """Return it without what says where and by whom the job runs; hosts are told apart by numbers."""
+        """Return it without names of places and people; hosts are told apart by numbers."""
         names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
         hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
         findings = list(self.findings)
@@ -195,7 +195,7 @@ class Glance:
         return spark([step.mean_ns for step in self.steps[-width:]])
 
     def head(self, width: int = 0) -> Iterator[str]:
-        """Yield what stands above tables: the job, its steps, what its time consists of, what is concluded.
+        """Yield the lines above tables: the job, its steps, the parts of its time, the conclusions.
 
         Args:
             width: longer lines are cut [characters]; 0: none are.
@@ -279,7 +279,7 @@ KERNEL_HEADS = (
 
 
 def rank_row(rank: RankNow) -> Row:
-    """Return what is shown of a rank."""
+    """Return the row of a rank."""
     state = f"silent {rank.silent_s:.0f} s" if rank.state is JobState.SILENT else rank.state.value
     parts = [rank.parts.get(part) for part in ("compute", "exposed communication", "idle")]
     sampled = ", ".join(readable(value, unit) for value, unit in rank.sampled.values())

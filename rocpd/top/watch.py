@@ -49,7 +49,7 @@ _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"
 
 @frozen
 class WatchOptions:
-    """What is looked at.
+    """The part of a job that is looked at, and how often.
 
     Args:
         steps: so many of the last steps.
@@ -86,7 +86,7 @@ class Watch:
 
     Args:
         inputs: files, globs and folders.
-        options: what is looked at.
+        options: the part that is looked at.
     """
 
     def __init__(self, inputs: Sequence[str], options: WatchOptions) -> None:
@@ -127,7 +127,7 @@ class Watch:
         self._is_new = True
 
     def report(self, path: Path) -> None:
-        """Write a report of what is looked at.
+        """Write a report of the part that is looked at.
 
         Raises:
             RocpdError: it cannot be written, or there is nothing yet.
@@ -247,7 +247,7 @@ class Watch:
                 self._steps.append((time.time(), begun, StepTime(number, sum(lengths) / len(lengths))))
 
     def _now(self, known: _Known, files: Sequence[TailedFile], is_over: bool) -> Glance:
-        """Return what is known, with what changes by itself: silence, rows, age."""
+        """Return the last conclusions, with the values that change by themselves: silence, rows, age."""
         now = time.time()
         ranks, problems = [], list(known.glance.problems)
         for file in files:

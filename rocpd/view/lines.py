@@ -37,7 +37,7 @@ from rocpd.facts.columns import distinct
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.regions import Steps, step_spans
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, Union, covered
 from rocpd.facts.units import windows
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
@@ -131,10 +131,9 @@ class OpenRank:
 
 @frozen
 class BusyTimes:
-    """When an agent is in each of `STATES`: starts, and the time in that state before each [ns]."""
+    """The times of an agent in each of `STATES`, on the common time line [ns]."""
 
-    starts: tuple[Ints, ...]
-    before: tuple[Ints, ...]
+    states: tuple[Union, ...]
 
     @classmethod
     def of(cls, spent: AgentTime, placement: Placement) -> BusyTimes:
@@ -146,23 +145,12 @@ class BusyTimes:
             computes & hides,
             *(spent.part == part for part in (COMMUNICATION, COPIES)),
         )
-        line = [spent.take(state) for state in states]
-        starts = [placement.shift.to_line(piece.start) for piece in line]
-        lengths = [placement.shift.to_line(piece.end) - start for piece, start in zip(line, starts, strict=True)]
-        return cls(tuple(starts), tuple(np.append(0, np.cumsum(length)) for length in lengths))
+        to_line, pieces = placement.shift.to_line, [spent.take(state) for state in states]
+        return cls(tuple((to_line(piece.start), to_line(piece.end)) for piece in pieces))
 
     def within(self, edges: Ints) -> list[Ints]:
         """Return for each state the time in it between each two edges [ns]."""
-        return [np.diff(_covered(*state, edges)) for state in zip(self.starts, self.before, strict=True)]
-
-
-def _covered(start: Ints, before: Ints, edges: Ints) -> Ints:
-    """Return how much of the time before each edge pieces cover, which do not overlap [ns]."""
-    if not len(start):
-        return np.zeros(len(edges), np.int64)
-    at = np.maximum(np.searchsorted(start, edges, side="right") - 1, 0)
-    covered: Ints = before[at] + np.clip(edges - start[at], 0, np.diff(before)[at])
-    return covered
+        return [np.diff(covered(parts, edges)) for parts in self.states]
 
 
 @dataclass

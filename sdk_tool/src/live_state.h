@@ -1,4 +1,4 @@
-// Owns the state file: what the process has begun and not ended, beside its database. The layout is that of
+// The state file: calls and collectives that have begun and not ended, beside the database. The layout is that of
 // rocpd/schema/live_state.py, which says what each field means; tests/record/test_live_state.py compares the offsets.
 #pragma once
 

@@ -117,7 +117,7 @@ ROCPD_API void rocpd_group_enter(int group, const char* operation, uint64_t byte
 ROCPD_API void rocpd_group_leave(int group, const char* operation);
 
 /* The calling thread is in a call until its end; about a group by its id, 0: about none. Of nested calls the outermost
- * counts: a call inside of another one is not told. */
+ * counts: a call inside of another one is left out. */
 ROCPD_API void rocpd_call_begin(const char* call, uint64_t group_id);
 ROCPD_API void rocpd_call_end(void);
 

@@ -18,12 +18,12 @@ from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
 from rocpd.live.progress import Life, RankProgress, progress
-from rocpd.schema.live_state import GroupState
+from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState
 
 AFTER_S = 5.0
 """Seconds without progress after which a group counts as stuck."""
 
-_WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hipMemcpy(?!.*Async)|signal_wait")
+_WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hip(Memcpy|Free|HostFree)(?!.*Async)|signal_wait")
 _MOST_NAMED = 8
 _MOST_GROUPS = 16
 _PAIR = {"ncclSend", "ncclRecv"}
@@ -114,7 +114,7 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
     groups = [
         {
             "group": group.name,
-            "members": group.size,
+            "members": group.size if group.size != SIZE_UNKNOWN else None,
             "entered": group.entered,
             "left": group.left,
             "last_entered": group.operation,
@@ -173,9 +173,13 @@ def _all_of(ranks: Sequence[RankProgress]) -> str:
 def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
     """Yield the groups that are stuck."""
     groups: dict[tuple[int, int], list[tuple[RankProgress, GroupState]]] = defaultdict(list)
+    crowded = set()
     for rank in ranks:
+        if rank.state and rank.state.flags & CROWDED:
+            crowded.add(rank.run)
         for group in rank.groups:
-            groups[rank.run, group.id].append((rank, group))
+            if not (group.closed == ABORTED and rank.life is Life.RUNS):  # it has gone on without them
+                groups[rank.run, group.id].append((rank, group))
     for members in groups.values():
         # All have come to what has ended for one of them: who died may not have seen that end.
         number = max(group.left for _, group in members) + 1
@@ -184,8 +188,9 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
             number = min(group.left for _, group in members) + 1
             waiting = [(rank, group) for rank, group in members if group.entered > group.left]
         idle = min(rank.since(max(group.entered_at, group.left_at)) for rank, group in members)
-        unseen = members[0][1].size - len(members)
-        if not waiting or idle < after_ns:
+        size = members[0][1].size
+        unseen = max(0, size - len(members)) if size != SIZE_UNKNOWN else 0
+        if not waiting or idle < after_ns or (unseen and members[0][0].run in crowded):
             continue
         missing = tuple(rank.rank for rank, group in members if group.entered < number)
         called = defaultdict(list)
@@ -197,7 +202,7 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
         if len(differ) < 2 or differ.keys() <= _PAIR:
             differ = {}
         those = tuple(rank.rank for rank, _ in waiting)
-        yield GroupWait(name, number, operation, those, missing, max(0, unseen), idle, differ)
+        yield GroupWait(name, number, operation, those, missing, unseen, idle, differ)
 
 
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:

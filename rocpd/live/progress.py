@@ -14,7 +14,7 @@ from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.live_state import FAILED, GroupState, LiveState, ThreadState, read_state, state_file
+from rocpd.schema.live_state import ENDED, FAILED, GroupState, LiveState, ThreadState, read_state, state_file
 from rocpd.schema.rules.kernel_categories import is_communication, load
 
 SILENT_NS = 3_000_000_000
@@ -93,7 +93,7 @@ def _progress(rank: Rank, last: tuple[str, int] | None, state: LiveState | None,
         life = Life.ENDED if rank.life is not None and rank.life[1] else Life.UNKNOWN
         return RankProgress(rank.number, host, rank.run, life, last=last)
     silent = max(0, time.time_ns() - state.wall)
-    is_silent = silent > SILENT_NS
+    is_silent = silent > SILENT_NS or bool(state.flags & ENDED)
     life = Life.STOPPED if is_silent else Life.RUNS
     lost = bool(state.flags & FAILED)
     behind = max(0, newest - state.wall)

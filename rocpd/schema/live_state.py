@@ -1,8 +1,8 @@
 """The state file: what a running process has begun and not ended, beside its database, as `NAME.db.live`.
 
 Rows are written when something ends, so the database cannot say who waits for whom. The recorder keeps that in this
-file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the recorder
-ends well. This module is the one description of its layout: `sdk_tool/src/live_state.h` has the same offsets, which a
+file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the process
+ends by itself; a signal leaves it, where the process was in groups. This module is the one description of its layout: `sdk_tool/src/live_state.h` has the same offsets, which a
 test compares. Knows no database.
 
 A file is a header, then slots of threads, then slots of groups, little-endian. A slot has one writer at a time, which
@@ -32,6 +32,12 @@ THREADS, GROUPS = 64, 192
 
 ENDED, FAILED, CROWDED = 1, 2, 4
 """Flags: the recorder has ended; it could not write rows any more; more threads or groups than slots."""
+
+CLOSED, ABORTED = 1, 2
+"""Of a group that a process has left."""
+
+SIZE_UNKNOWN = 2**32 - 1
+"""Members of a group that is a part of another one."""
 
 HEADER = np.dtype(
     [
@@ -68,9 +74,9 @@ THREAD = np.dtype(
 GROUP = np.dtype(
     [
         ("turn", "<u4"),
-        ("size", "<u4"),  # members, 0: a free slot
+        ("size", "<u4"),  # members, 0: a free slot, SIZE_UNKNOWN
         ("member", "<i4"),  # which one this process is, -1: not known
-        ("reserved", "<u4"),
+        ("closed", "<u4"),  # CLOSED: the process has left it; ABORTED: without waiting for what had begun
         ("id", "<u8"),  # the same in all members
         ("entered", "<u8"),  # operations that the process has called
         ("left", "<u8"),  # operations that are over
@@ -110,7 +116,7 @@ class GroupState:
     Args:
         id: the same in all members.
         name: for people.
-        size: members.
+        size: members; `SIZE_UNKNOWN`.
         member: which one the process is.
         entered: operations that it has called.
         left: operations that are over.
@@ -119,6 +125,7 @@ class GroupState:
         operation: what it called last.
         left_operation: what was over last.
         bytes: of the last one that it called.
+        closed: whether the process has left the group: 0, `CLOSED` or `ABORTED`.
     """
 
     id: int
@@ -132,6 +139,7 @@ class GroupState:
     operation: str
     left_operation: str
     bytes: int
+    closed: int = 0
 
 
 @frozen

@@ -10,7 +10,8 @@
 namespace rocpd::live {
 
 constexpr std::uint32_t kVersion = 1, kThreads = 64, kGroups = 192;
-constexpr std::uint32_t kFailed = 2, kCrowded = 4;  // flags
+constexpr std::uint32_t kEnded = 1, kFailed = 2, kCrowded = 4;  // flags
+constexpr std::uint32_t kClosed = 1, kAborted = 2;  // of groups
 
 struct Header {
     char magic[8];
@@ -36,7 +37,7 @@ struct Group {
     std::atomic<std::uint32_t> turn;
     std::uint32_t size;
     std::int32_t member;
-    std::uint32_t reserved;
+    std::uint32_t closed;
     std::uint64_t id, entered, left, entered_at, left_at, bytes;
     char operation[48], left_operation[48], name[32];
 };
@@ -55,7 +56,9 @@ void name(const std::string& database, const std::string& guid, const std::strin
 void beat();
 // The database cannot be written any more.
 void failed();
-// The recording has ended well: removes the file.
+// A signal ends the process: the file is to stay if there are groups that the process has not left.
+void stay();
+// The recording has ended: removes the file.
 void end();
 // To be called in a forked child: the file is the parent's.
 void forget();

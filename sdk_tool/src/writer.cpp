@@ -194,11 +194,11 @@ void Writer::finish() {
         gated([this] { rows_->finish(ThreadBuffer::all()); });
         commit();
         gated([this] { rows_->close(); });
-        live::end();
         if (const std::uint64_t lost = status_lost_.load(); lost > 0)
             say(rows_->path() + ": " + std::to_string(lost) +
                 " events were lost: full buffers, no memory, or ranges too deep");
     }
+    live::end();
     end(Phase::kClosed);
 }
 

@@ -126,8 +126,10 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
         for group in rank.groups
     ]
     calls = [{"tid": c.tid, "call": c.call, "since_ns": rank.since(c.since)} for c in rank.calls]
+    at = rank.range
     known = {"rank": rank.rank, "host": rank.host, "run": rank.run, "life": rank.life.value}
     known |= {"silent_ns": rank.silent_ns, "lost_rows": rank.lost_rows, "calls": calls, "groups": groups}
+    known["range"] = {"text": at.range, "since_ns": rank.since(at.range_since)} if at else None
     return known | {"last_collective": rank.last[0] if rank.last else None}
 
 
@@ -265,10 +267,12 @@ def _doing(rank: RankProgress) -> str:
     if rank.is_gone:
         last = f", last in {rank.calls[0].call}" if rank.calls else ""
         return f"no sign of life of it for {duration(rank.behind_ns)}: killed, stopped or cut off{last}"
+    thread = rank.range
+    within = f"the range {thread.range} for {duration(rank.since(thread.range_since))}" if thread else ""
     if rank.calls:
         call = rank.calls[0]
-        return f"it has been in {call.call} for {duration(rank.since(call.since))}"
-    return "it is in no call that is recorded"
+        return f"it has been in {call.call} for {duration(rank.since(call.since))}{within and f', in {within}'}"
+    return f"it has been in {within}, and is in no call that is recorded" if within else "it is in no call that is recorded"
 
 
 def _circle(waits: Sequence[GroupWait]) -> list[str]:

@@ -63,11 +63,21 @@ class RankProgress:
 
     @property
     def calls(self) -> tuple[ThreadState, ...]:
-        """Calls that it is in: that of its first thread, then those that it has been in for longest."""
+        """Threads that are in calls: its first one, then those that have been in theirs for longest."""
         if self.state is None:
             return ()
         pid = self.state.pid
-        return tuple(sorted(self.state.threads, key=lambda thread: (thread.tid != pid, thread.since)))
+        within = (thread for thread in self.state.threads if thread.since)
+        return tuple(sorted(within, key=lambda thread: (thread.tid != pid, thread.since)))
+
+    @property
+    def range(self) -> ThreadState | None:
+        """The thread whose range says what the process is at: its first one, else that of the newest range."""
+        if self.state is None:
+            return None
+        pid = self.state.pid
+        within = (thread for thread in self.state.threads if thread.range_since)
+        return max(within, key=lambda thread: (thread.tid == pid, thread.range_since), default=None)
 
     @property
     def is_gone(self) -> bool:

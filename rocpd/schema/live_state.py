@@ -66,10 +66,12 @@ THREAD = np.dtype(
         ("tid", "<u4"),  # 0: a free slot
         ("since", "<u8"),  # when the call began, 0: the thread is in no call
         ("group", "<u8"),  # that the call is about, 0: none
-        ("call", "S104"),
+        ("call", "S48"),
+        ("range_since", "<u8"),  # when the range began, 0: the thread is in none
+        ("range", "S48"),
     ]
 )
-"""A thread and the outermost call of a runtime that it is in."""
+"""A thread, the outermost call of a runtime that it is in, and twice a second the innermost range of the program."""
 
 GROUP = np.dtype(
     [
@@ -101,12 +103,23 @@ def state_file(database: Path) -> Path:
 
 @frozen
 class ThreadState:
-    """A thread that is in a call: its name, since when [ns], and the group that it is about, 0: none."""
+    """What a thread is in.
+
+    Args:
+        tid: the thread.
+        call: the call of a runtime.
+        since: when that began [ns], 0: it is in none.
+        group: the group that the call is about, 0: none.
+        range: the innermost range of the program.
+        range_since: when that began [ns], 0: it is in none.
+    """
 
     tid: int
     call: str
     since: int
     group: int
+    range: str = ""
+    range_since: int = 0
 
 
 @frozen
@@ -156,7 +169,7 @@ class LiveState:
         clock: clock of the rows at the last sign of life [ns].
         wall: time of day at that moment [ns].
         speed: seconds of the rows' clock in a second.
-        threads: those that are in a call.
+        threads: those that are in a call or range.
         groups: those that it is in.
     """
 
@@ -192,7 +205,7 @@ def read_state(path: Path) -> LiveState:
     return LiveState(
         **values,
         speed=float(head["speed"]) or 1.0,
-        threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and slot["since"]),
+        threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and (slot["since"] or slot["range_since"])),
         groups=tuple(_row(GroupState, slot) for slot in groups if slot["size"]),
     )
 

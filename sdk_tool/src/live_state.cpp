@@ -101,7 +101,7 @@ struct Slot {
     ~Slot() {
         if (slot == nullptr || of != g_file.load()) return;
         const Change change(slot->turn);
-        slot->since = 0;
+        slot->since = slot->range_since = 0;
         slot->tid = 0;
     }
 };
@@ -157,6 +157,19 @@ void beat() {
     const Change change(at->header.turn);
     at->header.clock = now_ns();
     at->header.wall = clock_ns(CLOCK_REALTIME);
+}
+
+void show_ranges(const std::function<OpenRange(std::uint32_t tid)>& of_thread) {
+    File* at = g_file.load(std::memory_order_acquire);
+    if (at == nullptr) return;
+    for (Thread& slot : at->threads) {
+        if (slot.tid == 0) continue;
+        const OpenRange range = of_thread(slot.tid);
+        if (slot.range_since == range.start) continue;
+        const Change change(slot.turn);
+        slot.range_since = range.start;
+        copy(slot.range, std::string(range.text).c_str());
+    }
 }
 
 void failed() {

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace rocpd::live {
 
@@ -30,7 +32,9 @@ struct Thread {
     std::atomic<std::uint32_t> turn;
     std::uint32_t tid;
     std::uint64_t since, group;
-    char call[104];
+    char call[48];
+    std::uint64_t range_since;
+    char range[48];
 };
 
 struct Group {
@@ -54,6 +58,13 @@ static_assert(sizeof(Header) == 256 && sizeof(Thread) == 128 && sizeof(Group) ==
 void name(const std::string& database, const std::string& guid, const std::string& host, int rank);
 // A sign of life; the writer's.
 void beat();
+// The innermost range that a thread is in, as far as rows have been made; a start of 0: none.
+struct OpenRange {
+    std::uint64_t start;
+    std::string_view text;
+};
+// Writes down the ranges of all threads that have made calls; the writer's.
+void show_ranges(const std::function<OpenRange(std::uint32_t tid)>& of_thread);
 // The database cannot be written any more.
 void failed();
 // A signal ends the process: the file is to stay if there are groups that the process has not left.

@@ -96,7 +96,7 @@ void Writer::drain() {
         drain_thread(*thread);
         if (ended) remove(thread);
     }
-    if (rows_ != nullptr) gated([this] { rows_->drained(); });
+    if (rows_ != nullptr) gated([this] { rows_->drained(threads_); });
 }
 
 void Writer::drain_thread(ThreadBuffer& thread) {

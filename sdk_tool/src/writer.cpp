@@ -96,7 +96,7 @@ void Writer::drain() {
         drain_thread(*thread);
         if (ended) remove(thread);
     }
-    if (rows_ != nullptr) gated([this] { rows_->drained(threads_); });
+    if (rows_ != nullptr) gated([this] { rows_->drained(ThreadBuffer::all()); });  // without those that are gone
 }
 
 void Writer::drain_thread(ThreadBuffer& thread) {

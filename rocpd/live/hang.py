@@ -17,11 +17,9 @@ from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
+from rocpd.live import AFTER_S
 from rocpd.live.progress import Life, RankProgress, progress
 from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState
-
-AFTER_S = 5.0
-"""Seconds without progress after which a group counts as stuck."""
 
 _WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hip(Memcpy|Free|HostFree)(?!.*Async)|signal_wait")
 _MOST_NAMED = 8
@@ -172,17 +170,20 @@ def _all_of(ranks: Sequence[RankProgress]) -> str:
     return "the rank" if len(ranks) == 1 else f"each of {amount(len(ranks), 'rank')}"
 
 
-def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
-    """Yield the groups that are stuck."""
+def _members(ranks: Iterable[RankProgress]) -> list[list[tuple[RankProgress, GroupState]]]:
+    """Return the members of each group, without those that have given it up and go on."""
     groups: dict[tuple[int, int], list[tuple[RankProgress, GroupState]]] = defaultdict(list)
-    crowded = set()
     for rank in ranks:
-        if rank.state and rank.state.flags & CROWDED:
-            crowded.add(rank.run)
         for group in rank.groups:
-            if not (group.closed == ABORTED and rank.life is Life.RUNS):  # it has gone on without them
+            if not (group.closed == ABORTED and rank.life is Life.RUNS):
                 groups[rank.run, group.id].append((rank, group))
-    for members in groups.values():
+    return list(groups.values())
+
+
+def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
+    """Yield the groups that are stuck."""
+    crowded = {rank.run for rank in ranks if rank.state and rank.state.flags & CROWDED}
+    for members in _members(ranks):
         # All have come to what has ended for one of them: who died may not have seen that end.
         number = max(group.left for _, group in members) + 1
         waiting = [(rank, group) for rank, group in members if group.entered >= number]
@@ -272,7 +273,11 @@ def _doing(rank: RankProgress) -> str:
     if rank.calls:
         call = rank.calls[0]
         return f"it has been in {call.call} for {duration(rank.since(call.since))}{within and f', in {within}'}"
-    return f"it has been in {within}, and is in no call that is recorded" if within else "it is in no call that is recorded"
+    return (
+        f"it has been in {within}, and is in no call that is recorded"
+        if within
+        else "it is in no call that is recorded"
+    )
 
 
 def _circle(waits: Sequence[GroupWait]) -> list[str]:

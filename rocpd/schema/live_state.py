@@ -1,9 +1,9 @@
 """The state file: what a running process has begun and not ended, beside its database, as `NAME.db.live`.
 
 Rows are written when something ends, so the database cannot say who waits for whom. The recorder keeps that in this
-file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the process
-ends by itself; a signal leaves it, where the process was in groups. This module is the one description of its layout: `sdk_tool/src/live_state.h` has the same offsets, which a
-test compares. Knows no database.
+file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the process ends
+by itself; a signal leaves it, where the process was in groups. This module is the one description of its layout:
+`sdk_tool/src/live_state.h` has the same offsets, which a test compares. Knows no database.
 
 A file is a header, then slots of threads, then slots of groups, little-endian. A slot has one writer at a time, which
 makes `turn` odd, changes the slot, and makes `turn` even again: a reader whose two looks at `turn` differ, or are odd,
@@ -205,7 +205,9 @@ def read_state(path: Path) -> LiveState:
     return LiveState(
         **values,
         speed=float(head["speed"]) or 1.0,
-        threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and (slot["since"] or slot["range_since"])),
+        threads=tuple(
+            _row(ThreadState, slot) for slot in threads if slot["tid"] and (slot["since"] or slot["range_since"])
+        ),
         groups=tuple(_row(GroupState, slot) for slot in groups if slot["size"]),
     )
 

@@ -1,8 +1,9 @@
 """Looks at a running job again and again: what has come, and what the usual analyses say of the last steps.
 
 Derives nothing: a look is a session on copies of the newest rows (`live.tail`), cut to the steps that are over on all
-ranks, and the analyses that `rocpd summary` runs, in one pass. How often they run follows from what they take, so that
-the share of a core stays small whatever the number of ranks; rows and silence are looked at each time.
+ranks, and the analyses that `rocpd summary` runs, in one pass. How often rows are copied and analyses run follows from
+what that takes, so that the share of a core stays small whatever the number of ranks; whether files grow is looked at
+each time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
-_SHARE, _CREDIT_S = 0.07, 10.0  # of a core, that analyses may take, and so much at once [s]
+_SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
+_CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
@@ -55,6 +57,7 @@ class WatchOptions:
         steps: so many of the last steps.
         seconds: so much of the last time, where there are no steps [s].
         interval_s: at most so often [s].
+        rows_first: whether the first look with rows is one without conclusions, which would take a while.
         silent_s: after so long without rows a rank is silent [s]; 0: by how often its rows usually come.
         asked: what the analyses are asked: markers that are steps, categories of kernels.
     """
@@ -62,6 +65,7 @@ class WatchOptions:
     steps: int = 20
     seconds: float = 30.0
     interval_s: float = 1.0
+    rows_first: bool = False
     silent_s: float = 0.0
     asked: Options = Options()
 
@@ -107,16 +111,29 @@ class Watch:
 
     def look(self) -> Glance:
         """Return the job as it is now."""
+        begun = time.process_time()
         self._tail.find()
         files = list(self._tail.files.values())
+        now, share = time.monotonic(), _SHARE + _PER_RANK * max(0, len(files) - _OF_RANKS)
+        self._credit, self._looked = min(_CREDIT_S, self._credit + share * (now - self._looked)), now
+        glance = self._seen(files)
+        self._credit -= time.process_time() - begun
+        return glance
+
+    def _seen(self, files: Sequence[TailedFile]) -> Glance:
+        """Return the job, with conclusions that are as new as there is time for."""
+        is_due = self._known is None or self._credit > 0
         if not files or not all(map(self._is_over, files)):
-            self._is_new |= self._tail.poll() > 0
+            if is_due:
+                self._is_new |= self._tail.poll() > 0
+            else:
+                self._tail.notice()
         is_over = bool(files) and all(map(self._is_over, files))
         if not is_over and not any(file.has_rows for file in files):
             return self._without_rows(files)
-        now = time.monotonic()
-        self._credit, self._looked = min(_CREDIT_S, self._credit + _SHARE * (now - self._looked)), now
-        if self._known is None or (self._is_new and self._credit > 0) or self._is_to_end(is_over):
+        if self._known is None and self.options.rows_first and not is_over:
+            self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
+        elif self._known is None or (self._is_new and is_due) or self._is_to_end(is_over):
             self._analyse(is_over)
         assert self._known
         return self._now(self._known, files, is_over)
@@ -156,7 +173,6 @@ class Watch:
 
     def _analyse(self, is_over: bool) -> None:
         """Run the analyses on what counts now."""
-        begun = time.process_time()
         self._is_new = False
         try:
             if is_over:
@@ -169,7 +185,6 @@ class Watch:
         except RocpdError as error:
             known = self._known or _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
             self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
-        self._credit -= time.process_time() - begun
 
     def _connected(self, paths: Sequence[Path]) -> Session:
         open_these = partial(connect, paths, index=IndexUse.OFF, jobs=1)

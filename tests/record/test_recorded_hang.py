@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
 import rocpd
 from rocpd.live.hang import Hanging, HangReport, hang
 from rocpd.schema.live_state import read_state

@@ -26,6 +26,9 @@ from rocpd.facts.units import steps_of_ranks
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.select.selection import Cut, Part
+from rocpd.live import AFTER_S
+from rocpd.live.hang import Hanging, HangReport, judged
+from rocpd.live.progress import progress_beside
 from rocpd.live.tail import Tail, TailedFile
 from rocpd.session import Session, connect
 from rocpd.summary.counters.samples import CLOCK
@@ -44,6 +47,7 @@ _USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of it
 _OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
 _OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
 _KERNELS = 10
+_HANG_S = AFTER_S / 2  # between two looks at who waits
 _BY_RANK = "budget by rank"
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
 _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
@@ -78,11 +82,13 @@ class _Known:
         at_s: when [s since 1970].
         glance: what they said of the job.
         ranks: path of the file -> rank, without what changes by itself.
+        places: each rank and its file.
     """
 
     at_s: float
     glance: Glance
     ranks: Mapping[Path, tuple[RankNow, ...]]
+    places: tuple[tuple[Rank, Path], ...] = ()
 
 
 class Watch:
@@ -99,6 +105,8 @@ class Watch:
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
         self._chosen: Mapping[int, Part] = {}
+        self._hang: HangReport | None = None
+        self._hang_at = -_HANG_S
         self._is_new, self._is_cut = False, False
         self._credit, self._looked = _CREDIT_S, time.monotonic()
         self._begun = time.monotonic(), time.process_time()
@@ -231,10 +239,10 @@ class Watch:
         glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
         files = {file.copy: path for path, file in self._tail.files.items()}
         ranks: dict[Path, tuple[RankNow, ...]] = {}
-        for rank in whole.ranks:
-            path = files.get(rank.opening.path, rank.opening.path)
+        places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in whole.ranks)
+        for rank, path in places:
             ranks[path] = (*ranks.get(path, ()), _rank_now(rank, tables, steps.get(rank.number, {})))
-        return _Known(time.time(), glance, ranks)
+        return _Known(time.time(), glance, ranks, places)
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
         """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
@@ -277,6 +285,8 @@ class Watch:
                 problems.append(file.problem)
         while self._steps and now - self._steps[0][0] > _MINUTES_S and len(self._steps) > 1 and not is_over:
             self._steps.popleft()
+        if known.places and time.monotonic() - self._hang_at > _HANG_S:
+            self._hang, self._hang_at = judged(progress_beside(known.places)), time.monotonic()
         wall, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
         return replace(
             known.glance,
@@ -284,6 +294,8 @@ class Watch:
             steps=tuple(step for _, _, step in self._steps),
             ranks=tuple(sorted(ranks, key=lambda rank: rank.order)),
             problems=tuple(dict.fromkeys(problems)),
+            hang=self._hang.lines if self._hang else (),
+            hangs=self._hang is not None and self._hang.verdict is Hanging.YES and not is_over,
             age_s=now - known.at_s,
             cpu_percent=100 * cpu / wall if wall else 0.0,
         )

@@ -61,6 +61,7 @@ class TopScreen(App[None]):
     Screen { layout: vertical; }
     #top { height: auto; }
     #note { height: auto; }
+    #page { margin-top: 1; }
     """
 
     def __init__(

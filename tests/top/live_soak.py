@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import rocpd
+from rocpd.live.hang import hang
 from rocpd.simulator.incidents import parse_incident
 from rocpd.top.glance import LIKELY
 
@@ -66,6 +67,7 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
     writer = subprocess.Popen([*rocpd_, "simulate", "-o", str(folder), *words], stderr=subprocess.PIPE, text=True)
     while not any(folder.glob("*.db")) and writer.poll() is None:
         time.sleep(0.02)
+    assert any(folder.glob("*.db")), writer.communicate()[1]
     first = began = time.time()
     with tempfile.TemporaryFile("w+") as said:
         top = subprocess.Popen(
@@ -88,6 +90,7 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
                 writer.kill()
             if writer.poll() is not None and kill_s and time.time() - began > kill_s + 8:
                 top.terminate()
+        top.stdout.close()
         _, status, usage = os.wait4(top.pid, 0)
         top.returncode = os.waitstatus_to_exitcode(status)
         seen.cpu_s, seen.wall_s = usage.ru_utime + usage.ru_stime, time.time() - began
@@ -112,8 +115,6 @@ def hang_of(folder: Path, ranks: int, seed: int, incident: str) -> Seen:
                 time.sleep(0.05)
                 continue
             with rocpd.connect(folder) as session:
-                from rocpd.live.hang import hang
-
                 answer = hang(session)
             states = [rank.state for rank in answer.ranks if rank.state]
             newest = max(

@@ -23,7 +23,7 @@ from tests.top.live_soak import Seen, hang_of, watch
 NEWS = 10
 """Steps within which a straggler is named."""
 
-_CASES = [*((8, seed, "0.005") for seed in range(50)), *((64, seed, "0.0005") for seed in range(3))]
+_CASES = [*((8, seed, "0.01") for seed in range(50)), *((64, seed, "0.01") for seed in range(3))]
 CASES: list[tuple[int, int, str]] = sized([(4, 0, "0.02")], _CASES)
 STEPS = 24
 

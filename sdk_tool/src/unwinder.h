@@ -1,0 +1,59 @@
+// Copies of stacks become call stacks: the instructions that the functions on them are at, and names for these.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cfi.h"
+#include "debug_lines.h"
+#include "modules.h"
+#include "stack_copies.h"
+#include "symbols.h"
+
+namespace rocpd {
+
+// A call stack as a file has it.
+struct StackText {
+    std::string frames;  // JSON: an array of texts, the innermost first
+    std::string places;  // JSON: of each frame its place in a library where its line is not known, else null
+};
+
+class Unwinder {
+public:
+    // Looks at the libraries of the process; to be called now and then.
+    void look_around();
+    // Returns the text of a stack, valid until the next call.
+    const StackText& unwind(const StackCopy& copy);
+
+private:
+    // What is known of a module by its file; read when a name is asked for.
+    struct Names {
+        std::unique_ptr<Symbols> symbols;
+        std::unique_ptr<DebugLines> lines;
+    };
+    // What an instruction is in the JSON of a stack; with what was inlined there, several frames.
+    struct Text {
+        std::string frames, places;
+        std::size_t count = 0;
+    };
+
+    bool walk(const StackCopy& copy);
+    const cfi::Rule* rule_at(std::uint64_t instruction);
+    const Text& text_at(std::uint64_t instruction);
+    void describe(std::uint64_t instruction, Text& text);
+    Names& names_of(const Module& module);
+    void put_together(bool is_whole);
+
+    Modules modules_;
+    std::unordered_map<std::uint64_t, cfi::Rule> rules_;  // by instruction
+    std::unordered_map<std::uint64_t, Text> texts_;       // by instruction
+    std::unordered_map<std::string, Names> names_;        // by path
+    std::vector<std::uint64_t> instructions_;
+    std::vector<const Text*> pieces_;
+    StackText stack_;
+};
+
+}  // namespace rocpd

@@ -42,6 +42,9 @@ class Settings:
         sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
         smi: samples of the node's GPUs per second, through libamd_smi; as `sample_hz`.
         python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
+        stacks: samples of the call stacks of C and C++ per second of each thread's CPU time; as `sample_hz`.
+        stacks_wall: the same per second, whether threads run or wait.
+        stack_threads: which threads `stacks` samples: `all`, `main`, or a regular expression for names of threads.
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
@@ -61,6 +64,15 @@ class Settings:
     ] = None
     python_stacks: Annotated[
         float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
+    ] = None
+    stacks: Annotated[
+        float | None, Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000)
+    ] = None
+    stacks_wall: Annotated[
+        float | None, Option("The same per second: threads that wait, too.", "HZ", least=0, most=1000)
+    ] = None
+    stack_threads: Annotated[
+        str | None, Option("Which threads: all, main, or a regular expression for their names.", "all|main|REGEX")
     ] = None
     flush_ms: Annotated[
         int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
@@ -169,6 +181,9 @@ def _variables(settings: Settings) -> dict[str, str]:
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
         "ROCPD_SMI": settings.smi,
         "ROCPD_PYTHON_STACKS": settings.python_stacks,
+        "ROCPD_STACKS": settings.stacks,
+        "ROCPD_STACKS_WALL": settings.stacks_wall,
+        "ROCPD_STACK_THREADS": settings.stack_threads,
         "ROCPD_TRACE": settings.trace,
         "ROCPD_COUNTERS": settings.counters,
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,

@@ -54,7 +54,8 @@ struct Argument {
 
 struct SampledStack {
     std::uint64_t thread;
-    std::uint64_t stands_for;  // CPU time of the thread [ns]
+    std::uint64_t stands_for;  // time of the thread [ns]
+    std::uint64_t is_wall;     // 0: that is its CPU time
     std::uint64_t frames_size;
 };
 

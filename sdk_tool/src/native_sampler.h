@@ -1,4 +1,5 @@
-// Samples of the call stacks of C and C++, ROCPD_STACKS times a second of each thread's CPU time.
+// Samples of the call stacks of C and C++: ROCPD_STACKS times a second of each thread's CPU time, or ROCPD_STACKS_WALL
+// times a second.
 #pragma once
 
 namespace rocpd {

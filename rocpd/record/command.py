@@ -66,7 +66,8 @@ class Settings:
         float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
     ] = None
     stacks: Annotated[
-        float | None, Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000)
+        float | None,
+        Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000),
     ] = None
     stacks_wall: Annotated[
         float | None, Option("The same per second: threads that wait, too.", "HZ", least=0, most=1000)
@@ -167,6 +168,8 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     values |= _variables(settings)
+    if settings.stacks and settings.stacks_wall:
+        raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
     domains = values.get("ROCPD_TRACE", "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
         asked = "--trace " if settings.trace is not None else "ROCPD_TRACE="

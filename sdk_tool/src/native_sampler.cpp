@@ -82,10 +82,10 @@ void NativeSampler::sample(std::uint64_t now) {
 }
 
 void NativeSampler::record(const StackCopy& copy) {
+    Turn turn;  // first: the file begins before names are read, which takes a while
+    if (!turn) return;
     const StackText& text = unwinder_.unwind(copy);
     const SampledStack head{copy.tid, copy.stands_for, is_by_wall_time() ? 1u : 0u, text.frames.size()};
-    Turn turn;
-    if (!turn) return;
     turn.put(kNativeStack, copy.time, sizeof head + text.frames.size() + text.places.size(), [&](char* at) {
         std::memcpy(at, &head, sizeof head);
         std::memcpy(at + sizeof head, text.frames.data(), text.frames.size());

@@ -96,16 +96,18 @@ void Unwinder::describe(std::uint64_t instruction, Text& text) {
     }
     const std::uint64_t address = instruction - module->bias;
     Names& names = names_of(*module);
-    std::string name = readable_name(names.symbols->at(address));
-    if (name.empty()) {
-        const cfi::Rule* rule = rule_at(instruction);
-        name = module->name + "+" + hexadecimal(rule != nullptr ? rule->function - module->bias : address);
-    }
     std::vector<SourceFrame> frames = names.lines->at(address);
     if (frames.empty()) frames.emplace_back();
+    SourceFrame& own = frames.back();
+    // The symbol has the namespace and the types of arguments, which debugging information of local functions lacks.
+    const std::string symbol = readable_name(names.symbols->at(address));
+    if (!own.is_inlined && !symbol.empty()) own.function = symbol;
+    if (own.function.empty()) {
+        const cfi::Rule* rule = rule_at(instruction);
+        own.function = module->name + "+" + hexadecimal(rule != nullptr ? rule->function - module->bias : address);
+    }
     for (const SourceFrame& frame : frames) {
-        std::string line = frame.is_inlined ? "(inlined) in " : "";
-        line += frame.function.empty() ? name : frame.function;
+        std::string line = (frame.is_inlined ? "(inlined) in " : "") + frame.function;
         if (!frame.file.empty()) line += " at " + frame.file + ":" + std::to_string(frame.line);
         add_element(text.frames, quoted(line));
         const bool lacks_line = frame.file.empty();

@@ -6,8 +6,8 @@ Reads the call stacks of one rank, however they were recorded, and adds up how m
 
 Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
 functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
-a sample stands for the time that its sampler says, else for the usual time between two samples of its thread. Stretches count for the step and the marker in
-which they start.
+a sample stands for the time that its sampler says, else for the usual time between two samples of its thread. Stretches
+count for the step and the marker in which they start.
 """
 
 from __future__ import annotations
@@ -253,8 +253,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     if not times:
         raise nothing(
             "call stacks",
-            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch does with `with_stack=True`, RPD with "
-            "RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch does "
+            "with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "debug_lines.h"
 #include "pace.h"
+#include "python_frames.h"
 #include "recording.h"
 #include "sampled_threads.h"
 #include "say.h"
@@ -65,6 +66,7 @@ bool NativeSampler::look(std::uint64_t now) {
         threads_.look();
         if (now - libraries_ < kLibraries) return true;
         unwinder_.look_around();
+        python::find_frames();
         const std::uint64_t took = clock_ns(CLOCK_MONOTONIC) - now;
         libraries_ = now + 100 * took;  // of a program with thousands of mappings rarely
         return true;

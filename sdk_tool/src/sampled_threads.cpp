@@ -67,6 +67,7 @@ std::uint64_t set_next(SampledThread& thread) {
 
 // Copies the stack that the registers of `copy` say, and hands it over.
 void complete(StackCopy& copy, const SampledThread& thread, std::uint64_t stands_for) {
+    python::copy_frames(thread.python.load(std::memory_order_relaxed), copy.python);
     copy.tid = static_cast<std::uint32_t>(thread.tid);
     copy.time = now_ns();
     copy.stands_for = stands_for;
@@ -83,6 +84,7 @@ void take_copy(int, siginfo_t* info, void* context) {
     const std::uint64_t stands_for = thread->is_wall ? thread->asked.exchange(0) : set_next(*thread);
     if (StackCopy* copy = stands_for > 0 ? g_copies.claim() : nullptr) {
         copy_registers(context, copy->registers);
+        thread->python.store(python::state_of_this_thread(), std::memory_order_relaxed);
         complete(*copy, *thread, stands_for);
         copy->state.store(StackCopy::kFull, std::memory_order_release);
     }

@@ -28,6 +28,7 @@ struct SampledThread {
     std::uint64_t period = 0;   // [ns]
     std::uint64_t due = 0;      // the next sample [ns of the thread's CPU time]
     std::uint64_t chance = 0;   // state of a generator of random numbers
+    std::atomic<std::uint64_t> python{0};  // its state in Python, where it was seen last
     std::atomic<bool> is_sampled{false};
     std::atomic<std::uint64_t> asked{0};  // wall time in which it ran and was not sampled [ns]
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cfi.h"
+#include "python_frames.h"
 
 namespace rocpd {
 
@@ -21,6 +22,7 @@ struct StackCopy {
     std::uint64_t time;       // [ns]
     std::uint64_t stands_for; // time of the thread [ns]
     cfi::Registers registers;
+    PythonFrames python;
     std::uint64_t start;      // address of the first byte
     std::uint64_t size;
     char bytes[kBytes];

@@ -91,7 +91,7 @@ Unwinder::Names& Unwinder::names_of(const Module& module) {
 void Unwinder::describe(std::uint64_t instruction, Text& text) {
     const Module* module = modules_.at(instruction);
     if (module == nullptr) {  // made by the program itself
-        text = {quoted(hexadecimal(instruction)), "null", 1};
+        text = {quoted(hexadecimal(instruction)), "null", false};
         return;
     }
     const std::uint64_t address = instruction - module->bias;
@@ -113,13 +113,44 @@ void Unwinder::describe(std::uint64_t instruction, Text& text) {
         const bool lacks_line = frame.file.empty();
         add_element(text.places, lacks_line ? quoted(module->name + "+" + hexadecimal(address)) : "null");
     }
-    text.count = frames.size();
+    text.is_python = own.function == "_PyEval_EvalFrameDefault";
 }
 
 const Unwinder::Text& Unwinder::text_at(std::uint64_t instruction) {
     const auto [known, is_new] = texts_.try_emplace(instruction);
     if (is_new) describe(instruction, known->second);
     return known->second;
+}
+
+// Adds the Python frames that one call of the interpreter's loop runs.
+void Unwinder::add_python(const PythonFrames& python, std::uint32_t& next) {
+    for (bool is_last = false; next < python.count && !is_last; ++next) {
+        const std::string& json = python::text_of_frame(python.frames[next]);
+        const auto [known, is_new] = python_texts_.try_emplace(json);
+        if (is_new) known->second = {json, "null", false};
+        pieces_.push_back(&known->second);
+        is_last = python.frames[next].is_outermost;
+    }
+}
+
+// Python's frames stand for the calls of its loop. Where the loop has just been called and has no frame yet, there are
+// fewer of them: the outermost are those that belong together.
+void Unwinder::collect(const PythonFrames& python, bool is_whole) {
+    pieces_.clear();
+    std::size_t loops = 0, runs = 0;
+    for (const std::uint64_t instruction : instructions_) loops += text_at(instruction).is_python ? 1 : 0;
+    for (std::uint32_t i = 0; i < python.count; ++i) runs += python.frames[i].is_outermost ? 1 : 0;
+    std::size_t without = is_whole && python.is_whole && loops > runs ? loops - runs : 0;
+    std::uint32_t next = 0;
+    for (const std::uint64_t instruction : instructions_) {
+        const Text& text = text_at(instruction);
+        const std::uint32_t before = next;
+        if (text.is_python && without > 0)
+            --without;
+        else if (text.is_python)
+            add_python(python, next);
+        if (next == before) pieces_.push_back(&text);
+    }
 }
 
 // Of a stack that is too long, the middle is left out: which function runs, and on whose behalf, stays.
@@ -155,9 +186,9 @@ void Unwinder::put_together(bool is_whole) {
 
 const StackText& Unwinder::unwind(const StackCopy& copy) {
     if (texts_.size() > kMostTexts) texts_.clear();
+    if (python_texts_.size() > kMostTexts) python_texts_.clear();
     const bool is_whole = walk(copy);
-    pieces_.clear();
-    for (const std::uint64_t instruction : instructions_) pieces_.push_back(&text_at(instruction));
+    collect(copy.python, is_whole);
     put_together(is_whole);
     return stack_;
 }

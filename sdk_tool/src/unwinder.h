@@ -37,7 +37,7 @@ private:
     // What an instruction is in the JSON of a stack; with what was inlined there, several frames.
     struct Text {
         std::string frames, places;
-        std::size_t count = 0;
+        bool is_python = false;  // the loop of Python's interpreter
     };
 
     bool walk(const StackCopy& copy);
@@ -45,11 +45,14 @@ private:
     const Text& text_at(std::uint64_t instruction);
     void describe(std::uint64_t instruction, Text& text);
     Names& names_of(const Module& module);
+    void collect(const PythonFrames& python, bool is_whole);
+    void add_python(const PythonFrames& python, std::uint32_t& next);
     void put_together(bool is_whole);
 
     Modules modules_;
     std::unordered_map<std::uint64_t, cfi::Rule> rules_;  // by instruction
     std::unordered_map<std::uint64_t, Text> texts_;       // by instruction
+    std::unordered_map<std::string, Text> python_texts_;  // by frame
     std::unordered_map<std::string, Names> names_;        // by path
     std::vector<std::uint64_t> instructions_;
     std::vector<const Text*> pieces_;

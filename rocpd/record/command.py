@@ -168,13 +168,21 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     values |= _variables(settings)
-    if settings.stacks and settings.stacks_wall:
-        raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
+    _refuse_two_samplers(settings)
     domains = values.get("ROCPD_TRACE", "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
         asked = "--trace " if settings.trace is not None else "ROCPD_TRACE="
         raise UsageError(f"{asked}{unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
     return values
+
+
+def _refuse_two_samplers(settings: Settings) -> None:
+    """Raise UsageError where a thread's time would be counted twice."""
+    if settings.stacks and settings.stacks_wall:
+        raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
+    if settings.python_stacks and (settings.stacks or settings.stacks_wall):
+        hint = "--stacks alone shows the frames of Python 3.11 to 3.13 among those of C and C++"
+        raise UsageError("--stacks and --python-stacks: both sample what Python does", hint)
 
 
 def _variables(settings: Settings) -> dict[str, str]:

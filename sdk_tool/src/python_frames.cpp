@@ -231,7 +231,8 @@ const std::string& text_of_frame(const PythonFrame& frame) {
     if (known_frames.size() > kMostFrameTexts) known_frames.clear();
     const CodeParts parts = parts_of(*layout, frame.code);
     KnownFrame& known = known_frames[frame.instruction];
-    if (known.json.empty() || !(known.parts == parts)) {
+    // What is freed by now, as a module's code is when it has run, was what is known of it.
+    if (known.json.empty() || (parts.type == g_code_type.load() && !(known.parts == parts))) {
         const std::uint64_t start = frame.code + layout->code_instructions;
         known = {parts, describe_frame(*layout, parts, frame.instruction >= start ? frame.instruction - start : 0)};
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -271,6 +272,43 @@ def test_a_program_that_takes_all_signals_goes_on(built: Build, compiled: dict[s
     assert done.stderr.splitlines() == ["rocpd: the program uses signal 60: no further call stacks"]
 
 
-def test_the_command_refuses_both_clocks(built: Build, tmp_path: Path) -> None:
-    done = cli(tmp_path, "record", "--stacks", "9", "--stacks-wall", "9", "--", "true", ROCPD_TOOL_DIR=str(built.folder))
-    assert (done.returncode, "by CPU time or by wall time" in done.stderr) == (2, True)
+@pytest.mark.parametrize("other", ["--stacks-wall", "--python-stacks"])
+def test_no_time_is_sampled_twice(built: Build, tmp_path: Path, other: str) -> None:
+    done = cli(tmp_path, "record", "--stacks", "9", other, "9", "--", "true", ROCPD_TOOL_DIR=str(built.folder))
+    assert (done.returncode, f"--stacks and {other}" in done.stderr) == (2, True)
+
+
+_PYTHON = """
+import time
+
+class Model:
+    def forward(self, data):
+        return sorted(data, key=self.key)
+
+    def key(self, number):
+        return number * 7 % 1001
+
+def train(end):
+    data = list(range(3000))
+    while time.process_time() < end:
+        Model().forward(data)
+
+train(0.6)
+"""
+
+
+@pytest.mark.skipif(not (3, 11) <= sys.version_info < (3, 14), reason="frames of this Python are not read")
+def test_python_and_native_frames_are_one_stack(built: Build, tmp_path: Path) -> None:
+    """What Python called in C, and what that called in Python, stand where they were called."""
+    (tmp_path / "program.py").write_text(_PYTHON)
+    program = str(tmp_path / "program.py")
+    samples = _samples(_run(built, tmp_path / "out", sys.executable, program, ROCPD_STACKS="500"))
+    stacks = [[frame for frame in sample.frames if "program.py" in frame or "list_sort" in frame] for sample in samples]
+    sorting = [stack for stack in stacks if any("Model.key" in frame for frame in stack)]
+    assert sorting
+    outer = [f"{program}({line}): {function}" for line, function in
+             ((6, "Model.forward"), (14, "train"), (16, "<module>"))]  # fmt: skip
+    for key, *between, first, second, third in sorting:
+        assert key in (f"{program}(8): Model.key", f"{program}(9): Model.key")
+        assert [first, second, third] == outer
+        assert between == [frame for frame in between if frame.startswith("list_sort")] != []

@@ -1,7 +1,9 @@
 #include "unwinder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "entry.h"
 #include "json.h"
@@ -91,7 +93,7 @@ Unwinder::Names& Unwinder::names_of(const Module& module) {
 void Unwinder::describe(std::uint64_t instruction, Text& text) {
     const Module* module = modules_.at(instruction);
     if (module == nullptr) {  // made by the program itself
-        text = {quoted(hexadecimal(instruction)), "null", false};
+        text = {quoted(hexadecimal(instruction)), "null", {}, false};
         return;
     }
     const std::uint64_t address = instruction - module->bias;
@@ -112,6 +114,7 @@ void Unwinder::describe(std::uint64_t instruction, Text& text) {
         add_element(text.frames, quoted(line));
         const bool lacks_line = frame.file.empty();
         add_element(text.places, lacks_line ? quoted(module->name + "+" + hexadecimal(address)) : "null");
+        if (lacks_line) text.build_id = quoted(module->name) + ": " + quoted(module->build_id);
     }
     text.is_python = own.function == "_PyEval_EvalFrameDefault";
 }
@@ -127,7 +130,7 @@ void Unwinder::add_python(const PythonFrames& python, std::uint32_t& next) {
     for (bool is_last = false; next < python.count && !is_last; ++next) {
         const std::string& json = python::text_of_frame(python.frames[next]);
         const auto [known, is_new] = python_texts_.try_emplace(json);
-        if (is_new) known->second = {json, "null", false};
+        if (is_new) known->second = {json, "null", {}, false};
         pieces_.push_back(&known->second);
         is_last = python.frames[next].is_outermost;
     }
@@ -158,7 +161,7 @@ void Unwinder::put_together(bool is_whole) {
     std::size_t first = 0, last = pieces_.size(), frames = 0, places = 0;
     const auto fits = [&](const Text& piece) {
         frames += piece.frames.size() + 2;
-        places += piece.places.size() + 2;
+        places += piece.places.size() + piece.build_id.size() + 4;
         return frames < kLargestPart && places < kLargestPart;
     };
     for (bool from_inside = true; first < last && fits(*pieces_[from_inside ? first : last - 1]);
@@ -166,8 +169,11 @@ void Unwinder::put_together(bool is_whole) {
         from_inside ? ++first : --last;
     stack_.frames.clear();
     stack_.places.clear();
+    std::vector<std::string_view> build_ids;
     const auto add = [&](std::size_t from, std::size_t to) {
         for (; from < to; ++from) {
+            const std::string& id = pieces_[from]->build_id;
+            if (!id.empty() && std::find(build_ids.begin(), build_ids.end(), id) == build_ids.end()) build_ids.push_back(id);
             add_element(stack_.frames, pieces_[from]->frames);
             add_element(stack_.places, pieces_[from]->places);
         }
@@ -181,7 +187,13 @@ void Unwinder::put_together(bool is_whole) {
     add(last, pieces_.size());
     if (!is_whole) note("(callers unknown)");
     stack_.frames = "[" + stack_.frames + "]";
-    stack_.places = "[" + stack_.places + "]";
+    if (build_ids.empty()) {
+        stack_.places = "{}";
+        return;
+    }
+    std::string ids;
+    for (const std::string_view id : build_ids) add_element(ids, std::string(id));
+    stack_.places = "{\"places\": [" + stack_.places + "], \"build_ids\": {" + ids + "}}";
 }
 
 const StackText& Unwinder::unwind(const StackCopy& copy) {

@@ -18,7 +18,8 @@ namespace rocpd {
 // A call stack as a file has it.
 struct StackText {
     std::string frames;  // JSON: an array of texts, the innermost first
-    std::string places;  // JSON: of each frame its place in a library where its line is not known, else null
+    std::string places;  // JSON: `places`, of each frame its place in a library where its line is not known, else null;
+                         // `build_ids` of these libraries. Empty where all lines are known.
 };
 
 class Unwinder {
@@ -37,6 +38,7 @@ private:
     // What an instruction is in the JSON of a stack; with what was inlined there, several frames.
     struct Text {
         std::string frames, places;
+        std::string build_id;    // JSON: name and id of the library, where a place needs it
         bool is_python = false;  // the loop of Python's interpreter
     };
 

@@ -173,7 +173,8 @@ def test_each_option_sets_its_variable(built: Build) -> None:
     assert {name: value for name, value in values.items() if name.startswith("ROCPD_")} == {
         "ROCPD_TOOL_DIR": str(built.folder), "ROCPD_ROCM": "0", "ROCPD_OUTPUT_PATH": str(Path.cwd()),
         "ROCPD_TRACE": "hip,marker", "ROCPD_COUNTERS": "SQ_WAVES", "ROCPD_SAMPLE_HZ": "2.5", "ROCPD_SMI": "4",
-        "ROCPD_STACKS": "50", "ROCPD_STACK_THREADS": "main", "ROCPD_FLUSH_MS": "20", "ROCPD_OVERFLOW": "drop", "ROCPD_START": "0",
+        "ROCPD_STACKS": "50", "ROCPD_STACK_THREADS": "main", "ROCPD_FLUSH_MS": "20", "ROCPD_OVERFLOW": "drop",
+        "ROCPD_START": "0",
         "ROCPD_GROUP": "1", "ROCPD_KEEP_ENV": "A_TOKEN,B",
     }  # fmt: skip
 

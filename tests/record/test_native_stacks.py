@@ -16,7 +16,7 @@ import pytest
 import rocpd
 from tests.record.build import SOURCE, Build
 from tests.record.cli import cli
-from tests.record.runs import check_closed, databases, environment, only, rows
+from tests.record.runs import check_closed, check_sound, databases, environment, only, rows
 from tests.soak import sized
 
 _SAMPLES = """
@@ -34,7 +34,7 @@ _ROUNDS = sized(1200, 14000)
 
 
 class Sample(NamedTuple):
-    """A sampled stack, the innermost frame first; its places, and the time that it stands for [ns]."""
+    """A sampled stack, the innermost frame first; its places, none where all lines are known; its time [ns]."""
 
     thread: int
     frames: list[str]
@@ -53,23 +53,33 @@ def compiled(folder: Path) -> dict[str, Path]:
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler")
 
+    (folder / "debug").mkdir()
+
     def compile_(name: str, *sources: str, options: tuple[str, ...] = ()) -> Path:
         paths = [str(SOURCE / "tests" / source) for source in sources]
         subprocess.run(["c++", *_OPTIMISED, *options, *paths, "-o", str(folder / name), "-ldl", "-pthread"], check=True)
         return folder / name
 
     both = ("stacks_program.cpp", "stacks_library.cpp")
+    unstripped = compile_("debug/any", "stacks_library.cpp", options=("-shared", "-fPIC", "-g", "-Wl,--build-id"))
+    subprocess.run(["strip", str(unstripped), "-o", str(folder / "stripped.so")], check=True)
     return {
         "debug": compile_("known", *both, options=("-g",)),
         "plain": compile_("plain", *both),
-        "stripped": compile_("stripped.so", "stacks_library.cpp", options=("-shared", "-fPIC", "-s", "-Wl,--build-id")),
+        "unstripped": unstripped,
+        "stripped": folder / "stripped.so",
     }
 
 
 def _samples(file: Path) -> list[Sample]:
     times = ("cpu_ns", "wall_ns")
     return [
-        Sample(tid, json.loads(stack), json.loads(places), next(v for k, v in json.loads(time).items() if k in times))
+        Sample(
+            tid,
+            json.loads(stack),
+            json.loads(places).get("places", []),
+            next(v for k, v in json.loads(time).items() if k in times),
+        )
         for tid, stack, places, time in rows(file, _SAMPLES)
     ]
 
@@ -148,13 +158,34 @@ def test_time_is_that_of_the_threads(built: Build, compiled: dict[str, Path], tm
     assert row["total_ns"] == sum(sample.time for sample in _samples(file) if "known_thread" in str(sample.frames))
 
 
-def test_functions_of_a_stripped_library_have_their_place(
-    built: Build, compiled: dict[str, Path], tmp_path: Path
-) -> None:
-    file = _run(
-        built, tmp_path, str(compiled["plain"]), "2", str(_ROUNDS // 4), str(compiled["stripped"]), ROCPD_STACKS="500"
+@pytest.fixture(scope="module")
+def with_stripped(built: Build, compiled: dict[str, Path], folder: Path) -> Path:
+    """The file of a program that loads a stripped library."""
+    words = str(compiled["plain"]), "2", str(_ROUNDS // 4), str(compiled["stripped"])
+    return _run(built, folder / "stripped", *words, ROCPD_STACKS="500")
+
+
+def test_names_come_from_elsewhere(with_stripped: Path, compiled: dict[str, Path], tmp_path: Path) -> None:
+    """Into copies: the file itself stays as it was."""
+    if shutil.which("addr2line") is None:
+        pytest.skip("no addr2line")
+    raw = with_stripped.read_bytes()
+    debug = str(compiled["unstripped"].parent)
+    done = cli(tmp_path, "symbolize", str(with_stripped), "--debug-dir", debug, "-d", "named")
+    assert (done.returncode, with_stripped.read_bytes() == raw) == (0, True), done.stderr
+    (named,) = (tmp_path / "named").glob("*.db")
+    check_sound(named)
+    before, after = _samples(with_stripped), _samples(named)
+    assert sum("stripped.so+0x" in str(sample.frames) for sample in before) == sum(
+        "half_inside(int) at " in str(sample.frames) for sample in after
     )
-    samples = [sample for sample in _samples(file) if "stripped.so+0x" in str(sample.frames)]
+    stack = next(sample.frames for sample in after if "half_inside" in str(sample.frames))
+    assert stack[0].startswith("(inlined) in spin(int) at ")
+    assert not any("stripped.so+" in str(sample) for sample in after)
+
+
+def test_functions_of_a_stripped_library_have_their_place(with_stripped: Path) -> None:
+    samples = [sample for sample in _samples(with_stripped) if "stripped.so+0x" in str(sample.frames)]
     assert samples
     for sample in samples:
         at = next(i for i, frame in enumerate(sample.frames) if frame.startswith("stripped.so+0x"))

@@ -253,8 +253,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     if not times:
         raise nothing(
             "call stacks",
-            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch does "
-            "with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch "
+            "does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

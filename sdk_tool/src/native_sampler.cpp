@@ -95,8 +95,12 @@ void NativeSampler::record(const StackCopy& copy) {
     });
 }
 
+// Never deleted: the process may end anywhere, and signals may still be on their way.
+NativeSampler* g_native_sampler = nullptr;
+
 void sample_native_stacks() {
-    (new NativeSampler)->run();  // never deleted: the process may end anywhere
+    g_native_sampler = new NativeSampler;
+    g_native_sampler->run();
 }
 
 SamplingThread g_native_thread("rocpd-native", sample_native_stacks);

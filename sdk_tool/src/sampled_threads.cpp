@@ -50,9 +50,10 @@ constexpr bool kIsPossible = false;
 
 #endif
 
-bool set_timer(const SampledThread& thread) {
-    const itimerspec times{{}, {static_cast<time_t>(thread.due / 1000000000), static_cast<long>(thread.due % 1000000000)}};
-    return timer_settime(thread.timer, TIMER_ABSTIME, &times, nullptr) == 0;
+// `due`: time of the timer's clock [ns].
+bool set_timer(timer_t timer, std::uint64_t due) {
+    const itimerspec times{{}, {static_cast<time_t>(due / 1000000000), static_cast<long>(due % 1000000000)}};
+    return timer_settime(timer, TIMER_ABSTIME, &times, nullptr) == 0;
 }
 
 // Returns for how much time the sample stands, and sets the timer to the next one. The kernel looks at the clocks of
@@ -61,7 +62,7 @@ std::uint64_t set_next(SampledThread& thread) {
     const std::uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     std::uint64_t stands_for = 0;
     for (; thread.due <= now; stands_for += thread.period) thread.due += random_distance(thread.period, thread.chance);
-    set_timer(thread);
+    set_timer(thread.timer, thread.due);
     return stands_for;
 }
 
@@ -159,7 +160,7 @@ void copy_waiting(const SampledThread& thread, const Wait& wait, std::uint64_t s
 void ask_running(SampledThread& thread, std::uint64_t stands_for) {
     if (thread.asked.fetch_add(stands_for) == 0 || thread.due < clock_ns(thread.clock)) {
         thread.due = clock_ns(thread.clock) + kSoon;
-        set_timer(thread);
+        set_timer(thread.timer, thread.due);
     }
 }
 
@@ -220,7 +221,6 @@ std::unique_ptr<SampledThread> SampledThreads::begin(int tid) {
     thread->is_wall = is_wall_;
     thread->period = period_;
     thread->chance = now_ns() * 2654435761u + static_cast<unsigned>(tid);
-    thread->is_sampled.store(true, std::memory_order_release);
     if (start_timer(*thread)) return thread;
     end(std::move(thread));
     return nullptr;
@@ -233,9 +233,12 @@ bool SampledThreads::start_timer(SampledThread& thread) {
     event.sigev_value.sival_ptr = &thread;
     event._sigev_un._tid = thread.tid;
     thread.has_timer = timer_create(thread.clock, &event, &thread.timer) == 0;
-    if (is_wall_ || !thread.has_timer) return thread.has_timer;
-    thread.due = clock_ns(thread.clock) + random_distance(period_, thread.chance) / 2;
-    return set_timer(thread);
+    if (!thread.has_timer) return false;
+    const std::uint64_t due = clock_ns(thread.clock) + random_distance(period_, thread.chance) / 2;
+    if (!is_wall_) thread.due = due;
+    const timer_t timer = thread.timer;
+    thread.is_sampled.store(true, std::memory_order_release);  // from now on the handler may use it
+    return is_wall_ || set_timer(timer, due);
 }
 
 void SampledThreads::end(std::unique_ptr<SampledThread> thread) {

@@ -165,6 +165,10 @@ def with_stripped(built: Build, compiled: dict[str, Path], folder: Path) -> Path
     return _run(built, folder / "stripped", *words, ROCPD_STACKS="500")
 
 
+def _is_at(sample: Sample, function: str, file: str) -> bool:
+    return any(frame.startswith(function) and f"/{file}:" in frame for frame in sample.frames)
+
+
 def test_names_come_from_elsewhere(with_stripped: Path, compiled: dict[str, Path], tmp_path: Path) -> None:
     """Into copies: the file itself stays as it was."""
     if shutil.which("addr2line") is None:
@@ -177,7 +181,7 @@ def test_names_come_from_elsewhere(with_stripped: Path, compiled: dict[str, Path
     check_sound(named)
     before, after = _samples(with_stripped), _samples(named)
     assert sum("stripped.so+0x" in str(sample.frames) for sample in before) == sum(
-        "half_inside(int) at " in str(sample.frames) for sample in after
+        _is_at(sample, "half_inside", "stacks_library.cpp") for sample in after
     )
     stack = next(sample.frames for sample in after if "half_inside" in str(sample.frames))
     assert stack[0].startswith("(inlined) in spin(int) at ")

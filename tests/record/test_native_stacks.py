@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -291,6 +294,74 @@ def test_forks_handlers_and_other_programs(built: Build, compiled: dict[str, Pat
         inside = [sample for sample in samples if function in sample.frames]
         assert inside
         assert all(sample.frames[-1] == "_start" and "main" in sample.frames for sample in inside)
+
+
+_HOSTILE = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile unsigned long result;
+static void spin(int turns) { while (turns-- > 0) for (int i = 0; i < 1000; ++i) result = result * 3 + 1; }
+static void handler(int number) { spin(20); result += (unsigned long)number; }
+
+static void* works(void* library) {
+    for (int i = 0; i < 20; ++i) {
+        void* loaded = dlopen(library, RTLD_NOW);
+        spin(1000);
+        if (loaded) ((void (*)(int))dlsym(loaded, "known_half"))(100);
+        if (loaded) dlclose(loaded);
+        kill(getpid(), i % 2 ? SIGUSR1 : SIGUSR2);
+    }
+    return 0;
+}
+
+int main(int count, char** words) {
+    signal(SIGUSR1, handler);
+    signal(SIGUSR2, handler);
+    signal(SIGALRM, handler);
+    for (int i = 0; i < 12 && count > 1; ++i) {
+        pthread_t threads[3];
+        for (int each = 0; each < 3; ++each) pthread_create(&threads[each], 0, works, words[1]);
+        ualarm(3000, 3000);
+        pid_t child = fork();
+        if (child == 0) {
+            spin(2000);
+            i % 3 == 0 ? _exit(0) : i % 3 == 1 ? exit(0) : abort();
+        }
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0) {}
+        if (!WIFEXITED(status) && !(i % 3 == 2 && WTERMSIG(status) == SIGABRT)) return 9;
+        for (int each = 0; each < 3; ++each) pthread_join(threads[each], 0);
+    }
+    return 7;
+}
+"""
+
+
+@pytest.mark.soak(60)
+def test_signals_forks_and_kills(built: Build, compiled: dict[str, Path], tmp_path: Path) -> None:
+    """The program ends as it would, or by the signal that it gets; what was flushed is in sound files."""
+    (tmp_path / "hostile.c").write_text(_HOSTILE)
+    subprocess.run(["cc", "-O1", "hostile.c", "-o", "hostile", "-ldl", "-pthread"], cwd=tmp_path, check=True)
+    chance = random.Random(37)
+    for run in range(sized(3, 200)):
+        rate = {chance.choice(("ROCPD_STACKS", "ROCPD_STACKS_WALL")): chance.choice(("100", "1000"))}
+        preload = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_FLUSH_MS": "20"}
+        folder = tmp_path / str(run)
+        command = [str(tmp_path / "hostile"), str(compiled["stripped"])]
+        ends_by = chance.choice((None, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+        with subprocess.Popen(command, env=environment(folder, **(preload | rate)), stderr=subprocess.PIPE) as process:
+            if ends_by is not None:
+                time.sleep(chance.random())
+                process.send_signal(ends_by)
+            _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) in ((7, b""), (-(ends_by or 0), b"")), (run, rate, ends_by)
+        for file in folder.glob("*.db") if folder.exists() else ():
+            check_sound(file)
 
 
 def test_a_program_that_takes_all_signals_goes_on(built: Build, compiled: dict[str, Path], tmp_path: Path) -> None:

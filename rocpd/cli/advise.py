@@ -31,9 +31,13 @@ def _forms() -> tuple[str, ...]:
 class AdviceChoice:
     """What is asked of the rules."""
 
-    thresholds: Annotated[Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE")] = None
-    explain: Annotated[str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE")] = None
-    list: Annotated[bool, Option("List the rules.")] = False
+    thresholds: Annotated[
+        Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE", is_plain=True)
+    ] = None
+    explain: Annotated[
+        str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE", is_plain=True)
+    ] = None
+    list: Annotated[bool, Option("List the rules.", is_plain=True)] = False
     format: Annotated[str, tables.format_option("Format:", _forms)] = ""
 
 

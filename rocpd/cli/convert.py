@@ -41,6 +41,7 @@ class FormatChoice:
             Heading.OUTPUT,
             complete=_names,
             listing=_listing,
+            is_plain=True,
         ),
     ] = ()
 
@@ -61,9 +62,9 @@ def convert(
     <NAME>.json, and the folder <NAME>_parquet.
 
     Examples:
-        rocpd convert --format pftrace
+        rocpd convert job/ --format pftrace
         rocpd convert job/ -o middle.pftrace --start 40% --end 60%
-        rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
+        rocpd convert a.db b.db --format csv parquet -d out
     """
     formats = _formats(chosen, output)
     asked.refuse_taken({name: entry.options for name, entry in formats.items()})

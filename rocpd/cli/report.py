@@ -44,11 +44,12 @@ class ReportChoice:
             "FILE",
             ("-o", "--output-file"),
             listing=partial(", ".join, REPORT_FORMATS),
+            is_plain=True,
         ),
     ] = Path("report.html")
     sections: Annotated[
         tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing),
+        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing, is_plain=True),
     ] = ()
     base: Annotated[
         tuple[str, ...],
@@ -56,9 +57,12 @@ class ReportChoice:
             "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
             "RUN...",
             heading=Heading.INPUTS,
+            is_plain=True,
         ),
     ] = ()
-    plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
+    plots: Annotated[
+        Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR", is_plain=True)
+    ] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 

@@ -13,7 +13,7 @@ from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of, spelt
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import index_hint, note, progress, report_written
+from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
@@ -93,7 +93,7 @@ def report(
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress("report", "ranks") as bar,
+        progress(f"report on {job_text(session)}", "ranks") as bar,
     ):
         paths = _absolute(inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)

@@ -29,7 +29,7 @@ def _forms() -> tuple[str, ...]:
 
 @frozen
 class AdviceChoice:
-    """What is asked of the rules."""
+    """The question to the rules."""
 
     thresholds: Annotated[
         Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE", is_plain=True)

@@ -13,7 +13,7 @@ from rocpd.record.control import Action
 
 @frozen
 class ControlOptions:
-    """What is asked of which process."""
+    """The request, and the process."""
 
     action: Annotated[
         Action, Option("What to do.", "start|stop|flush|status", is_positional=True, is_required=True, is_plain=True)

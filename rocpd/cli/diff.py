@@ -34,7 +34,7 @@ _JSON = "json"
 
 @frozen
 class DiffInputs:
-    """What is compared."""
+    """The two sides."""
 
     HEADING: ClassVar = Heading.INPUTS
 
@@ -86,7 +86,7 @@ class DiffInputs:
 
 @frozen
 class DiffSelection(SpanOptions, PlaceOptions):
-    """What of both sides counts; of one job which steps or ranks are compared with its others."""
+    """The part of both sides that counts; of one job the steps or ranks that are compared with its others."""
 
     step: Annotated[
         str | None,
@@ -117,7 +117,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
     @property
     def text(self) -> str:
-        """What was asked for, as a command has it; empty: nothing."""
+        """The selection, as a command has it; empty: everything."""
         values = [(field, getattr(self, field.name)) for field in fields(self)]
         given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
         return " ".join(f"--{name} {value}" for name, value in given)
@@ -125,7 +125,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
 @frozen
 class Gate:
-    """What the command ends with, and what it leaves."""
+    """The exit code and the file of the base."""
 
     allow_unclear: Annotated[bool, Option("End with 0 where the verdict is unclear.")] = False
     save_baseline: Annotated[

@@ -102,7 +102,7 @@ _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 
 @frozen
 class MergeOptions:
-    """What is shown of the merged file."""
+    """The summary of the merged file."""
 
     summary: Annotated[bool, Option("Also print the summary of the merged file.", is_plain=True)] = False
     limit: Annotated[int, Option("Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
@@ -385,7 +385,7 @@ def _keep_answers(inputs: Inputs, execution: Execution) -> None:
 
 
 class CacheAction(enum.StrEnum):
-    """What can be done with the cache."""
+    """The actions on the cache."""
 
     LIST = "list"
     CLEAR = "clear"
@@ -393,7 +393,7 @@ class CacheAction(enum.StrEnum):
 
 @frozen
 class CacheOptions:
-    """What is asked of the cache."""
+    """The action, and the look of its answer."""
 
     action: Annotated[
         CacheAction, Option("What to do.", "list|clear", is_positional=True, is_required=True, is_plain=True)

@@ -152,7 +152,7 @@ class PassOptions:
 
 @frozen
 class SelectionOptions(WindowOptions, FilterOptions):
-    """What of the job counts."""
+    """The part of the job that counts."""
 
     def window(self) -> Window | None:
         """Return the window that was asked for, None when none was.

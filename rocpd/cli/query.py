@@ -43,7 +43,7 @@ class SqlAndInputs(Inputs):
 
 @frozen
 class QueryOptions:
-    """What is asked, and how the answer looks."""
+    """The statement, and the look of the answer."""
 
     query: Annotated[str | None, Option("SQL, as an option.", "SQL", heading=Heading.AMD)] = None
     script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).", is_plain=True)] = None

@@ -21,7 +21,7 @@ from rocpd.record.command import Settings
 
 @frozen
 class Program:
-    """What is recorded, and where its files go."""
+    """The command to record, and the folder of its files."""
 
     command: Annotated[
         tuple[str, ...],

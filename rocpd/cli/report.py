@@ -33,7 +33,7 @@ def _section_listing() -> str:
 
 @frozen
 class ReportChoice:
-    """What is in the report, and where it goes."""
+    """The contents of the report, and its file."""
 
     HEADING: ClassVar = Heading.OUTPUT
 

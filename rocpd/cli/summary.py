@@ -81,7 +81,7 @@ class NamesAndInputs(Inputs):
 
 @frozen
 class SummaryChoice:
-    """What is summarised, and how it looks."""
+    """The question, and the look of its tables."""
 
     by: Annotated[By | None, Option("Divide the tables.", is_plain=True)] = None
     list: Annotated[bool, Option("List the names of summaries.", is_plain=True)] = False
@@ -139,7 +139,7 @@ class SummaryChoice:
 
     @property
     def amds_options(self) -> SummaryOptions:
-        """What is asked of AMD's tables.
+        """The options of AMD's tables.
 
         Raises:
             UsageError: what should be a domain is no name.

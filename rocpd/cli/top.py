@@ -33,7 +33,7 @@ _FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 @frozen
 class TopOptions:
-    """What is looked at, and how it is shown."""
+    """The part of the job, and how it is shown."""
 
     HEADING = Heading.OUTPUT
 

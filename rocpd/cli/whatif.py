@@ -33,7 +33,7 @@ _FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 @frozen
 class Changed:
-    """What would be different."""
+    """The changes."""
 
     without: Annotated[
         tuple[str, ...],

@@ -301,10 +301,9 @@ def _member(option: Option, word: str) -> StrEnum:
     try:
         return choices(word.lower())
     except ValueError:
-        if near := entries.closest(word, choices):
-            name = option.name if option.is_positional else option.flag
-            raise UsageError(f"{name} {word}: unknown", f"did you mean {' or '.join(near)}?") from None
-        raise typer.BadParameter(f"{word!r} is not one of {', '.join(repr(str(each)) for each in choices)}.") from None
+        name = "" if option.is_positional else f"{option.flag} "
+        hint = entries.near(word, choices, f"one of {', '.join(choices)}")
+        raise UsageError(f"{name}{word}: unknown", hint) from None
 
 
 def _completion(option: Option) -> Callable[[typer.Context], list[str]]:

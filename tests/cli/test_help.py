@@ -119,7 +119,7 @@ def test_without_words_there_is_help(cli: Cli) -> None:
         (("query", "-i", ".", "kernls"), "kernls: neither SQL", 'rocpd query "select * from kernels"'),
         (("query", "select 1", "-f", "cvs"), "--format cvs: unknown", "did you mean csv?"),
         (("query", "select 1", "-o", "x.parquet"), "--format parquet: is for tables of `rocpd summary`", "one of"),
-        (("info", ".", "--only", "nothing"), "--only", "rocpd info --help"),
+        (("info", ".", "--only", "nothing"), "--only nothing: unknown", "one of job, ranks"),
         (("simulate",), "Missing option '-o'", "rocpd simulate --help"),
     ],
 )

@@ -13,7 +13,7 @@ from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of, spelt
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import index_hint, note, progress, report_written
+from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
@@ -33,7 +33,7 @@ def _section_listing() -> str:
 
 @frozen
 class ReportChoice:
-    """What is in the report, and where it goes."""
+    """The contents of the report, and its file."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -44,11 +44,12 @@ class ReportChoice:
             "FILE",
             ("-o", "--output-file"),
             listing=partial(", ".join, REPORT_FORMATS),
+            is_plain=True,
         ),
     ] = Path("report.html")
     sections: Annotated[
         tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing),
+        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing, is_plain=True),
     ] = ()
     base: Annotated[
         tuple[str, ...],
@@ -56,9 +57,12 @@ class ReportChoice:
             "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
             "RUN...",
             heading=Heading.INPUTS,
+            is_plain=True,
         ),
     ] = ()
-    plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
+    plots: Annotated[
+        Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR", is_plain=True)
+    ] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 
@@ -89,7 +93,7 @@ def report(
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress("report", "ranks") as bar,
+        progress(f"report on {job_text(session)}", "ranks") as bar,
     ):
         paths = _absolute(inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)

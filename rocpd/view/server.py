@@ -147,7 +147,7 @@ _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 @frozen
 class ViewLimits:
-    """What an answer may take.
+    """The limits of an answer.
 
     Args:
         sql_s: seconds of a statement.

@@ -143,7 +143,41 @@ class Timeline:
         )
 
 
+@frozen
+class Frame:
+    """One frame of a flame graph: its name, how many are around it, where it starts, how wide it is, and how much of
+    that is its own.
+    """
+
+    name: str
+    depth: int
+    start: int
+    value: int
+    own: int
+
+
+@frozen
+class Flames:
+    """A flame graph.
+
+    Args:
+        title: whose it is.
+        unit: of values: `ns`, or nothing for samples.
+        total: of all frames at the bottom.
+        frames: those around others first; narrow ones are left out.
+        functions: names of all frames, with all that they have and what is their own; most of their own first.
+        is_gpu: whether values are time of GPUs.
+    """
+
+    title: str
+    unit: str
+    total: int
+    frames: tuple[Frame, ...]
+    functions: tuple[tuple[str, int, int], ...] = ()
+    is_gpu: bool = False
+
+
 WORK = ("compute", "communication", "copies")
 """What a slice of a `Timeline` has, in the colours of these names; of what runs at once the first one has the time."""
 
-Chart: TypeAlias = Bars | Lines | Matrix | Timeline
+Chart: TypeAlias = Bars | Lines | Matrix | Timeline | Flames

@@ -58,7 +58,7 @@ class ReportChoice:
             heading=Heading.INPUTS,
         ),
     ] = ()
-    plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
+    plots: Annotated[Path | None, Option("Also write each chart as SVG, PNG and JPEG into this folder.", "DIR")] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 

@@ -74,7 +74,8 @@ class Word:
     """Text; `x` and `y` are those of its baseline's start, middle or end.
 
     One that `is_faint` matters less, one with a `colour` more; one that `is_tick` stands at a time line, and changes
-    where that can be zoomed; one with a `link` leads to the element of the page that has this id.
+    where that can be zoomed; one with a `link` leads to the element of the page that has this id; one that `is_above`
+    lines has room of its own among them.
     """
 
     x: float
@@ -86,6 +87,7 @@ class Word:
     colour: Colour | None = None
     link: str = ""
     span: tuple[float, float] | None = None
+    is_above: bool = False
 
 
 @frozen
@@ -408,7 +410,7 @@ def _marked(chart: Lines, across: Scale, up: Scale, width: float) -> Iterator[Sh
         yield Dot(x, y, radius, RED, f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}")
         if abs(lowest - 4 - y) > SIZE:
             yield Stroke(((x, y), (edge, lowest - 4)), RED, 0.7)
-        yield Word(edge, lowest, text, "end" if is_late else "start")
+        yield Word(edge, lowest, text, "end" if is_late else "start", is_above=True)
 
 
 def _highest(points: Sequence[Point]) -> Sequence[Point]:
@@ -604,10 +606,10 @@ def _shape(shape: Shape) -> str:
             anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
-            odd = ' class="odd"' if shape.colour else ""
+            odd = ' class="odd"' if shape.colour else ' class="above" paint-order="stroke"' if shape.is_above else ""
             look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
             text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
-            return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text
+            return f'<a href="#{_text(shape.link)}" tabindex="-1">{text}</a>' if shape.link else text
         case Pixels():
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'

@@ -337,7 +337,9 @@ def brief(value: Any, unit: str = "") -> str:
     """
     if not isinstance(value, (int, float)) or unit in _SCALES or not math.isfinite(value):
         return readable(value, unit)
-    if unit in _BRIEF_SCALES and value:
+    if not value:
+        return f"0 {one_line(unit)}".rstrip()
+    if unit in _BRIEF_SCALES:
         return _scaled(value, _BRIEF_SCALES[unit])
     if unit == "%" and 0 < abs(value) < _LEAST_SHARE:
         return f"<{_LEAST_SHARE} %"

@@ -580,7 +580,8 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
         if not shown
         else f' class="{shown}"'
     )
-    parts = [f'<svg role="img" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
+    role = "group" if any(isinstance(shape, Word) and shape.link for shape in drawing.shapes) else "img"
+    parts = [f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
     parts.append(f"<title>{_text(title)}</title>")
     parts += [f"<desc>{_text(description)}</desc>"] if description else []
     parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if not shown else []
@@ -609,7 +610,7 @@ def _shape(shape: Shape) -> str:
             odd = ' class="odd"' if shape.colour else ' class="above" paint-order="stroke"' if shape.is_above else ""
             look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
             text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
-            return f'<a href="#{_text(shape.link)}" tabindex="-1">{text}</a>' if shape.link else text
+            return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text
         case Pixels():
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'

@@ -51,4 +51,4 @@ def test_findings_and_steps_are_drawn_where_they_are() -> None:
     words = [shape for shape in drawn.shapes if isinstance(shape, Word)]
     assert {"rank 7", "a", "b", "5"} <= {word.text for word in words}
     assert [(word.text, word.span) for word in words if word.link] == [("▼", (2.0, 4.0))]
-    assert '<a href="#finding-0"' in svg(drawn, "", shown="broad")
+    assert '<a href="#finding-0">' in svg(drawn, "", shown="broad")

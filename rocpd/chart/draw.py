@@ -497,9 +497,9 @@ def _axis(chart: Timeline, across: Scale, y: float) -> Iterator[Shape]:
 
 
 def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[Shape]:
-    """Yield frames around what is to be seen, and a sign above each that leads to what is said of it."""
+    """Yield frames around what is to be seen, and the number of each above it, which leads to what is said of it."""
     slice_ = chart.slice or 1
-    for mark in chart.marks:
+    for number, mark in enumerate(chart.marks, 1):
         start, end = (min(max(at, chart.start), chart.end) for at in (mark.start, mark.end))
         low, high = (0, len(chart.rows)) if mark.row is None else (mark.row, mark.row + 1)
         x, wide = across(start), max(2.0, across(end) - across(start))
@@ -507,7 +507,7 @@ def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[S
         y, tall = top + low * row, (high - low) * row
         for side in ((x, y, wide, 1.5), (x, y + tall - 1.5, wide, 1.5)):
             yield Rect(*side, RED, mark.text, span=span)
-        yield Word(x + wide / 2, top - 4, "▼", "middle", colour=RED, link=mark.link, span=span)
+        yield Word(x + wide / 2, top - 4, str(number), "middle", colour=RED, link=mark.link, span=span)
 
 
 def picture(chart: Timeline, levels: int = _LEVELS[1]) -> bytes:
@@ -581,7 +581,9 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
         else f' class="{shown}"'
     )
     role = "group" if any(isinstance(shape, Word) and shape.link for shape in drawing.shapes) else "img"
-    parts = [f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
+    parts = [
+        f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">'
+    ]
     parts.append(f"<title>{_text(title)}</title>")
     parts += [f"<desc>{_text(description)}</desc>"] if description else []
     parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if not shown else []

@@ -177,8 +177,8 @@ def _from_info(name: str, title: str, doc: str, columns: tuple[Column, ...], row
 def _alike(agents: Iterable[Row]) -> Iterator[Row]:
     """Yield the processors of hosts once where these have the same: `8 x 2` of them, and which hosts."""
     hosts: dict[Row, list[str]] = {}
-    for host, *kind in agents:
-        hosts.setdefault(tuple(kind), []).append(str(host))
+    for host, *alike in agents:
+        hosts.setdefault(tuple(alike), []).append(str(host))
     for kind, names in hosts.items():
         of = names[0] if len(names) == 1 else f"{len(names)} hosts, {names[0]} …"
         count = kind[3] if len(names) == 1 else f"{len(names)} x {kind[3]}"
@@ -223,7 +223,7 @@ def overview(material: Material) -> Iterator[Block]:
     if "heat" in tables and "ranks" in tables:
         columns = ("rank", "hostname", "kernels", "copies", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
         table = material.table(tables["ranks"], "Totals of each rank", columns)
-        says = "A row a rank. Findings are framed: ▼ leads to what is said, and the command that opens the place."
+        says = "A row a rank. Findings are framed: numbers lead to what is said, and a command that opens the place."
         places = partial(_with_places, material=material, steps=tables.get("steps"))
         yield material.figure("time-line", tables["heat"], says, table, arrange=places)
 

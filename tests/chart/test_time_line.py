@@ -50,5 +50,5 @@ def test_findings_and_steps_are_drawn_where_they_are() -> None:
     drawn = draw(chart)
     words = [shape for shape in drawn.shapes if isinstance(shape, Word)]
     assert {"rank 7", "a", "b", "5"} <= {word.text for word in words}
-    assert [(word.text, word.span) for word in words if word.link] == [("▼", (2.0, 4.0))]
+    assert [(word.text, word.span) for word in words if word.link] == [("1", (2.0, 4.0))]
     assert '<a href="#finding-0">' in svg(drawn, "", shown="broad")

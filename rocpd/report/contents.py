@@ -132,6 +132,7 @@ def _plain(name: str, home: str, package: str) -> Entry:
 _WHERE = {
     "diff": "comparison",
     "comm.exposed": "budget",
+    "gpu.compute": "budget",
     "comm": "collectives",
     "step": "steps",
     "gpu": "idle",

@@ -18,7 +18,6 @@ from typing import Any
 
 import orjson
 
-from rocpd.base.amount import amount
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.leftovers import is_temporary
@@ -39,7 +38,7 @@ from rocpd.history.entry import (
 _DAY_NS = 86_400 * 10**9
 _ROCM_NS = 1_451_606_400 * 10**9  # the first of January 2016
 _FEW = 3  # files that are named
-_OWN = 0.6  # values a run, of a label that tells runs apart
+_OWN = 0.8  # values a run, of a label that tells runs apart
 
 
 @frozen
@@ -239,8 +238,6 @@ def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) 
                 twice.append(f"{names[content['run']]}: {name}={of_run[name]} and {name}={value}")
             of_run[str(name)] = str(value)
     problems = [f"{'; '.join(twice[:_FEW])}: the newer label counts"] if twice else []
-    if gone := known.keys() - names.keys():
-        problems.append(f"labels of {amount(len(gone), 'run')} that {'are' if len(gone) > 1 else 'is'} not here")
     return [replace(entry, labels=known.get(entry.run, {})) for entry in entries], problems
 
 

@@ -19,12 +19,13 @@ from rocpd.chart.model import Bars, Lines, Matrix, Timeline
 from rocpd.report.model import Counts, Figure, Findings, Folded, Name, Report, Table, Text
 from rocpd.report.writers.cells import word
 from rocpd.table.cell import one_line, shorten
+from rocpd.table.human import CHANCE
 from rocpd.table.pictures import spark
 
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _LONGEST = 32_000  # characters
 _EXACT = 10**15
-_FORMATS = {"%": "0.00", "GiB/s": "0.00", "GB/s": "0.00"}
+_FORMATS = {"%": "0.00", CHANCE: "0.000000", "GiB/s": "0.00", "GB/s": "0.00"}
 _AXES = {"ns": '0.00,," ms"', "bytes": '0.0,,," GB"'}  # a comma divides by a thousand
 _WIDEST = 60  # characters of a column
 _SLICES = 250  # columns of a time line

@@ -92,7 +92,7 @@ class JobHistory:
 
     Raises:
         InputError: there is no such store, or no run in it.
-        UsageError: there is no such job or metric.
+        UsageError: there is no such job, metric or label.
     """
 
     def __init__(self, folder: str | Path, asked: HistoryOptions | None = None) -> None:
@@ -117,12 +117,16 @@ class JobHistory:
         known = {name for entry in self.entries for name in entry.metrics}
         chosen = [name for word in self.asked.metrics for name in sorted(known) if _is_asked(word, name)]
         if not chosen:
-            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(sorted(known))}")
+            some = sorted(map(_shown, known), key=lambda name: (name.startswith(KERNEL), name))
+            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(some)}")
         return metrics_of(self.entries, list(dict.fromkeys(chosen)))
 
     @cached_property
     def groups(self) -> list[str]:
         """The group of each run, which may lie apart from others by what its machine does."""
+        labels = sorted({name for entry in self.entries for name in entry.labels})
+        if self.asked.by not in ("", "host", "gpu", *labels):
+            raise UsageError(f"--by {self.asked.by}: no run has such a label", _few(["host", "gpu", *labels]))
         return [group_of(entry, self.asked.by) for entry in self.entries]
 
     @cached_property
@@ -403,7 +407,7 @@ def _is_asked(word: str, name: str) -> bool:
     if not name.startswith(f"{kind}:"):
         return False
     try:
-        return re.search(pattern, name.removeprefix(f"{kind}:")) is not None
+        return any(re.search(pattern, text) for text in (name.removeprefix(f"{kind}:"), _word(name)))
     except re.error as error:
         raise UsageError(f"--metric {word}: not a regular expression: {error}") from error
 
@@ -412,6 +416,10 @@ def _word(metric: str) -> str:
     if metric.startswith(KERNEL):
         return kernel_name(metric.removeprefix(KERNEL)).short
     return metric.removeprefix("part:")
+
+
+def _shown(metric: str) -> str:
+    return f"{KERNEL}{_word(metric)}" if metric.startswith(KERNEL) else metric
 
 
 def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> Finding:

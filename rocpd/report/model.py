@@ -90,10 +90,14 @@ class Folded:
 
 @frozen
 class Conclusion:
-    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands."""
+    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands.
+
+    `section` shows what it rests on, empty: none; None: the one that its rule says.
+    """
 
     finding: Finding
     notes: tuple[tuple[str, str], ...] = ()
+    section: str | None = None
 
 
 COMMANDS = frozenset({"see", "try", "trace"})

@@ -92,13 +92,16 @@ class Folded:
 
 @frozen
 class Conclusion:
-    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands; the id
-    of the element of a page that has it, empty: none leads there.
+    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands.
+
+    `id` is that of the element of a page that has it, empty: none leads there. `section` shows what it rests on, empty:
+    none; None: the one that its rule says.
     """
 
     finding: Finding
     notes: tuple[tuple[str, str], ...] = ()
     id: str = ""
+    section: str | None = None
 
 
 def place_id(number: int) -> str:

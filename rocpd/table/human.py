@@ -128,6 +128,10 @@ def fit(natural: list[int], heads: list[int], room: int, shortest: int = SHORTES
     return widths
 
 
+CHANCE = "chance"
+"""Unit of a probability: what is as small as zero is shown as less than a thousandth."""
+
+_LEAST_CHANCE = 0.001
 _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),
     "bytes": (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40)),
@@ -306,6 +310,8 @@ def readable(value: Any, unit: str = "") -> str:
 
     >>> readable(1234567, "ns"), readable(3 * 2**30, "bytes"), readable(12.345, "%"), readable(1234567), readable(None)
     ('1.23 ms', '3.00 GiB', '12.3 %', '1234567', '-')
+    >>> readable(0.0, "chance"), readable(0.0183, "chance")
+    ('< 0.001', '0.018')
     """
     if value is None:
         return "-"
@@ -313,6 +319,8 @@ def readable(value: Any, unit: str = "") -> str:
         return one_line(value)
     if unit in _SCALES:
         return _scaled(value, _SCALES[unit])
+    if unit == CHANCE:
+        return "< 0.001" if value < _LEAST_CHANCE else _three(value)
     if unit:
         return f"{_three(value)} {one_line(unit)}"  # counters have their unit from the file
     return _three(value) if isinstance(value, float) else str(value)

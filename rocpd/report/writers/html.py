@@ -137,7 +137,7 @@ def _findings(block: Findings, here: str) -> Iterator[str]:
     yield '<ol class="findings">\n'
     for conclusion in block.conclusions:
         finding = conclusion.finding
-        section = section_of(finding.rule)
+        section = section_of(finding.rule) if conclusion.section is None else conclusion.section
         where = f' <a href="#{section}">{section}</a>' if section not in ("", here) else ""
         before = word(finding)
         said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)

@@ -21,13 +21,14 @@ from rocpd.report.model import Block, Counts, Figure, Findings, Folded, Name, Re
 from rocpd.report.writers.cells import word
 from rocpd.report.writers.pictures import ZOOM, png_of
 from rocpd.table.cell import one_line, shorten
+from rocpd.table.human import CHANCE
 from rocpd.table.pictures import spark
 
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _LONGEST = 32_000  # characters
 _EXACT = 10**15
 _UNITS = {"ns": ("ms", 1e6), "bytes": ("MB", 1e6)}  # what people read
-_FORMATS = {"%": "0.00", "GiB/s": "0.00", "GB/s": "0.00", "ns": "#,##0.000", "bytes": "#,##0.0"}
+_FORMATS = {"%": "0.00", CHANCE: "0.000000", "GiB/s": "0.00", "GB/s": "0.00", "ns": "#,##0.000", "bytes": "#,##0.0"}
 _FIRST = ("kernels", "budget", "collectives", "idle", "steps")  # sheets after that of the verdict
 _MOST_SHEETS = 12
 _LINE = 20  # px: height of a row

@@ -18,7 +18,7 @@ from tests.soak import sized
 
 COUNT = sized(30, 200)
 """Cases of a share, which is a process that imports everything."""
-FOUND = ("6285", "8137", "9785", "12860", "14445")
+FOUND = ("6285", "8137", "9785", "12860", "14445", "17904")
 FOUND_IN_TRACES = ("2138",)
 """Cases that misbehaved once, each in another way."""
 ROOT = Path(__file__).resolve().parents[2]

@@ -270,3 +270,4 @@ def test_stdout_is_an_output(cli: Cli, job: Path) -> None:
     said = cli("query", "select 1 as a", job / "a.db", "-f", "csv", "-o", "-")
     assert (said.code, said.out) == (0, "a\n1\n")
     assert "goes to files, not to stdout" in cli("merge", job / "a.db", "-o", "-").err
+    assert "goes to files, not to stdout" in cli("history", "report", job.parent / "store", "-o", "-").err

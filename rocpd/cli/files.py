@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli import tables
@@ -272,7 +272,11 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
         # What is kept of answers lies in the cache of who asks, not in the package.
-        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER, no_summary=True), Execution())
+        options = IndexOptions(target / INDEX_FOLDER, no_summary=True)
+        try:
+            index(Inputs((str(target),)), options, Execution())
+        except InputError as error:  # of a file that is damaged where only the index reads it: the package is complete
+            note(f"no index in the package: {error.message}")
 
 
 @frozen

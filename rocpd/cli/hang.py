@@ -24,7 +24,8 @@ class HangOptions:
     """When a job hangs."""
 
     after: Annotated[
-        float, Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400)
+        float,
+        Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400, is_plain=True),
     ] = AFTER_S
     format: Annotated[str, tables.format_option("Format:", _FORMS.keys)] = ""
 

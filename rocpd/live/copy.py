@@ -35,7 +35,7 @@ _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN
 
 
 class _Kind(enum.IntEnum):
-    """What becomes of the rows of a table; in the order in which tables are read."""
+    """The ways in which rows of a table are copied, in the order in which tables are read."""
 
     HAPPENED = 0  # the newest are kept, by their times
     HELD = 1  # all are kept: what memory is held

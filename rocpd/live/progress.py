@@ -22,7 +22,7 @@ SILENT_NS = 3_000_000_000
 
 
 class Life(StrEnum):
-    """What a process does."""
+    """The state of a process."""
 
     RUNS = "runs"
     STOPPED = "stopped"
@@ -58,7 +58,7 @@ class RankProgress:
 
     @property
     def groups(self) -> tuple[GroupState, ...]:
-        """What it has done with its groups."""
+        """The progress of its groups."""
         return self.state.groups if self.state else ()
 
     @property

@@ -29,7 +29,7 @@ _SETTLED_S = 2.0  # a journal beside a file that was written to since may still 
 
 
 class _Signature(NamedTuple):
-    """What changes when rows come: which file it is, and size and time of it and of the journals beside it."""
+    """The marks that change when rows come: the file's identity, and size and time of it and of its journals."""
 
     inode: tuple[int, int]
     size: int

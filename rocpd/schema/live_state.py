@@ -22,11 +22,9 @@ import numpy as np
 
 from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import STATE, STATE_MAGIC
 
-ENDING = ".live"
-"""What is appended to the name of the database."""
-
-MAGIC, VERSION = b"ROCPDLIV", 1
+VERSION = 1
 THREADS, GROUPS = 64, 192
 """Slots in a file."""
 
@@ -98,7 +96,7 @@ SIZE = HEADER.itemsize + THREADS * THREAD.itemsize + GROUPS * GROUP.itemsize
 
 def state_file(database: Path) -> Path:
     """Return where the state file of a database lies."""
-    return database.with_name(database.name + ENDING)
+    return database.with_name(database.name + STATE)
 
 
 @frozen
@@ -198,7 +196,7 @@ def read_state(path: Path) -> LiveState:
     with path.open("rb") as file, mmap.mmap(file.fileno(), SIZE, access=mmap.ACCESS_READ) as memory:
         header, threads, groups = (_stable(memory, path, *part) for part in _PARTS)
     head = header[0]
-    if head["magic"] != MAGIC or head["version"] != VERSION:
+    if head["magic"] != STATE_MAGIC or head["version"] != VERSION:
         raise InputError(f"{path}: no state file of version {VERSION}", "leave it out, or read it with its own rocpd")
     values: dict[str, Any] = {name: int(head[name]) for name in ("pid", "rank", "flags", "clock", "wall")}
     values |= {name: _text(head[name]) for name in ("guid", "host", "boot")}
@@ -263,7 +261,7 @@ class StateWriter:
             np.frombuffer(self._memory, kind, slots, offset) for kind, slots, offset in _PARTS
         )
         self.beat(threads=THREADS, groups=GROUPS, version=VERSION, **who)
-        self._header["magic"] = MAGIC  # last: nobody believes a file without it
+        self._header["magic"] = STATE_MAGIC  # last: nobody believes a file without it
 
     def beat(self, **fields: Any) -> None:
         """Change the header."""

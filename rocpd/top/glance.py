@@ -28,7 +28,7 @@ _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
 
 class JobState(enum.StrEnum):
-    """What a rank, or the job, does."""
+    """The state of a rank, or of the job."""
 
     WAITING = "waiting"  # no file, or nothing in it
     RUNNING = "running"
@@ -38,7 +38,7 @@ class JobState(enum.StrEnum):
 
 
 class TopPage(enum.StrEnum):
-    """What a screen shows below the head."""
+    """The part of a screen below the head."""
 
     RANKS = "ranks"
     HOSTS = "hosts"

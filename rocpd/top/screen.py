@@ -26,7 +26,7 @@ s write a report of these steps         ? this            q end"""
 
 
 class Watched(Protocol):
-    """What the screen asks besides to look."""
+    """The screen's questions besides the look at the job."""
 
     def report(self, path: Path) -> None:
         """Write a report."""

@@ -76,7 +76,7 @@ class WatchOptions:
 
 @frozen
 class _Known:
-    """What the analyses said last.
+    """The last answers of the analyses.
 
     Args:
         at_s: when [s since 1970].

@@ -47,6 +47,7 @@ class TopScreen(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "end"),
+        Binding("ctrl+c", "quit", show=False, priority=True),  # textual would copy, and say to press another key
         Binding("r", "page('ranks')", "ranks"),
         Binding("o", "page('hosts')", "hosts"),
         Binding("k", "page('kernels')", "kernels"),

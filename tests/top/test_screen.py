@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -36,6 +37,18 @@ def _text(app: TopScreen) -> str:
 async def _until(pilot: Pilot[None], app: TopScreen, text: str) -> None:
     while text not in _text(app):
         await pilot.pause(0.01)
+
+
+async def _press(app: TopScreen, key: str) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_it_ends(key: str) -> None:
+    app = TopScreen(lambda: GLANCE, _Asked(), 0.01, has_colours=False)
+    in_own_loop(asyncio.run, _press(app, key))
+    assert app.return_code == 0
 
 
 async def _press_all(app: TopScreen, asked: _Asked) -> None:

@@ -23,7 +23,7 @@ from tests.top.live_soak import Seen, hang_of, watch
 NEWS = 10
 """Steps within which a straggler is named."""
 
-_CASES = [*((8, seed, "0.005") for seed in range(50)), *((64, seed, "0.0005") for seed in range(3))]
+_CASES = [*((8, seed, "0.01") for seed in range(50)), *((64, seed, "0.01") for seed in range(3))]
 CASES: list[tuple[int, int, str]] = sized([(4, 0, "0.02")], _CASES)
 STEPS = 24
 
@@ -51,26 +51,20 @@ def _watched(folder: Path, ranks: int, seed: int, live: str, plant: str) -> Seen
 
 
 @pytest.mark.soak(50)
+@pytest.mark.parametrize("plant", sized(["straggler=35"], ["straggler=35", "none"]))
 @pytest.mark.parametrize(("ranks", "seed", "live"), CASES)
-def test_a_straggler_and_nobody_else_is_named(ranks: int, seed: int, live: str, tmp_path: Path) -> None:
-    seen = _watched(tmp_path / "job", ranks, seed, live, "straggler=35")
-    planted = plan(JobOptions(Path("job"), ranks=ranks, seed=seed, steps=STEPS, plant="straggler=35")).straggler_rank
+def test_the_straggler_and_nobody_else_is_named(ranks: int, seed: int, live: str, plant: str, tmp_path: Path) -> None:
+    seen = _watched(tmp_path / "job", ranks, seed, live, plant)
+    straggler = plan(JobOptions(Path("job"), ranks=ranks, seed=seed, steps=STEPS, plant=plant)).straggler_rank
     named = {step: ranks for step, ranks in seen.named.items() if ranks}
-    assert set(map(tuple, named.values())) == {(planted,)}
-    # From the first conclusions on: how soon these come is a matter of the machine.
     assert seen.looked_at is not None
-    assert min(named) <= max(NEWS, seen.looked_at + NEWS)
+    assert set(map(tuple, named.values())) == ({(straggler,)} if straggler is not None else set())
+    # From the first conclusions on: how soon these come is a matter of the machine.
+    assert min(named, default=0) <= seen.looked_at + NEWS
 
 
 @pytest.mark.soak(50)
-@pytest.mark.parametrize(("ranks", "seed", "live"), CASES)
-def test_nobody_is_named_in_a_clean_job(ranks: int, seed: int, live: str, tmp_path: Path) -> None:
-    seen = _watched(tmp_path / "job", ranks, seed, live, "none")
-    assert not any(seen.named.values())
-
-
-@pytest.mark.soak(50)
-@pytest.mark.parametrize("incident", ["stall", "kill"])
+@pytest.mark.parametrize("incident", sized(["kill"], ["stall", "kill"]))
 @pytest.mark.parametrize(("ranks", "seed", "live"), CASES)
 def test_the_missing_rank_of_a_hung_job_is_named(
     incident: str, ranks: int, seed: int, live: str, tmp_path: Path

@@ -48,6 +48,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
+        "symbolize": "Name functions of stripped libraries, from debugging information elsewhere",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
         "cache": "List or remove what was imported, indexed or kept of answers",
@@ -65,7 +66,7 @@ COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, 
 """Name -> line, in the order of `rocpd --help`."""
 
 _HOMES = {
-    **dict.fromkeys(("merge", "trim", "package", "redact", "import", "index", "cache"), "files"),
+    **dict.fromkeys(("merge", "trim", "package", "redact", "symbolize", "import", "index", "cache"), "files"),
     **dict.fromkeys(("counters", "raptor"), "summary"),
     "schema": "info",
     "shell": "query",

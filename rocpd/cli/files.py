@@ -1,4 +1,4 @@
-"""The commands that write files of a job: import, merge, trim, package and redact; index and cache."""
+"""The commands that write files of a job: import, merge, trim, package, redact and symbolize; index and cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli import tables
@@ -272,7 +272,11 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
         # What is kept of answers lies in the cache of who asks, not in the package.
-        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER, no_summary=True), Execution())
+        options = IndexOptions(target / INDEX_FOLDER, no_summary=True)
+        try:
+            index(Inputs((str(target),)), options, Execution())
+        except InputError as error:  # of a file that is damaged where only the index reads it: the package is complete
+            note(f"no index in the package: {error.message}")
 
 
 @frozen
@@ -315,6 +319,40 @@ def redact(
         note(f"would write {amount(ranks, 'file')} to {place.folder}")
     else:
         report_written(place.folder, f"{amount(ranks, 'file')}, ")
+
+
+@frozen
+class DebugOptions:
+    """Where debugging information is, and where the files go."""
+
+    debug_dir: Annotated[
+        tuple[Path, ...],
+        Option("Folder of debugging information or unstripped libraries, found by build id; may be repeated.", "DIR"),
+    ] = ()
+    folder: Annotated[
+        Path, Option("New folder for the files.", "DIR", ("-d", "--output-path"), Heading.OUTPUT)
+    ] = Path("symbolized")  # fmt: skip
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", heading=Heading.OUTPUT)] = False
+
+
+def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
+    """Name functions of stripped libraries, from debugging information elsewhere.
+
+    Call stacks that rocpd record --stacks took hold lib.so+0x1234 where a library was stripped, and its build id. This
+    writes copies of the files, in which such frames have their functions, lines and what was inlined.
+
+    Examples:
+        rocpd symbolize job/ --debug-dir /opt/app/debug -d named
+        rocpd summary stacks named
+    """
+    from rocpd.record.symbolize import symbolize as write_symbolized
+
+    if not asked.debug_dir:
+        raise UsageError("no --debug-dir: there is nothing to take names from", "rocpd symbolize job --debug-dir DIR")
+    with SelectionOptions().connect(inputs, Execution()) as session, progress("symbolize", "files") as report:
+        counts = write_symbolized(session, asked.folder, asked.debug_dir, asked.force, report)
+    note(f"{amount(counts.named, 'place')} of {counts.places} have names now, {counts.libraries} of libraries found")
+    report_written(asked.folder, f"{amount(counts.files, 'file')}, ")
 
 
 @frozen

@@ -240,7 +240,8 @@ def _report(asked: _Asked) -> int:
     from rocpd.report.writers import REPORT_FORMATS
 
     _refuse_words(asked)
-    path = asked.output.destination(REPORT_FORMATS).path() if asked.output.is_asked else Path(_REPORT)
+    is_named = asked.output.name is not None or asked.output.is_asked
+    path = asked.output.destination(REPORT_FORMATS).path() if is_named else Path(_REPORT)
     write(asked.history(), path, asked.output.force)
     report_written(path)
     return Exit.GOOD

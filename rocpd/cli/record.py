@@ -75,10 +75,11 @@ def record(program: Program, settings: Settings) -> int:
     elif not outcome.files:
         note(f"{program.command[0]}: nothing was recorded: no markers, no GPU work")
         note("hint: roctx, NVTX or rocpd.record.range name parts of a program; rocpd doctor says what GPU work needs")
-        if settings.python_stacks or settings.smi or settings.sample_hz:
+        if any((settings.python_stacks, settings.stacks, settings.stacks_wall, settings.smi, settings.sample_hz)):
             note("hint: what ends before its first sample, or has nothing to be sampled, leaves no file")
         else:
-            note("hint: --python-stacks 100 samples what Python does; --smi 10 GPUs, --sample-hz 10 CPU and memory")
+            note("hint: --stacks 100 samples what C++ does, --python-stacks 100 what Python does")
+            note("hint: --smi 10 samples GPUs, --sample-hz 10 CPU and memory")
     return outcome.code
 
 
@@ -102,7 +103,7 @@ class DoctorOptions:
 def doctor(asked: DoctorOptions) -> None:
     """Say what this machine can record, and what to do where it cannot.
 
-    Ten lines, which name no user and no host: they can go into a bug report.
+    Eleven lines, which name no user and no host: they can go into a bug report.
 
     Examples:
         rocpd doctor

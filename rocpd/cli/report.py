@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -61,7 +62,7 @@ class ReportChoice:
         ),
     ] = ()
     plots: Annotated[
-        Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR", is_plain=True)
+        Path | None, Option("Also write each chart as SVG, PNG and JPEG into this folder.", "DIR", is_plain=True)
     ] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
@@ -89,13 +90,13 @@ def report(
     ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections, has_base=bool(chosen.base))
     given = Options(**asked.fields(Options))
-    base = _base(chosen.base, inputs, selection, execution, given) if chosen.base else None
+    base = _base(chosen, inputs, selection, execution, given) if chosen.base else None
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
         progress(f"report on {job_text(session)}", "ranks") as bar,
     ):
-        paths = _absolute(inputs.paths)
+        paths = _seen_from(chosen.path.parent, inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
         words = " ".join([read, *(["--skip-bad"] if inputs.skip_bad else []), *_words(selection)])
         python = _python(paths, selection, inputs.skip_bad)
@@ -107,7 +108,7 @@ def report(
 
 
 def _base(
-    runs: Sequence[str], inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
+    chosen: ReportChoice, inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
 ) -> ReportBase:
     """Return what the job is compared with: what is selected of it is selected of that, too."""
     from rocpd.compare.options import DiffMetric
@@ -119,17 +120,18 @@ def _base(
     def opened(words: Sequence[str]) -> Session:
         return selection.connect(inputs.only(words), execution, has_analyses=True)
 
-    options = diff_options(asked)
+    options, runs, folder = diff_options(asked), chosen.base, chosen.path.parent
     selected = " ".join(_words(selection))
     reading = partial(progress, "base", "ranks")
     comparing = Comparing(options, DiffMetric(), opened, reading, selection=selected, on_note=note)
     words = "" if selected else " ".join(map(shlex.quote, runs))
-    connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection, inputs.skip_bad)
+    connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), selection, inputs.skip_bad)
     return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 
-def _absolute(paths: Iterable[str]) -> list[str]:
-    return [str(Path(path).absolute()) if Path(path).exists() else path for path in paths]
+def _seen_from(folder: Path, paths: Iterable[str]) -> list[str]:
+    """Return paths as they are from the folder of the report: a notebook runs there, and moves with its job."""
+    return [os.path.relpath(path, folder) if Path(path).exists() else path for path in paths]
 
 
 def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -> str:

@@ -213,7 +213,7 @@ class TraceTarget:
     def __init__(self, folder: Path, name: str, source: TraceSource, importer: tuple[str, int]) -> None:
         self.files: list[Path] = []
         self.losses: Counter[str] = Counter()
-        self._folder, self._name = folder, name
+        self._folder, self._name, self._named = folder, name, set[str]()
         self._source, self._importer = source, importer
 
     def lose(self, what: str, count: int = 1) -> None:
@@ -235,7 +235,11 @@ class TraceTarget:
         """
         importer, version = self._importer
         guid = rank_guid(importer, self._source.digest, key)
-        path = self._folder / f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}.db"
+        name = f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}"
+        while name in self._named:  # of a key that differs in what no name has
+            name += "_"
+        self._named.add(name)
+        path = self._folder / f"{name}.db"
         with create(path, guid) as file:
             trace = TraceWriter(file, node, process)
             facts = {

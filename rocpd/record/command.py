@@ -42,6 +42,9 @@ class Settings:
         sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
         smi: samples of the node's GPUs per second, through libamd_smi; as `sample_hz`.
         python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
+        stacks: samples of the call stacks of C and C++ per second of each thread's CPU time; as `sample_hz`.
+        stacks_wall: the same per second, whether threads run or wait.
+        stack_threads: which threads `stacks` samples: `all`, `main`, or a regular expression for names of threads.
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
@@ -66,6 +69,16 @@ class Settings:
     python_stacks: Annotated[
         float | None,
         Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000, is_plain=True),
+    ] = None
+    stacks: Annotated[
+        float | None,
+        Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000),
+    ] = None
+    stacks_wall: Annotated[
+        float | None, Option("The same per second: threads that wait, too.", "HZ", least=0, most=1000)
+    ] = None
+    stack_threads: Annotated[
+        str | None, Option("Which threads: all, main, or a regular expression for their names.", "all|main|REGEX")
     ] = None
     flush_ms: Annotated[
         int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
@@ -160,11 +173,21 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     values |= _variables(settings)
+    _refuse_two_samplers(settings)
     domains = values.get("ROCPD_TRACE", "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
         asked = "--trace " if settings.trace is not None else "ROCPD_TRACE="
         raise UsageError(f"{asked}{unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
     return values
+
+
+def _refuse_two_samplers(settings: Settings) -> None:
+    """Raise UsageError where a thread's time would be counted twice."""
+    if settings.stacks and settings.stacks_wall:
+        raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
+    if settings.python_stacks and (settings.stacks or settings.stacks_wall):
+        hint = "--stacks alone shows the frames of Python 3.11 to 3.13 among those of C and C++"
+        raise UsageError("--stacks and --python-stacks: both sample what Python does", hint)
 
 
 def _variables(settings: Settings) -> dict[str, str]:
@@ -174,6 +197,9 @@ def _variables(settings: Settings) -> dict[str, str]:
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
         "ROCPD_SMI": settings.smi,
         "ROCPD_PYTHON_STACKS": settings.python_stacks,
+        "ROCPD_STACKS": settings.stacks,
+        "ROCPD_STACKS_WALL": settings.stacks_wall,
+        "ROCPD_STACK_THREADS": settings.stack_threads,
         "ROCPD_TRACE": settings.trace,
         "ROCPD_COUNTERS": settings.counters,
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,

@@ -143,7 +143,9 @@ def check_sql(sql: str) -> None:
     raise UsageError(f"{word}: neither SQL nor a file", hint)
 
 
-def split_names(words: Iterable[str], known: Iterable[str]) -> tuple[list[str], list[str]]:
+def split_names(
+    words: Iterable[str], known: Iterable[str], commands: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
     """Return the names of analyses and the inputs: a file that is called like an analysis is `./kernels`.
 
     >>> split_names(["kernels", "gaps", "job/a.db"], ["kernels", "gaps"])
@@ -156,6 +158,6 @@ def split_names(words: Iterable[str], known: Iterable[str]) -> tuple[list[str], 
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):
-            hint = meant_by(word, names, "`rocpd summary --list` shows all summaries")
+            hint = meant_by(word, names, "`rocpd summary --list` shows all summaries", commands)
             raise UsageError(f"{word}: neither a summary nor a file", hint)
     return [word for word in words if word in names], inputs

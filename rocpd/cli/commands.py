@@ -39,7 +39,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "See": {
         "top": "Show a job while it runs: steps, ranks that cost time, who is silent",
-        "view": "Show a job in the browser: report, time line, SQL",
+        "view": "Show a job in the browser: time line, report, flames, differences, SQL",
         "report": "Write what there is to say about a job as one file",
     },
     "Hand on": {
@@ -78,8 +78,8 @@ _HOMES = {
 _ABOUT = """Treat the profile databases of a GPU job as one.
 
 Examples:
-    rocpd job/                                  what is slow, on which rank, in which step, and why
-    rocpd advise job/                           what to do about it
+    rocpd job/                                what is slow, on which rank and step, and why
+    rocpd advise job/                         what to do about it
     rocpd query "select * from top_kernels" job/
     rocpd convert --format pftrace job/
 """

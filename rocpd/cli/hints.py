@@ -62,20 +62,19 @@ MEANT: Mapping[str, str] = {
 """Word of users and other tools, without the s of a plural -> the command line here."""
 
 
-def meant_by(word: str, known: Iterable[str], otherwise: str) -> str:
+def meant_by(word: str, known: Iterable[str], otherwise: str, commands: Iterable[str] = ()) -> str:
     """Return the hint for a word that is not known where it stands.
 
     Args:
         word: as the user has it.
         known: what could stand there.
         otherwise: the hint where nothing is like the word, and no question has it.
+        commands: names of commands, where none of them could stand.
     """
-    from rocpd.cli.commands import COMMANDS
-
     word = word.lower().replace("_", "-")
     if line := MEANT.get(word) or MEANT.get(word.removesuffix("s")):
         return line
-    if word in COMMANDS:
+    if word in commands:
         return f"rocpd {word} --help"
     if hint := entries.near(word, known, ""):
         return hint

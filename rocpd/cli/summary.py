@@ -25,6 +25,7 @@ from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
 from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.commands import COMMANDS
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
@@ -213,7 +214,9 @@ def _names_and_paths(
         UsageError: names, and options of AMD's tables.
     """
     certain = [word for word in inputs.named if os.path.lexists(word)]
-    names, others = split_names([word for word in inputs.paths if word not in certain], [*tables_of(analyses), ALL])
+    names, others = split_names(
+        [word for word in inputs.paths if word not in certain], [*tables_of(analyses), ALL], COMMANDS
+    )
     paths = [*certain, *others]
     for name in () if paths else filter(os.path.isdir, names):
         note(f"{name} is the summary; the folder of that name is ./{name}")

@@ -1,4 +1,4 @@
-"""What the flame graphs and the comparisons of the viewer ask of a job. Derives nothing: flame graphs are those of
+"""The questions of the viewer's flame graphs and comparisons to a job. Derives nothing: flame graphs are those of
 analyses, comparisons those of `rocpd diff`.
 """
 

@@ -46,7 +46,7 @@ def test_what_words_lead_to_is_there(word: str) -> None:
     ],
 )
 def test_words(word: str, hint: str) -> None:
-    assert meant_by(word, ["summary", "convert"], "otherwise") == hint
+    assert meant_by(word, ["summary", "convert"], "otherwise", ["diff"]) == hint
 
 
 def test_a_path_is_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:

@@ -202,7 +202,7 @@ class Timeline:
 
 
 @frozen
-class Frame:
+class FlameFrame:
     """One frame of a flame graph: its name, how many are around it, where it starts, how wide it is, and how much of
     that is its own.
     """
@@ -230,7 +230,7 @@ class Flames:
     title: str
     unit: str
     total: int
-    frames: tuple[Frame, ...]
+    frames: tuple[FlameFrame, ...]
     functions: tuple[tuple[str, int, int], ...] = ()
     is_gpu: bool = False
 

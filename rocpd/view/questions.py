@@ -161,7 +161,7 @@ class TimeLineStart:
 
 @frozen
 class Page:
-    """The report of a part; the time line of ranks stands on the page already."""
+    """The report of a part; the time line of ranks stands on the page already, the flame graph on one of its own."""
 
     part: TakenPart
 
@@ -171,7 +171,7 @@ class Page:
         from rocpd.report.writers.html import body
 
         inputs = " ".join([inputs_of(session), *self.part.words()])
-        asked = ReportOptions(without=frozenset({"overview"}), inputs=inputs)
+        asked = ReportOptions(without=frozenset({"overview", "flames"}), inputs=inputs)
         return body(build(self.part.of(session), asked).sections)
 
 

@@ -152,7 +152,7 @@ def test_the_notebook_compares_again(
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     kernel = next(cell for cell in notebook.cells if cell.source == 'differences["diff-kernels"]')
     first = kernel.outputs[0].data["text/plain"].splitlines()[1].split("\t")[0]
-    nbclient.NotebookClient(notebook, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs for cell in codes[1:])
     assert first in kernel.outputs[0].data["text/plain"]

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import cache
 from html import unescape
+from os.path import relpath
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -174,11 +175,15 @@ def test_notebook_connects_to_the_same_part(files: tuple[Path, ...], tmp_path: P
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     folder = files[0].parent
     selected = "window=rocpd.Window(end='80%'), filters=rocpd.Filters(ranks='2-3'))"
-    assert notebook.cells[1].source == f"import rocpd\n\nsession = rocpd.connect({[str(folder)]}, {selected}"
+    assert (
+        notebook.cells[1].source == f"import rocpd\n\nsession = rocpd.connect({[relpath(folder, tmp_path)]}, {selected}"
+    )
     assert f"<td>rocpd summary kernels {folder} --rank 2-3 --end 80%</td>" in notebook.cells[-1].source
 
 
-def test_tables_are_made_again_as_they_were_asked_for(files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:
+def test_tables_are_made_again_as_they_were_asked_for(
+    files: tuple[Path, ...], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each command and each piece of Python runs, with the options that its analysis reads and no others."""
     path = tmp_path / "x.ipynb"
     (tmp_path / "bad.db").write_text("bad")
@@ -192,6 +197,7 @@ def test_tables_are_made_again_as_they_were_asked_for(files: tuple[Path, ...], t
     assert "--bins 20" in next(command for command in commands if command.startswith("summary launch "))
     for command in commands:
         assert cli(*shlex.split(command)).code == 0, command
+    monkeypatch.chdir(tmp_path)  # where the notebook is
     names: dict[str, Any] = {}
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     for source in sources:

@@ -97,15 +97,16 @@ def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
 
 
 def test_the_chart_of_the_heat_map_adds_up_to_the_budget(open_job: OpenJob) -> None:
-    """Copies that nothing hides are copies there, and hidden communication is compute."""
+    """Copies that nothing hides are copies there, and what hides communication is compute."""
     trace = TraceBuilder().kernel("a", 100, 200).kernel(NCCL, 150, 260, stream=2).kernel("b", 300, 400)
     session = open_job(trace.copy(190, 290).copy(310, 320))
     chart = session.summary("heat", bins=7).chart()
     assert isinstance(chart, Timeline)
-    times = [sum(part) * chart.slice for part in chart.shares[0]]
+    compute, hidden, *times = (sum(part) * chart.slice for part in chart.shares[0])
     budget = dict(cells(session, "budget", "part time_ns", everything=True))
     parts = ("compute", "exposed communication", "exposed copies")
-    assert times == pytest.approx([budget[part] for part in parts]) == [200, 60, 30]
+    assert [compute + hidden, *times] == pytest.approx([budget[part] for part in parts]) == [200, 60, 30]
+    assert hidden == pytest.approx(50)
 
 
 def test_hosts(open_job: OpenJob) -> None:

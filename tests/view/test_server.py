@@ -229,7 +229,7 @@ def test_everything_is_of_the_part_that_was_taken(ask: Ask, job: Path) -> None:
 def test_the_trace_of_a_finding_holds_its_place(ask: Ask, tmp_path: Path) -> None:
     """The page asks for the trace around a finding, and shows the place by the time at which its time line starts."""
     page = ask("report").json["answer"]
-    (found,) = re.findall(r'<li class="problem" data-start="(\d+)" data-end="(\d+)" data-rank="(\d+)">', page)
+    (found,) = re.findall(r'<li class="problem"[^>]* data-start="(\d+)" data-end="(\d+)" data-rank="(\d+)">', page)
     start, end, rank = map(int, found)
     said = ask("trace", {"start": start - 50_000, "end": end + 50_000})
     origin = int(ask("start").json["answer"])

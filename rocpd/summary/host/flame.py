@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
-from rocpd.chart.model import Flames, Frame
+from rocpd.chart.model import FlameFrame, Flames
 from rocpd.facts.rank import LANES, By, Key
 from rocpd.schema.rules.steps import folded as folded_text
 from rocpd.summary.grouping import in_order, order_of
@@ -130,7 +130,7 @@ def chart_of(title: str, stacks: Sequence[tuple[Sequence[str], int]], unit: str,
     while waiting:
         row, depth, start = waiting.pop()
         if every[row] > total * least:
-            frames.append(Frame(visible(names[row]), depth, start, every[row], own[row]))
+            frames.append(FlameFrame(visible(names[row]), depth, start, every[row], own[row]))
             waiting += [(inner, depth + 1, at) for inner, at in reversed(list(_placed(below[row], every, start)))]
     functions = _functions(names, above, every, own)
     return Flames(title, "" if unit == SAMPLES else "ns", total, tuple(frames), functions, unit == _GPU)

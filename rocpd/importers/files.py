@@ -26,7 +26,7 @@ from rocpd.base.identity import digest_of, digest_of_stream
 from rocpd.base.output import as_output_error
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress, Row
-from rocpd.federate.open.opening import Opening, as_input_error, opening_of
+from rocpd.federate.open.opening import COPY_AGAIN, Opening, as_input_error, opening_of
 from rocpd.importers.signs import GZIP_MAGIC
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter
@@ -133,9 +133,7 @@ class TraceSource:
             try:
                 yield
             except _DAMAGE as error:
-                raise InputError(
-                    f"{self.path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
-                ) from error
+                raise InputError(f"{self.path}: damaged: {error}", COPY_AGAIN) from error
 
 
 @contextlib.contextmanager

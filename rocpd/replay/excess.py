@@ -77,7 +77,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     role = np.where(host > 0, _roles(job, counts, len(steps))[points.rank[own]], -1)
     _compare(points, own, (host, points.name[own], often, role), points.rank[own], into)
     moved = np.flatnonzero(counts & (job.link >= 0))
-    shapes = _shapes(job)
+    shapes = _shapes(job, counts, len(steps))
     _compare(points, moved, (shapes[job.link[moved]],), job.link[moved], into)
     place = np.where(job.link < 0, into.place, -1)
     return Excess(into.lasting, into.passing, into.place >= 0, into.reference, shapes, place)
@@ -121,10 +121,29 @@ def _often(keys: tuple[Ints, ...], steps: int) -> Ints:
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
-def _shapes(job: JobGraph) -> Ints:
-    """Return of each link a number that links between equally many ranks, on as many hosts, by one kernel share."""
-    numbers: dict[tuple[int, int, int], int] = {}
-    shapes = [(link.name, len(link.ranks), len({job.hosts.get(rank) for rank in link.ranks})) for link in job.links]
+def _shapes(job: JobGraph, counts: Flags, steps: int) -> Ints:
+    """Return of each link a number that those share which compare.
+
+    They are between equally many ranks, on as many hosts, by one kernel, and move equally often in a step. Those that
+    are inferred compare with none.
+
+    Args:
+        job: the graph.
+        counts: which points are in steps that count.
+        steps: how many of these there are.
+    """
+    often = np.bincount(job.link[counts & (job.link >= 0)], minlength=len(job.links)) / max(steps, 1)
+    shapes = [
+        (
+            link.name,
+            len(link.ranks),
+            len({job.hosts.get(rank) for rank in link.ranks}),
+            times,
+            number * link.is_inferred,
+        )
+        for number, (link, times) in enumerate(zip(job.links, np.rint(often).tolist(), strict=True), 1)
+    ]
+    numbers: dict[tuple[float, ...], int] = {}
     return np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.int64)
 
 

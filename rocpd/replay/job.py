@@ -8,7 +8,7 @@ of the communication is matched is part of the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,10 +50,13 @@ class Link:
     Args:
         ranks: their numbers.
         name: number of the kernel's name.
+        is_inferred: whether no calls say so: two ranks that send to others at one time look like two that communicate,
+            and what they wait for those like a slow transfer.
     """
 
     ranks: tuple[int, ...]
     name: int
+    is_inferred: bool
 
 
 @frozen
@@ -326,8 +329,9 @@ class _Joining:
         codes = [self.moves.setdefault(name, len(self.moves)) if name else -1 for name in names]
         return np.array([*codes, -1], np.int64)[member.moves]
 
-    def _link(self, group: Iterable[Channel], name: int) -> Link:
-        return Link(tuple(sorted({member.rank for member in group})), name)
+    def _link(self, group: Sequence[Channel], name: int) -> Link:
+        ranks = tuple(sorted({member.rank for member in group}))
+        return Link(ranks, name, not all(member.is_recorded for member in group))
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
         """Return the points at which the kernels of a channel start, and those at which they end."""

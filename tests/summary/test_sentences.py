@@ -29,6 +29,7 @@ OF_RULES = {  # where the numbers of the first screen stand
     "comm.exposed": ("budget",),
     "comm.overlap": ("budget", "overlap"),
     "copy.exposed": ("budget",),
+    "gpu.compute": ("budget", "kernels"),
     "gpu.idle": ("budget", "idle", "largest-gaps"),
     "job.startup": ("counted",),
 }

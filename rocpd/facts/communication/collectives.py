@@ -122,6 +122,11 @@ class Channel:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether calls say what its kernels are; else a kernel that sends looks like one of a collective."""
+        return self.communicator is not None or self.size is not None or len(self.moves) > 0
+
     def without(self, lost: Ints) -> Channel:
         """Return the same without the kernels of these numbers."""
         kept = np.delete(np.arange(len(self)), lost)

@@ -15,7 +15,9 @@ from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
 from rocpd.facts.rank import By
+from rocpd.facts.short_names import kernel_name
 from rocpd.federate.federation import Federation
+from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Reading
@@ -28,7 +30,7 @@ from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
 _SLOW = 1.2  # times the median: a step that takes longer is slow
-_EXPOSED = 10.0  # percent of the time: communication that is worth saying
+_WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
 _FEWEST = 3  # steps to compare
 _PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
 
@@ -78,7 +80,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
     options, session = dict.fromkeys(analyses, reading.options), reading.session
     tables: dict[str, Summary] = {}
-    for _, known in known_tables(session, analyses, options, _SHOWN, lambda done, _: reading.report(done)):
+    for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress):
         tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
     if reading.session.runs > 1:
@@ -189,6 +191,7 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from _findings(tables, "idle")
     others = (finding for name in joined_analyses() if name not in _JUDGED for finding in _findings(tables, name))
     yield from (finding for finding in others if finding.verdict is Verdict.PROBLEM)
+    yield from _computing(tables)
     yield from (finding for finding in _findings(tables, "budget") if finding.rule == "job.startup")
 
 
@@ -215,13 +218,32 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 
 
+def _share(tables: Mapping[str, Summary], part: str) -> float:
+    """Return how much of the time of the GPUs is one part [%]."""
+    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
+    return shares.get(part) or 0.0
+
+
+def _computing(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    computes, known = _share(tables, "compute"), load(None)
+    if computes < _WORTH_SAYING:
+        return
+    evidence, text = {"compute_percent": computes}, f"{computes:.0f} % of GPU time is compute"
+    kernels = _columns(tables, "kernels", "name", "percent")
+    largest = next(((name, share) for name, share in kernels if name and not is_communication(known.of(name))), None)
+    if largest:
+        name, share = largest
+        text += f"; {kernel_name(name).short} takes {share:.0f} % of the time of all kernels"
+        evidence["kernel_percent"] = share
+    yield Finding(text, "gpu.compute", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
+
+
 def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     if lost := [finding for finding in _findings(tables, "budget") if finding.rule == "comm.overlap"]:
         yield from lost
         return
-    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
-    exposed = shares.get("exposed communication") or 0.0
-    if exposed >= _EXPOSED:
+    exposed = _share(tables, "exposed communication")
+    if exposed >= _WORTH_SAYING:
         text = f"{exposed:.0f} % of GPU time is exposed communication"
         evidence = {"exposed_percent": exposed}
         yield Finding(text, "comm.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

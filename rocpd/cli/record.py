@@ -21,10 +21,11 @@ from rocpd.record.command import Settings
 
 @frozen
 class Program:
-    """What is recorded, and where its files go."""
+    """The command to record, and the folder of its files."""
 
     command: Annotated[
-        tuple[str, ...], Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True)
+        tuple[str, ...],
+        Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True, is_plain=True),
     ] = ()
     folder: Annotated[
         Path | None,
@@ -34,6 +35,7 @@ class Program:
             ("-o", "-d", "--output-path"),
             Heading.OUTPUT,
             hidden_flags=("--output-file",),
+            is_plain=True,
         ),
     ] = None
 
@@ -91,11 +93,11 @@ class DoctorOptions:
     folder: Annotated[
         Path | None,
         Option("Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-o", "-d"),
-               Heading.OUTPUT),
+               Heading.OUTPUT, is_plain=True),
     ] = None  # fmt: skip
-    json: Annotated[bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT)] = (
-        False
-    )
+    json: Annotated[
+        bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT, is_plain=True)
+    ] = False
 
 
 def doctor(asked: DoctorOptions) -> None:

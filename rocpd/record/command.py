@@ -54,16 +54,21 @@ class Settings:
         folder: folder of the files.
     """
 
-    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST")] = None
-    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
+    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST", is_plain=True)] = (
+        None
+    )
+    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST", is_plain=True)] = None
     sample_hz: Annotated[
-        float | None, Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000)
+        float | None,
+        Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000, is_plain=True),
     ] = None
     smi: Annotated[
-        float | None, Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000)
+        float | None,
+        Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000, is_plain=True),
     ] = None
     python_stacks: Annotated[
-        float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
+        float | None,
+        Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000, is_plain=True),
     ] = None
     stacks: Annotated[
         float | None,
@@ -79,12 +84,12 @@ class Settings:
         int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
     ] = None
     drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
-    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
+    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.", is_plain=True)] = False
     group: Annotated[bool, Option("Let your group read the files, too (mode 0640, not 0600).")] = False
     keep_env: Annotated[
         str | None, Option("Variables to store although they look like secrets; `all` of them.", "NAME,...")
     ] = None
-    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.")] = False
+    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.", is_plain=True)] = False
     folder: Path = Path()
 
 

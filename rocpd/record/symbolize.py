@@ -38,7 +38,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 @frozen
-class Counts:
+class Named:
     """What was named.
 
     Args:
@@ -56,7 +56,7 @@ class Counts:
 
 def symbolize(
     session: Federation, folder: Path, debug: Sequence[Path], force: bool = False, progress: Progress | None = None
-) -> Counts:
+) -> Named:
     """Write copies of the files of a job, in which frames have the names that debugging information has.
 
     Args:
@@ -83,7 +83,7 @@ def symbolize(
         for path, name in names.items():
             _rename(temporary / name, stacks[path], known)
     found = sum(build_id in files for build_id, _ in places)
-    return Counts(len(names), len(places), len(known), found)
+    return Named(len(names), len(places), len(known), found)
 
 
 @frozen

@@ -24,22 +24,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def cli_page() -> str:
-    """Return docs/cli.md: the help of every command, as the terminal shows it at 100 columns."""
+    """Return docs/cli.md: the help of every command, as `--help-all` shows it at 100 columns."""
     from rocpd.cli.commands import COMMANDS
 
-    parts = ["# Command line\n\nThis page is generated from the commands.\n\n"]
-    parts.append(_help())
+    parts = ["# Command line\n\nGenerated, with all options. `rocpd COMMAND --help` shows those needed most.\n\n"]
+    parts.append(_help("--help"))
     for name in COMMANDS:
-        parts.append(f"\n## rocpd {name}\n\n{_help(name)}")
+        parts.append(f"\n## rocpd {name}\n\n{_help(name, '--help-all')}")
     return "".join(parts)
 
 
-def _help(*command: str) -> str:
+def _help(*words: str) -> str:
     from rocpd.cli import run
 
     os.environ["COLUMNS"] = "100"
     with contextlib.redirect_stdout(io.StringIO()) as shown:
-        run([*command, "--help"])
+        run(words)
     return f"```text\n{shown.getvalue().rstrip()}\n```\n"
 
 

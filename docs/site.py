@@ -6,19 +6,35 @@ site. Warnings are errors, and so is a page that loads anything from elsewhere.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
 CONTENT = ("*.md", "LICENSE", "docs/**/*.md", "docs/images/*", "schema/**/*.*", "benchmarks/*.md")
 """Pages, and the files that they show or link."""
+
+KEYWORDS: Mapping[str, tuple[str, ...]] = {
+    "docs/analyses/allocation-sites.md": ("leak",),
+    "docs/analyses/memory.md": ("memory", "peak"),
+    "docs/analyses/ranks.md": ("straggler", "slow rank", "slow step"),
+    "docs/compare.md": ("compare", "regression"),
+    "docs/convert.md": ("export", "Perfetto", "merge"),
+    "docs/history.md": ("history", "trend"),
+    "docs/redact.md": ("redact", "anonymize"),
+    "docs/whatif.md": ("whatif", "predict"),
+    "docs/view.md": ("timeline", "browser"),
+}
+"""Words that people search for and that are not in the title of the page that answers."""
+
+_REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "schema/")  # found after the other pages
 
 _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
@@ -43,7 +59,7 @@ def configuration() -> str:
 def assemble(folder: Path) -> Path:
     """Put the configuration and a copy of all content into `folder`; return the path of the configuration.
 
-    In code in a table, code hosts want `|` as `\\|` and mkdocs as it is.
+    In code in a table, code hosts want `|` as `\\|` and mkdocs as it is. What the search knows of a page goes above it.
     """
     for path in content():
         copy = folder / "content" / path
@@ -51,10 +67,28 @@ def assemble(folder: Path) -> Path:
         shutil.copyfile(ROOT / path, copy)
         if path.suffix == ".md":
             text = copy.read_text(encoding="utf-8")
-            copy.write_text(_CODE_IN_TABLE.sub(lambda code: code[0].replace("\\|", "|"), text), encoding="utf-8")
+            text = _CODE_IN_TABLE.sub(lambda code: code[0].replace("\\|", "|"), text)
+            copy.write_text(_for_search(path.as_posix()) + text, encoding="utf-8")
     config = folder / "mkdocs.yml"
     config.write_text(configuration(), encoding="utf-8")
     return config
+
+
+def _for_search(page: str) -> str:
+    """Return what stands above a page for the search: its keywords, and less weight for pages of reference."""
+    tags = [f"tags: {json.dumps(KEYWORDS[page])}"] if page in KEYWORDS else []
+    weight = ["search: {boost: 0.2}"] if page.startswith(_REFERENCE) else []
+    return "\n".join(["---", *tags, *weight, "---", "", ""]) if tags or weight else ""
+
+
+def found(site: Path, words: Sequence[str]) -> list[list[str]]:
+    """Return the pages that the search of a built site finds for each of some words, best first.
+
+    Its own script is asked, by node (`docs/search.js`).
+    """
+    command = ["node", str(ROOT / "docs" / "search.js"), str(site), *words]
+    lines = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    return [[place.partition("#")[0] for place in json.loads(line)] for line in lines]
 
 
 def foreign(site: Path) -> Iterator[str]:

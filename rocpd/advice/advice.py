@@ -207,7 +207,8 @@ def markdown_lines(advice: Advice) -> Iterator[str]:
     for number, finding in enumerate(advice.findings, 1):
         yield from ("", f"### {number}. {finding.rule}", "", f"{inline(finding.text)} ({finding.confidence}).", "")
         for word, text in parts(advice, finding):
-            yield f"- {word}: {_IN_MARKDOWN.get(word, '{}').format(text if word in _IN_MARKDOWN else inline(text))}"
+            is_marked = word in _IN_MARKDOWN and "`" not in text
+            yield f"- {word}: {_IN_MARKDOWN[word].format(visible(text)) if is_marked else inline(text)}"
     if advice.silent:
         yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
     if advice.unable:

@@ -28,6 +28,7 @@ from rocpd.base.option import Option, member, options_of, spelt, typed
 from rocpd.base.visible import visible
 from rocpd.federate.select.filters import Filters
 from rocpd.federate.select.window import Window
+from rocpd.live import AFTER_S
 from rocpd.session import Session, connect
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Summary
@@ -338,7 +339,7 @@ class Hangs(Asking):
     reads_rows = False
 
     after: Annotated[float, Option("Seconds without progress after which a group is stuck.", least=0, most=86_400)] = (
-        5.0
+        AFTER_S
     )
 
     def own_words(self) -> Iterator[str]:

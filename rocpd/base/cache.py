@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rocpd.base import leftovers
 from rocpd.base.errors import OutputError, UsageError
+from rocpd.base.evidence import check_name
 from rocpd.base.frozen import frozen
 from rocpd.base.output import as_output_error
 
@@ -111,8 +112,9 @@ class Cache(Generic[AnyKept]):
         """Return the folder of all entries, made if needed, for its user alone.
 
         Raises:
-            OutputError: it cannot be made.
+            OutputError: it cannot be made, or would be read with a recording.
         """
+        check_name(self.root)
         with as_output_error(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self.root

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,7 +22,7 @@ from weakref import WeakSet
 from rocpd.base import entries
 from rocpd.base.errors import OutputError
 from rocpd.base.home import cache_root
-from rocpd.base.identity import JOURNALS, digest_of_stream, seen
+from rocpd.base.identity import BESIDE, STATE, digest_of_stream, seen
 
 RECORDINGS = "rocpd.importers.recordings"
 """The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
@@ -71,16 +72,11 @@ def check_output(path: Path) -> None:
         for raw in evidence.paths:
             if real == raw or (status and (other := _status(raw)) and os.path.samestat(status, other)):
                 raise OutputError(f"{path}: is an input", _HINT)
-            if real.parent == raw.parent and real.name in [raw.name + ending for ending in JOURNALS]:
-                raise OutputError(f"{path}: SQLite would read it together with {raw.name}", _HINT)
         for folder in evidence.folders:
             if status is None and real.is_relative_to(folder) and (kind := _ask("joins", real, folder)):
                 said = f"{path}: would be read with the input {folder.name} ({kind})"
                 raise OutputError(said, "choose another folder")
-    for ending in JOURNALS:
-        database = real.with_name(real.name.removesuffix(ending))
-        if database != real and database.exists() and _ask("kind_of", database) and not is_own(database):
-            raise OutputError(f"{path}: SQLite would read it together with {database.name}", _HINT)
+    check_name(path)
 
 
 def check_replaceable(path: Path) -> None:
@@ -106,12 +102,30 @@ def check_folder(path: Path) -> None:
         OutputError: one does.
     """
     real = Path(os.path.realpath(path))
+    check_name(path)
     for evidence in list(_HELD):
         if real in evidence.paths or real in evidence.folders:
             raise OutputError(f"{path}: is an input", _HINT)
         for raw in (*evidence.paths, *evidence.folders):
             if raw.is_relative_to(real):
                 raise OutputError(f"{path}: the input {raw.name} lies in it", _HINT)
+
+
+def check_name(path: Path) -> None:
+    """Refuse an output, or a new folder for it, whose name makes it a part of a database that is evidence.
+
+    Raises:
+        OutputError: it is read with one.
+    """
+    held = {raw for evidence in list(_HELD) for raw in evidence.paths}
+    real = Path(os.path.realpath(path))
+    for place in (real, *itertools.takewhile(lambda folder: not folder.exists(), real.parents)):
+        for ending in BESIDE:
+            database = place.with_name(place.name.removesuffix(ending) or place.name)
+            if database == place or not (database in held or is_foreign_recording(database)):
+                continue
+            reader = "rocpd" if ending == STATE else "SQLite"
+            raise OutputError(f"{path}: {reader} would read it together with {database.name}", _HINT)
 
 
 def remember(path: Path) -> None:

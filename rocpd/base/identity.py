@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
 
+STATE = ".live"
+"""Ending of the file beside a database in which its recorder says what it is doing."""
+STATE_MAGIC = b"ROCPDLIV"
+"""How such a file begins."""
+
+BESIDE = (*JOURNALS, STATE)
+"""Endings of all files that are read with a database."""
+
 _SAMPLES, _SAMPLE = 16, 1 << 14
 _BLOCK = 1 << 20
 _DIGITS = 16  # bytes of a hash

@@ -36,6 +36,7 @@ class Heading(enum.StrEnum):
     FILTERS = "Filters"
     OUTPUT = "Output"
     EXECUTION = "Execution"
+    AMD = "AMD's spellings"
     OTHER = "Other"
 
 
@@ -61,6 +62,7 @@ class Option:
         complete: returns the known values, for completion by the shell.
         complete_from: takes the other words of the command line, and returns the values that these files know.
         listing: returns the known values as help lists them.
+        is_plain: whether people need it so often that `--help` shows it; `--help-all` shows every option.
         is_lenient: where nothing reads the option it is reported, not refused: AMD's command line takes it anywhere.
     """
 
@@ -81,6 +83,7 @@ class Option:
     complete: Callable[[], Iterable[str]] | None = None
     complete_from: Callable[[Sequence[str]], Iterable[str]] | None = None
     listing: Callable[[], str] | None = None
+    is_plain: bool = False
     is_lenient: bool = False
 
     @property

@@ -13,18 +13,18 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from operator import itemgetter, mul
+from operator import itemgetter
 from typing import TypeAlias
 
 from rocpd.base.frozen import frozen
 from rocpd.base.visible import visible
-from rocpd.chart.model import WORK, Bars, Chart, Lines, Matrix, Point, Series, Timeline
+from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
-from rocpd.table.human import readable
-from rocpd.table.palette import GREY, RED, Colour, colour_of
+from rocpd.table.human import brief, readable, scale_of
+from rocpd.table.palette import BLUE, GREY, ORANGE, RED, SKY, Colour, colour_of
 
-WIDTH = 860.0
-"""Of every chart [px]."""
+WIDTH, NARROW = 860.0, 372.0
+"""Of every chart [px]: on a screen or paper, and on a telephone, where text stays as large as it is."""
 
 SIZE = 12.0
 """Of text [px]."""
@@ -34,7 +34,9 @@ _NARROW, _WIDE, _LARGE, _USUAL = 0.38, 0.97, 0.68, 0.61  # widths of characters,
 
 @frozen
 class Rect:
-    """A filled rectangle; `tip` is said where somebody points at it."""
+    """A filled rectangle; `tip` is said where somebody points at it, `span` is what it covers of a time line, in
+    slices.
+    """
 
     x: float
     y: float
@@ -43,6 +45,7 @@ class Rect:
     colour: Colour
     tip: str = ""
     opacity: float = 1.0
+    span: tuple[float, float] | None = None
 
 
 @frozen
@@ -70,7 +73,9 @@ class Dot:
 class Word:
     """Text; `x` and `y` are those of its baseline's start, middle or end.
 
-    One that `is_faint` matters less; one that `is_tick` stands below a time line, and changes where that can be zoomed.
+    One that `is_faint` matters less, one with a `colour` more; one that `is_tick` stands at a time line, and changes
+    where that can be zoomed; one with a `link` leads to the element of the page that has this id; one that `is_above`
+    lines has room of its own among them.
     """
 
     x: float
@@ -79,6 +84,10 @@ class Word:
     anchor: str = "start"
     is_faint: bool = False
     is_tick: bool = False
+    colour: Colour | None = None
+    link: str = ""
+    span: tuple[float, float] | None = None
+    is_above: bool = False
 
 
 @frozen
@@ -199,38 +208,50 @@ def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-_HEIGHT = 220.0  # of lines
+_HEIGHT = 150.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
-_LONGEST = 32  # characters of a label
+_LABEL = 27.0  # px of the width for each character of a label, at least
+_MARGIN = 70.0  # px: for what stands beside a bar
+_TICK_ROOM = 95.0  # px: of the width for each tick
 _MOST_POINTS = 600  # of a line
 _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
-_CELL = 26.0  # height of a row of a matrix
+_CELL = 21.0  # height of a row of a matrix
 _GRID = GREY
-_LEVELS, _MIXES = 7, 5  # of busy, and steps from one colour to another, in the picture of a time line
+_TALL, _TALLEST = 360.0, 22.0  # px: of a time line, of a row of it
+_LEVELS = 4, 16  # least and most pixels of a row of its picture
+_COLUMNS, _HIGH = 240, 120.0  # how many columns, and how high
+_FLAME = 16.0  # height of a frame
 
 
-def draw(chart: Chart) -> Drawing:
-    """Return the drawing of a chart."""
+def draw(chart: Chart, width: float = WIDTH) -> Drawing:
+    """Return the drawing of a chart, so wide [px]."""
     match chart:
         case Bars():
-            return _bars(chart)
+            return _bars(chart, width)
+        case Columns():
+            return _columns(chart, width)
         case Lines():
-            return _lines(chart)
+            return _lines(chart, width)
         case Matrix():
-            return _matrix(chart)
+            return _matrix(chart, width)
         case Timeline():
-            return _timeline(chart)
+            return _timeline(chart, width)
+        case Flames():
+            return _flames(chart, width)
 
 
-def _legend(names: Iterable[tuple[str, Colour]], x: float) -> Iterator[Shape]:
-    """Yield the names of colours, on one line from `x` on; further to the left where it would be too long."""
-    known = [(name, colour) for name, colour in names if name]
-    x = max(0.0, min(x, WIDTH - sum(30 + width_of(name) for name, _ in known)))
-    for name, colour in known:
-        yield Rect(x, 3, 10, 10, colour)
-        yield Word(x + 14, 12, name)
-        x += 14 + width_of(name) + 16
+def _legend(names: Iterable[tuple[str, Colour]], width: float) -> tuple[list[Shape], float]:
+    """Return the names of colours, on as many lines as they need, and the height of these."""
+    x, y = 0.0, 0.0
+    shapes: list[Shape] = []
+    for name, colour in names:
+        room = 30 + width_of(name)
+        if name and x and x + room - 16 > width:
+            x, y = 0.0, y + 18
+        shapes += [Rect(x, y + 3, 10, 10, colour), Word(x + 14, y + 12, name)] if name else []
+        x += room if name else 0
+    return shapes, y + 22 if shapes else 2.0
 
 
 def _room(labels: Iterable[str]) -> float:
@@ -238,21 +259,27 @@ def _room(labels: Iterable[str]) -> float:
     return max((width_of(label) for label in labels), default=0.0) + 8
 
 
-def _bars(chart: Bars) -> Drawing:
-    labels = shorten_apart(chart.labels, _LONGEST)
+def _longest(width: float) -> int:
+    """Return how many characters a label has at most."""
+    return int(width / _LABEL)
+
+
+def _bars(chart: Bars, width: float) -> Drawing:
+    labels = shorten_apart(chart.labels, _longest(width))
     names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
-    left, top = _room(labels), 22.0 if names else 2.0
-    across = Scale(min(chart.starts, default=0.0), max(chart.ends, default=0.0) or 1.0, left, WIDTH - 70)
+    shapes, top = _legend(names, width)
+    left = _room(labels)
+    across = Scale(min(chart.starts, default=0.0), max(chart.ends, default=0.0) or 1.0, left, width - _MARGIN)
     bottom = top + len(labels) * (_ROW + _GAP)
-    shapes = [*_legend(names, left), *_ticks_below(across, chart.unit, top, bottom), *_rows(chart, labels, across, top)]
+    shapes += [*_ticks_below(across, chart.unit, top, bottom), *_rows(chart, labels, across, top)]
     is_plain = len(chart.parts) == 1
-    notes = chart.notes or [readable(end, chart.unit) if is_plain else "" for end in chart.ends]
+    notes = chart.notes or [brief(end, chart.unit) if is_plain else "" for end in chart.ends]
     for number, (label, end, note) in enumerate(zip(labels, chart.ends, notes, strict=True)):
         y = top + number * (_ROW + _GAP) + _ROW / 2 + 4
         shapes.append(Word(left - 6, y, label, "end"))
         shapes += [Word(across(end) + 5, y, note, is_faint=True)] if note else []
-    return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
+    return Drawing(width, bottom + _TICK + 4, tuple(shapes))
 
 
 def _rows(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iterator[Shape]:
@@ -265,46 +292,97 @@ def _rows(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iter
             if width > 0:
                 y = top + number * (_ROW + _GAP)
                 colour = colour_of(chart.kinds[number]) if chart.kinds else part.colour
-                yield Rect(x, y, width, _ROW, colour, f"{name} {readable(value, chart.unit)}")
+                yield Rect(x, y, width, _ROW, colour, f"{name} {brief(value, chart.unit)}")
             done += value
 
 
 def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterator[Shape]:
-    for value in across.ticks(unit, 8):
+    for value, text in _ticks(across, unit):
         x = across(value)
         yield Stroke(((x, top), (x, bottom)), _GRID)
-        yield Word(x, bottom + 13, _tick(value, unit), "middle", is_faint=True)
+        yield Word(x, bottom + 13, text, "middle", is_faint=True)
 
 
-def _tick(value: float, unit: str) -> str:
-    """Return a value beside an axis; counts have no decimals.
+def _ticks(scale: Scale, unit: str, most: int | None = None) -> list[tuple[float, str]]:
+    """Return values beside an axis with their texts, which share a unit: the last one says it.
 
-    >>> _tick(12.0, ""), _tick(0.5, ""), _tick(2e6, "ns")
-    ('12', '0.50', '2.00 ms')
+    >>> [text for _, text in _ticks(Scale(0, 3e7, 0, 400), "ns")]
+    ['0', '10', '20', '30 ms']
     """
-    return str(int(value)) if not unit and float(value).is_integer() else readable(value, unit)
+    values = scale.ticks(unit, most or max(2, int(abs(scale.end - scale.start) / _TICK_ROOM)))
+    name, size = scale_of(max(map(abs, values)), unit)
+    texts = [f"{value / size:.6g}" for value in values]
+    return [*zip(values[:-1], texts[:-1], strict=True), (values[-1], f"{texts[-1]} {name}".rstrip())]
 
 
-def _lines(chart: Lines) -> Drawing:
-    marked = [(x, y) for series in chart.series for x, y, _ in series.marked]
+def _columns(chart: Columns, width: float) -> Drawing:
+    """Draw columns; where there are many, each is the highest of some."""
+    fold = -(-len(chart.values) // max(1, min(_COLUMNS, int(width / 3.5))))
+    first = range(0, len(chart.values), max(1, fold))
+    colours = BLUE, ORANGE
+    legend = [pair for pair in zip(chart.legend, colours, strict=True) if chart.tops or pair[1] is BLUE]
+    shapes, top = _legend([*legend, *([("slow", RED)] if chart.marked else [])], width)
+    top += 16.0 if chart.marked else 4.0
+    bottom = top + _HIGH
+    up = Scale(0.0, max((*chart.values, *chart.tops), default=0.0) or 1.0, bottom, top)
+    levels = _ticks(up, chart.unit, 4)
+    left = _room(text for _, text in levels)
+    for value, text in levels:
+        shapes += [Stroke(((left, up(value)), (width - 20, up(value))), _GRID)]
+        shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
+    apart = (width - 20 - left) / max(1, len(first))
+    every = max(1, math.ceil((max(map(width_of, chart.names), default=0.0) + 8) / apart))
+    free = 0.0
+    for number, at in enumerate(first):
+        some = range(at, min(at + fold, len(chart.values)))
+        place = max(some, key=lambda place: (place in chart.marked, (chart.tops or chart.values)[place]))
+        x, wide = left + number * apart, apart - min(3.0, apart / 4)
+        shapes += _column(chart, place, (x, wide), up)
+        text = chart.marked.get(place, "")
+        start = min(max(free, x), width - width_of(text))
+        if text and start >= free:
+            shapes.append(Word(start, top - 5, text))
+            free = start + width_of(text) + 8
+        if number % every == 0:
+            shapes.append(Word(x + wide / 2, bottom + 13, chart.names[at], "middle", is_faint=True))
+    shapes.append(Word(width, bottom + 27, chart.axis, "end", is_faint=True))
+    return Drawing(width, bottom + 32, tuple(shapes))
+
+
+def _column(chart: Columns, place: int, across: tuple[float, float], up: Scale) -> Iterator[Shape]:
+    x, wide = across
+    value, name = chart.values[place], f"{chart.axis} {chart.names[place]}".strip()
+    tip = f"{name}: {chart.legend[0]} {brief(value, chart.unit)}"
+    if chart.tops:
+        most, middle = chart.tops[place], x + wide / 2
+        tip += f", {chart.legend[1]} {brief(most, chart.unit)}"
+        yield Stroke(((middle, up(value)), (middle, up(most))), ORANGE, min(3.0, max(1.0, wide / 4)))
+        yield Stroke(((x, up(most)), (x + wide, up(most))), ORANGE, 2.0)
+    yield Rect(x, up(value), wide, up(0.0) - up(value), RED if place in chart.marked else BLUE, tip)
+
+
+def _lines(chart: Lines, width: float) -> Drawing:
+    marked = [(mark.x, mark.y) for series in chart.series for mark in series.marked]
     points = [point for series in chart.series for point in series.points] + (marked if chart.is_log else [])
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     kind = LogScale if chart.is_log and points else Scale
     least = min(0.0, *ys) if chart.has_zero and not chart.is_log else min(ys)
-    up = kind(least, max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
-    levels = [(value, _tick(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
+    shapes, top = _legend(((series.name, series.colour) for series in chart.series), width)
+    up = kind(least, max(ys) or 1.0, top + _HEIGHT, top + 4)
+    levels = _ticks(up, chart.y_unit, 5)
     left = _room(text for _, text in levels)
-    across = kind(min(xs), max(xs), left, WIDTH - 20)
-    shapes: list[Shape] = []
+    across = kind(min(xs), max(xs), left, width - 20)
     for value, text in levels:
-        shapes += [Stroke(((left, up(value)), (WIDTH - 20, up(value))), _GRID)]
+        shapes += [Stroke(((left, up(value)), (width - 20, up(value))), _GRID)]
         shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
-    for value in across.ticks(chart.x_unit, 8):
-        shapes.append(Word(across(value), 22 + _HEIGHT + 14, _tick(value, chart.x_unit), "middle", is_faint=True))
-    shapes += _legend(((series.name, series.colour) for series in chart.series), left)
+    for value, text in _ticks(across, chart.x_unit):
+        is_last = across(value) + width_of(text) / 2 > width
+        x = width if is_last else across(value)
+        shapes.append(Word(x, top + _HEIGHT + 14, text, "end" if is_last else "middle", is_faint=True))
     for series in chart.series:
         shapes += _line(series, chart, across, up)
-    return Drawing(WIDTH, 22 + _HEIGHT + _TICK + 4, tuple(shapes))
+    shapes += _marked(chart, across, up, width)
+    return Drawing(width, top + _HEIGHT + _TICK + 4, tuple(shapes))
 
 
 def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Shape]:
@@ -315,10 +393,24 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
         yield Stroke(tuple(places), series.colour, 1.5, series.name)
     if len(series.points) == 1:
         yield Dot(*places[0], 3.0, series.colour, series.name)
-    for x, y, text in series.marked:
-        yield Dot(across(x), up(y), 4.0, RED, f"{text}: {readable(y, chart.y_unit)}")
-        is_late = across(x) > WIDTH * 0.8
-        yield Word(across(x) + (-7 if is_late else 7), up(y) + 4, text, "end" if is_late else "start")
+
+
+def _marked(chart: Lines, across: Scale, up: Scale, width: float) -> Iterator[Shape]:
+    """Yield the dots of what is marked, the larger the more they weigh, and their names, one above the other."""
+    marks = [mark for series in chart.series for mark in series.marked]
+    heaviest = max((mark.weight for mark in marks), default=0.0) or 1.0
+    lowest = math.inf
+    for mark in sorted(marks, key=lambda mark: mark.y):
+        x, y = across(mark.x), up(mark.y)
+        radius = 4.0 + 7.0 * math.sqrt(mark.weight / heaviest) if mark.weight else 4.0
+        text = shorten(mark.text, _longest(width))
+        lowest = min(lowest - SIZE - 2, y + 4)
+        is_late = x + radius + 3 + width_of(text) > width
+        edge = x + (-radius - 3 if is_late else radius + 3)
+        yield Dot(x, y, radius, RED, f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}")
+        if abs(lowest - 4 - y) > SIZE:
+            yield Stroke(((x, y), (edge, lowest - 4)), RED, 0.7)
+        yield Word(edge, lowest, text, "end" if is_late else "start", is_above=True)
 
 
 def _highest(points: Sequence[Point]) -> Sequence[Point]:
@@ -327,11 +419,11 @@ def _highest(points: Sequence[Point]) -> Sequence[Point]:
     return [max(points[at : at + fold], key=itemgetter(1)) for at in range(0, len(points), fold)] if points else []
 
 
-def _matrix(chart: Matrix) -> Drawing:
-    rows, columns = ([shorten(name, _LONGEST) for name in names] for names in (chart.rows, chart.columns))
+def _matrix(chart: Matrix, room: float) -> Drawing:
+    rows, columns = ([shorten(name, _longest(room)) for name in names] for names in (chart.rows, chart.columns))
     left, top = max(_room(rows), _room([chart.axes[0]])), 36.0
     most = max((value for row in chart.values for value in row if value), default=0.0) or 1.0
-    width = min(72.0, (WIDTH - left - 20) / max(1, len(columns)))
+    width = min(72.0, (room - left - 20) / max(1, len(columns)))
     has_texts = width >= 48
     shapes: list[Shape] = [
         Word(left, 12, chart.axes[1], is_faint=True),
@@ -347,75 +439,154 @@ def _matrix(chart: Matrix) -> Drawing:
         for column, value in enumerate(values):
             x = left + column * width
             if value:
-                text = readable(value, chart.unit)
+                text = brief(value, chart.unit)
                 tip = f"{chart.axes[0]} {name}, {chart.axes[1]} {columns[column]}: {text}"
                 shade = 0.12 + 0.6 * value / most
                 shapes.append(Rect(x + 1, y + 1, width - 2, _CELL - 2, RED, tip, round(shade, 2)))
                 shapes += [Word(x + width / 2, y + _CELL / 2 + 4, text, "middle")] if has_texts else []
             else:
                 shapes.append(Rect(x + 1, y + 1, width - 2, _CELL - 2, _GRID, opacity=0.3))
-    return Drawing(WIDTH, top + len(rows) * _CELL + 6, tuple(shapes))
+    return Drawing(room, top + len(rows) * _CELL + 6, tuple(shapes))
 
 
-def _timeline(chart: Timeline) -> Drawing:
-    labels = [shorten(row, _LONGEST) for row in chart.rows]
-    row = min(20.0, max(_LEAST_ROW, 512.0 / max(1, len(labels))))
-    left, top = _room(labels), 22.0
+def _timeline(chart: Timeline, width: float) -> Drawing:
+    """Draw a time line as `rocpd view` does: the axis and steps above, then a row a rank, beside its host."""
+    labels = [shorten(row, _longest(width)) for row in chart.rows]
+    row = min(_TALLEST, max(_LEAST_ROW, _TALL / max(1, len(labels))))
+    groups = [*dict.fromkeys(chart.groups)] if len(set(chart.groups)) > 1 else []
+    texts = [shorten(group, _longest(width) - 4) for group in groups]
+    inner = _room(labels)
+    left = inner + (_room(texts) if groups else 0.0)
+    shapes, top = _legend([*((name, colour_of(name)) for name in WORK), ("idle", GREY)], width)
+    across = Scale(chart.start, chart.end, left, width - 20)
+    shapes += _axis(chart, across, top + 12)
+    top += 18 + (16 if chart.steps else 0) + (14 if chart.marks else 0)
     bottom = top + row * len(labels)
-    across = Scale(chart.start, chart.end, left, WIDTH - 20)
-    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in WORK), left))
-    size = chart.slices, len(chart.rows)
-    shapes.append(Pixels(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
+    height = bottom - top
+    shapes.append(Rect(left, top, width - 20 - left, height, GREY, opacity=0.25))
+    levels = int(min(_LEVELS[1], max(_LEVELS[0], round(row))))
+    size = chart.slices, len(chart.rows) * levels
+    shapes.append(Pixels(left, top, width - 20 - left, height, picture(chart, levels), *size))
+    marked = {mark.row for mark in chart.marks}
     every = math.ceil(14 / row)
-    for number in range(0, len(labels), every):
-        shapes.append(Word(left - 6, top + (number + 0.5) * row + 4, labels[number], "end"))
-    for value in across.ticks("ns", 8):
-        shapes.append(Word(across(value), bottom + 13, readable(value, "ns"), "middle", is_faint=True, is_tick=True))
-    return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
+    chosen = sorted(place for place in marked if place is not None)
+    chosen += [at for at in range(0, len(labels), every) if all(abs(at - other) >= every for other in chosen)]
+    for at in chosen:
+        colour = RED if at in marked else None
+        shapes.append(Word(left - 6, top + (at + 0.5) * row + 4, labels[at], "end", colour=colour))
+    for group, text in zip(groups, texts, strict=True):
+        first = chart.groups.index(group)
+        y = top + first * row
+        shapes.append(Stroke(((0, y), (width - 20, y)), _GRID))
+        shapes += [Word(0, y + 12, text)] if chart.groups.count(group) * row >= SIZE else []
+    shapes += _marks(chart, across, top, row)
+    return Drawing(width, bottom + 4, tuple(shapes))
 
 
-def picture(chart: Timeline) -> bytes:
-    """Return a time line as PNG, one pixel a slice and row: the more work the less transparent, idle alone entirely."""
+def _axis(chart: Timeline, across: Scale, y: float) -> Iterator[Shape]:
+    """Yield the times above a time line, and its steps."""
+    for value in across.ticks("ns", max(2, int((across.end - across.start) / _TICK_ROOM))):
+        yield Word(across(value), y, readable(value, "ns"), "middle", is_faint=True, is_tick=True)
+    slice_ = chart.slice or 1
+    for name, start, end in chart.steps:
+        x, wide = across(max(start, chart.start)), across(min(end, chart.end)) - across(max(start, chart.start))
+        span = (start - chart.start) / slice_, (end - chart.start) / slice_
+        yield Rect(x, y + 6, max(0.5, wide - 1), 14, colour_of("MARKERS"), f"step {name}", 0.45, span=span)
+        if wide > width_of(name) + 6:
+            yield Word(x + 3, y + 17, name, span=span)
+
+
+def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[Shape]:
+    """Yield frames around what is to be seen, and the number of each above it, which leads to what is said of it."""
+    slice_ = chart.slice or 1
+    for number, mark in enumerate(chart.marks, 1):
+        start, end = (min(max(at, chart.start), chart.end) for at in (mark.start, mark.end))
+        low, high = (0, len(chart.rows)) if mark.row is None else (mark.row, mark.row + 1)
+        x, wide = across(start), max(2.0, across(end) - across(start))
+        span = (start - chart.start) / slice_, (end - chart.start) / slice_
+        y, tall = top + low * row, (high - low) * row
+        for side in ((x, y, wide, 1.5), (x, y + tall - 1.5, wide, 1.5)):
+            yield Rect(*side, RED, mark.text, span=span)
+        yield Word(x + wide / 2, top - 4, str(number), "middle", colour=RED, link=mark.link, span=span)
+
+
+def picture(chart: Timeline, levels: int = _LEVELS[1]) -> bytes:
+    """Return a time line as PNG, one pixel a slice, and `levels` a row: what is done stands on each other, the first of
+    `WORK` at the bottom, and anything at all has a pixel where there is room; idle time is transparent.
+    """
     import numpy as np
 
-    colours = [colour_of(name) for name in WORK]
-    palette: list[Rgba] = [(0, 0, 0, 0)]
-    for level, first, second in itertools.product(range(_LEVELS), range(_MIXES + 1), range(_MIXES + 1)):
-        parts = first, max(0, second - first), _MIXES - max(first, second)
-        mixed = (round(sum(map(mul, parts, of_colours)) / _MIXES) for of_colours in zip(*colours, strict=True))
-        palette.append((*mixed, round(255 * (level + 1) / _LEVELS)))
+    palette: list[Rgba] = [(0, 0, 0, 0), *((*colour_of(name), 255) for name in WORK)]
     shares = np.array(chart.shares, np.float64).reshape(len(chart.rows), len(WORK), chart.slices)
-    busy = shares.sum(1)
-    levels = np.clip(np.ceil(busy * _LEVELS), 1, _LEVELS) - 1
-    first, second, _ = np.rint(_MIXES * shares.cumsum(1) / np.where(busy > 0, busy, 1)[:, None]).swapaxes(0, 1)
-    pixels = np.where(busy > 0, 1 + (levels * (_MIXES + 1) + first) * (_MIXES + 1) + second, 0)
-    return png(chart.slices, [row.tobytes() for row in pixels.astype(np.uint8)], palette)
+    before = np.zeros((len(chart.rows), chart.slices), np.int64)
+    pixels = np.zeros((len(chart.rows), levels, chart.slices), np.uint8)
+    height = np.arange(levels)[None, :, None]
+    for part, until in enumerate(np.rint(shares.cumsum(1) * levels).astype(np.int64).swapaxes(0, 1), 1):
+        least = before + (shares[:, part - 1] > 0)
+        edge = np.minimum(np.maximum(until, least), levels)
+        pixels[(height >= before[:, None]) & (height < edge[:, None])] = part
+        before = edge
+    rows = pixels[:, ::-1].reshape(-1, chart.slices)
+    return png(chart.slices, [line.tobytes() for line in rows], palette)
+
+
+def _flames(chart: Flames, width: float) -> Drawing:
+    """Draw frames below the one that called them; those that are too narrow to be seen are left out."""
+    across = Scale(0, chart.total or 1, 0.0, width)
+    colour = BLUE if chart.is_gpu else SKY
+    shapes: list[Shape] = []
+    for frame in chart.frames:
+        x, wide = across(frame.start), across(frame.start + frame.value) - across(frame.start)
+        if wide < 1.0:
+            continue
+        y = frame.depth * _FLAME
+        share = brief(100 * frame.value / (chart.total or 1), "%")
+        tip = f"{frame.name}: {brief(frame.value, chart.unit)}, {share}; own {brief(frame.own, chart.unit)}"
+        shade = 0.75 if chart.is_gpu else 1.0
+        opacity = shade * (0.45 if frame.depth % 2 else 0.6)
+        shapes.append(Rect(x, y, max(0.5, wide - 0.7), _FLAME - 1, colour, tip, opacity))
+        if wide > 30:
+            shapes.append(Word(x + 3, y + 12, _cut(frame.name, wide - 6)))
+    deepest = max((shape.y for shape in shapes if isinstance(shape, Rect)), default=0.0)
+    return Drawing(width, deepest + _FLAME + 2, tuple(shapes))
+
+
+def _cut(text: str, room: float) -> str:
+    """Return as much of a text as there is room for [px]."""
+    if width_of(text) <= room:
+        return text
+    ends = itertools.accumulate(SIZE * _share(character) for character in text)
+    fitting = sum(end <= room - SIZE for end in ends)
+    return f"{text[:fitting]}…" if fitting else ""
 
 
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
-def svg(drawing: Drawing, title: str, description: str = "", *, is_alone: bool = True) -> str:
+def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "") -> str:
     """Return a drawing as an SVG element.
 
     Args:
         drawing: the chart.
         title: its name.
         description: what it says.
-        is_alone: whether it is a file of its own: on white, with a font of its own; else it has the font and the colour
-            of the text around it.
+        shown: class of the element in a page, where it has the font and the colour of the text around it; empty: it is
+            a file of its own, on white, with a font of its own.
     """
     width, height = _n(drawing.width), _n(drawing.height)
     alone = (
         f' xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" color="#222"'
         f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
-        if is_alone
-        else ""
+        if not shown
+        else f' class="{shown}"'
     )
-    parts = [f'<svg role="img" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
+    role = "group" if any(isinstance(shape, Word) and shape.link for shape in drawing.shapes) else "img"
+    parts = [
+        f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">'
+    ]
     parts.append(f"<title>{_text(title)}</title>")
     parts += [f"<desc>{_text(description)}</desc>"] if description else []
-    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if is_alone else []
+    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if not shown else []
     parts += map(_shape, drawing.shapes)
     return "\n".join([*parts, "</svg>\n"])
 
@@ -425,7 +596,7 @@ def _shape(shape: Shape) -> str:
         case Rect():
             opacity = f' opacity="{shape.opacity}"' if shape.opacity < 1 else ""
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
-            return _with_tip(f'<rect {place} fill="{shape.colour.hex}"{opacity}', "rect", shape.tip)
+            return _with_tip(f'<rect {place} fill="{shape.colour.hex}"{opacity}{_span(shape.span)}', "rect", shape.tip)
         case Stroke():
             points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
             look = f'fill="none" stroke="{shape.colour.hex}" stroke-width="{_n(shape.width)}"'
@@ -438,7 +609,10 @@ def _shape(shape: Shape) -> str:
             anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
-            return f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{anchor}{faint}{tick}>{_text(shape.text)}</text>'
+            odd = ' class="odd"' if shape.colour else ' class="above" paint-order="stroke"' if shape.is_above else ""
+            look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
+            text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
+            return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text
         case Pixels():
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'
@@ -446,6 +620,11 @@ def _shape(shape: Shape) -> str:
             image = f'<image {size} image-rendering="optimizeSpeed" href="data:image/png;base64,{data}"/>'
             box = f'viewBox="0 0 {shape.columns} {shape.rows}" preserveAspectRatio="none"'
             return f"<svg {place} {box}>{image}</svg>"
+
+
+def _span(span: tuple[float, float] | None) -> str:
+    """Return what of a time line a shape covers, for the script that zooms it."""
+    return f' data-span="{_n(span[0])} {_n(span[1])}"' if span else ""
 
 
 def _with_tip(start: str, element: str, tip: str) -> str:
@@ -461,13 +640,13 @@ def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-_BAR, _TALL = 4, 16  # px
+_BAR, _SPARK = 4, 16  # px
 
 
 def spark_svg(counts: Sequence[int], title: str) -> str:
     """Return counts as a small SVG element; `title` has no markup in it."""
     most = max(counts, default=0) or 1
-    heights = [max(1, round(count * _TALL / most)) if count else 0 for count in counts]
-    data = "".join(f"M{x * _BAR} {_TALL - h}h3v{h}h-3z" for x, h in enumerate(heights) if h)
-    size = f'width="{len(counts) * _BAR}" height="{_TALL}"'
+    heights = [max(1, round(count * _SPARK / most)) if count else 0 for count in counts]
+    data = "".join(f"M{x * _BAR} {_SPARK - h}h3v{h}h-3z" for x, h in enumerate(heights) if h)
+    size = f'width="{len(counts) * _BAR}" height="{_SPARK}"'
     return f'<svg role="img" class="spark" aria-label="{title}" {size}><title>{title}</title><path d="{data}"/></svg>'

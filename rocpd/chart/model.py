@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from statistics import fmean
 from typing import TypeAlias
 
@@ -52,13 +53,26 @@ class Bars:
 
 
 @frozen
+class MarkedPoint:
+    """A point with a name; `weight`: how much it counts beside others, and so the area of its dot; `tip`: what is said
+    behind its value.
+    """
+
+    x: float
+    y: float
+    text: str
+    weight: float = 0.0
+    tip: str = ""
+
+
+@frozen
 class Series:
     """One line: its name, colour and points, in order. What is `marked` gets a dot and its text."""
 
     name: str
     colour: Colour
     points: tuple[Point, ...]
-    marked: tuple[tuple[float, float, str], ...] = ()
+    marked: tuple[MarkedPoint, ...] = ()
 
 
 @frozen
@@ -85,6 +99,31 @@ class Lines:
 
 
 @frozen
+class Columns:
+    """A column for each of what follows each other, such as steps.
+
+    Args:
+        title: what the chart shows.
+        names: of the columns, from the left.
+        values: how high they are.
+        tops: of each, up to where a line goes on; none: there are no lines.
+        unit: of both.
+        axis: what the columns are.
+        legend: what values are, and tops.
+        marked: columns that stand out, with what is said of them.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    tops: tuple[float, ...] = ()
+    unit: str = ""
+    axis: str = ""
+    legend: tuple[str, str] = ("", "")
+    marked: Mapping[int, str] = field(default_factory=dict)
+
+
+@frozen
 class Matrix:
     """A value for each pair.
 
@@ -106,6 +145,19 @@ class Matrix:
 
 
 @frozen
+class Mark:
+    """A place on a time line: its start and end [ns], what is there, the row (None: all), and where that is said: the
+    id of an element of the page.
+    """
+
+    start: int
+    end: int
+    text: str
+    row: int | None = None
+    link: str = ""
+
+
+@frozen
 class Timeline:
     """What each row does in each slice of time.
 
@@ -115,6 +167,9 @@ class Timeline:
         start: of the first slice [ns].
         slice: length of a slice [ns].
         shares: of each row, for each of `WORK`, its share of each slice, from 0 to 1; they add up to how busy it is.
+        groups: what each row belongs to, such as its host; none: rows have no groups.
+        steps: name, start and end [ns] of each.
+        marks: what is to be seen where.
     """
 
     title: str
@@ -122,6 +177,9 @@ class Timeline:
     start: int
     slice: int
     shares: tuple[tuple[Sequence[float], ...], ...]
+    groups: tuple[str, ...] = ()
+    steps: tuple[tuple[str, int, int], ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     @property
     def slices(self) -> int:
@@ -143,7 +201,43 @@ class Timeline:
         )
 
 
-WORK = ("compute", "communication", "copies")
-"""What a slice of a `Timeline` has, in the colours of these names; of what runs at once the first one has the time."""
+@frozen
+class Frame:
+    """One frame of a flame graph: its name, how many are around it, where it starts, how wide it is, and how much of
+    that is its own.
+    """
 
-Chart: TypeAlias = Bars | Lines | Matrix | Timeline
+    name: str
+    depth: int
+    start: int
+    value: int
+    own: int
+
+
+@frozen
+class Flames:
+    """A flame graph.
+
+    Args:
+        title: whose it is.
+        unit: of values: `ns`, or nothing for samples.
+        total: of all frames at the bottom.
+        frames: those around others first; narrow ones are left out.
+        functions: names of all frames, with all that they have and what is their own; most of their own first.
+        is_gpu: whether values are time of GPUs.
+    """
+
+    title: str
+    unit: str
+    total: int
+    frames: tuple[Frame, ...]
+    functions: tuple[tuple[str, int, int], ...] = ()
+    is_gpu: bool = False
+
+
+WORK = ("compute", "hidden communication", "exposed communication", "exposed copies")
+"""What a slice of a `Timeline` has, in the colours of these names and in the order in which pictures stack them; what
+is hidden runs while something computes, and counts as that alone.
+"""
+
+Chart: TypeAlias = Bars | Columns | Lines | Matrix | Timeline | Flames

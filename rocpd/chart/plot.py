@@ -50,7 +50,22 @@ class Plot:
 
 _TOP = 15  # bars
 _AT = ("at_ns", "start", "start_ns", "timestamp", "time")
-_NUMBERS = ("rank", "agent", "stream", "run", "number", "step", "graph", "waiter", "late")  # that name something
+NAMING = (
+    "rank",
+    "agent",
+    "stream",
+    "run",
+    "number",
+    "step",
+    "graph",
+    "waiter",
+    "late",
+    "line",
+    "dispatch",
+    "straggler",
+)
+"""Columns of numbers that name something."""
+
 _SKIPPED = ("node", "parent", "depth", *_AT)  # neither names a row nor measures it
 _VALUES = ("total_ns", "time_ns", "cpu_bound_ns", "busy_ns", "caused_wait_ns", "wait_ns", "idle_ns", "delay_ns")
 
@@ -91,7 +106,7 @@ def _keys(columns: Sequence[str], numbers: Sequence[int]) -> list[int]:
     """Return the columns that name a row: those in front, up to the first that measures something."""
     keys = []
     for place, column in enumerate(columns):
-        if place in numbers and column not in (*_NUMBERS, *_SKIPPED):
+        if place in numbers and column not in (*NAMING, *_SKIPPED):
             break
         keys += [place] if column not in _SKIPPED else []
     return keys

@@ -12,7 +12,7 @@ from rocpd.base.option import Option
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import clear_bars, index_hint, progress
+from rocpd.cli.diagnostics import clear_bars, index_hint, job_text, progress
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
@@ -29,11 +29,15 @@ def _forms() -> tuple[str, ...]:
 
 @frozen
 class AdviceChoice:
-    """What is asked of the rules."""
+    """The question to the rules."""
 
-    thresholds: Annotated[Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE")] = None
-    explain: Annotated[str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE")] = None
-    list: Annotated[bool, Option("List the rules.")] = False
+    thresholds: Annotated[
+        Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE", is_plain=True)
+    ] = None
+    explain: Annotated[
+        str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE", is_plain=True)
+    ] = None
+    list: Annotated[bool, Option("List the rules.", is_plain=True)] = False
     format: Annotated[str, tables.format_option("Format:", _forms)] = ""
 
 
@@ -67,7 +71,7 @@ def advise(
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress("advise", "ranks") as report,
+        progress(f"advice on {job_text(session)}", "ranks") as report,
     ):
         words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report, words)

@@ -18,7 +18,7 @@ from rocpd.base.output import Destination, check_free, complete_or_nothing
 from rocpd.base.types import Row
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
-from rocpd.cli.diagnostics import clear_bars, note, progress, report_written, timed
+from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, timed
 from rocpd.cli.options import TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.summary.findings import JOB, Finding, Verdict
@@ -63,7 +63,8 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     from rocpd.summary.run import run_planned
 
     is_empty, missing = True, []
-    with progress(next(iter(plan)) if len(plan) == 1 else "summary", "ranks") as report:
+    label = next(iter(plan)) if len(plan) == 1 else "summary"
+    with progress(f"{label} of {job_text(session)}", "ranks") as report:
         for name, answered in run_planned(Reading(session, options, report), plan):
             try:
                 for summary in answered if len(plan) == 1 else as_far_as_made(f"analysis {name}", answered):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
+from rocpd.cli.hints import meant_by
 
 _INPUT = ("-i", "--input", "--base", "--new")
 _FORMAT = ("-f", "--format", "--output-format")
@@ -29,24 +30,6 @@ NO_EFFECT = {
 }
 """Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
 ring buffer and no template; how many values each takes."""
-
-ELSEWHERE: Mapping[str, str] = {
-    "leak": "rocpd summary allocation-sites memory-steps",
-    "memory": "rocpd summary memory",
-    "flame": "rocpd summary calls -o flame.speedscope.json",
-    "idle": "rocpd summary idle",
-    "straggler": "rocpd summary stragglers waits",
-    "steps": "rocpd summary steps",
-    "overlap": "rocpd summary overlap",
-    "roofline": "rocpd summary roofline",
-    "compare": "rocpd diff BASE NEW",
-    "stats": "rocpd summary",
-    "analyze": "rocpd summary --list",
-    "top": "rocpd summary kernels",
-    "export": "rocpd convert --format csv",
-    "trace": "rocpd convert --format pftrace",
-}
-"""Words of users and other tools -> the command line here."""
 
 
 def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -128,6 +111,11 @@ def split_sql(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return words[chosen], [*words[:chosen], *words[chosen + 1 :]]
 
 
+def is_path(word: str) -> bool:
+    """Whether a word is an input, or would be one if it existed: a folder of its own name is `./top`."""
+    return os.path.lexists(word) or os.sep in word or word.endswith(_ENDINGS)
+
+
 def _is_input(word: str) -> bool:
     named = glob.has_magic(word) or word.endswith(_ENDINGS)
     return os.path.lexists(word) or (named and not _looks_like_sql(word))
@@ -168,6 +156,6 @@ def split_names(words: Iterable[str], known: Iterable[str]) -> tuple[list[str], 
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):
-            near = entries.near(word, names, "`rocpd summary --list` shows all summaries")
-            raise UsageError(f"{word}: neither a summary nor a file", ELSEWHERE.get(word, near))
+            hint = meant_by(word, names, "`rocpd summary --list` shows all summaries")
+            raise UsageError(f"{word}: neither a summary nor a file", hint)
     return [word for word in words if word in names], inputs

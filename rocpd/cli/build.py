@@ -35,17 +35,35 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 _LONGEST_DEFAULT = 12
 _METAVARS: dict[type, str] = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
 _EXAMPLES = "Examples:\n"
+_ALL = "--help-all"
+_HOW = "by subject, and further remarks"
+_FIRST_PARAGRAPHS = 2  # of a docstring, in the help that fits a screen
 
 
 class HelpfulCommand(TyperCommand):
-    """A command with its options under headings."""
+    """A command whose help fits a screen: `--help` shows the options that are declared plain, `--help-all` every one.
+
+    Attributes:
+        plain: names of the plain options.
+    """
+
+    plain: frozenset[str] = frozenset()
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Return what the line of usage shows after the name."""
         return ["[OPTIONS]", *(each.metavar or "" for each in self.params if isinstance(each, TyperArgument))]
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the whole help."""
+        """Write the help that fits a screen."""
+        self.format_usage(ctx, formatter)
+        write_doc(self.help or "", formatter, _FIRST_PARAGRAPHS)
+        shown = list(rows_of(each for each in self.params if each.name in self.plain))
+        rows = [row for heading in Heading for above, row in shown if above == heading]
+        with formatter.section("Options"):
+            formatter.write_dl([*rows, (_ALL, f"All {len(self.params)} options, {_HOW}.")])
+
+    def format_whole_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the whole help: every option, under headings."""
         self.format_usage(ctx, formatter)
         write_doc(self.help or "", formatter)
         rows = list(rows_of(self.get_params(ctx)))
@@ -55,10 +73,26 @@ class HelpfulCommand(TyperCommand):
                     formatter.write_dl(here)
 
 
-def write_doc(doc: str, formatter: HelpFormatter) -> None:
-    """Write a docstring: its first paragraph, its examples, and then the rest."""
+def _whole_help_option(command: HelpfulCommand) -> TyperOption:
+    """Return the option that shows the whole help of a command."""
+
+    def show(context: Context, _option: Parameter, is_wanted: bool) -> None:
+        if is_wanted and not context.resilient_parsing:
+            formatter = context.make_formatter()
+            command.format_whole_help(context, formatter)
+            typer.echo(formatter.getvalue().rstrip("\n"))
+            context.exit()
+
+    help = "Show every option, and exit."
+    return TyperOption(
+        param_decls=[_ALL], is_flag=True, is_eager=True, expose_value=False, callback=show, help=help, default=False
+    )
+
+
+def write_doc(doc: str, formatter: HelpFormatter, paragraphs: int | None = None) -> None:
+    """Write a docstring: its first paragraph, its examples, and then the rest, or so many paragraphs in all."""
     text, _, examples = inspect.cleandoc(doc).partition(_EXAMPLES)
-    first, *rest = text.strip().split("\n\n")
+    first, *rest = text.strip().split("\n\n")[:paragraphs]
     _write_paragraph(first, formatter)
     if examples:
         formatter.write(f"\n{_EXAMPLES}")
@@ -188,7 +222,10 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
     settings = {**SETTINGS, "token_normalize_func": lambda word: hidden.get(word, word)}
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
-    return typing.cast(HelpfulCommand, typer.main.get_command(app))
+    command = typing.cast(HelpfulCommand, typer.main.get_command(app))
+    command.plain = frozenset(option.name for option in options if option.is_plain)
+    command.params.append(_whole_help_option(command))
+    return command
 
 
 def _paths(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[Path]:
@@ -264,10 +301,9 @@ def _member(option: Option, word: str) -> StrEnum:
     try:
         return choices(word.lower())
     except ValueError:
-        if near := entries.closest(word, choices):
-            name = option.name if option.is_positional else option.flag
-            raise UsageError(f"{name} {word}: unknown", f"did you mean {' or '.join(near)}?") from None
-        raise typer.BadParameter(f"{word!r} is not one of {', '.join(repr(str(each)) for each in choices)}.") from None
+        name = "" if option.is_positional else f"{option.flag} "
+        hint = entries.near(word, choices, f"one of {', '.join(choices)}")
+        raise UsageError(f"{name}{word}: unknown", hint) from None
 
 
 def _completion(option: Option) -> Callable[[typer.Context], list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, cast
@@ -14,8 +13,9 @@ from typer.core import TyperGroup
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.version import __version__
-from rocpd.cli.argv import ELSEWHERE
+from rocpd.cli import argv
 from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
+from rocpd.cli.hints import meant_by
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -48,6 +48,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
+        "symbolize": "Name functions of stripped libraries, from debugging information elsewhere",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
         "cache": "List or remove what was imported, indexed or kept of ranks",
@@ -65,7 +66,7 @@ COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, 
 """Name -> line, in the order of `rocpd --help`."""
 
 _HOMES = {
-    **dict.fromkeys(("merge", "trim", "package", "redact", "import", "index", "cache"), "files"),
+    **dict.fromkeys(("merge", "trim", "package", "redact", "symbolize", "import", "index", "cache"), "files"),
     **dict.fromkeys(("counters", "raptor"), "summary"),
     "schema": "info",
     "shell": "query",
@@ -105,17 +106,15 @@ class Commands(TyperGroup):
         return command_of(function_of(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Find the command of a command line; a path that exists and is no command is a job, for `summary`.
+        """Find the command of a command line; a path that is no command is a job, for `summary`.
 
         Raises:
             UsageError: there is none of that name.
         """
-        if args[0] not in COMMANDS and os.path.lexists(args[0]):
+        if args[0] not in COMMANDS and argv.is_path(args[0]):
             args = ["summary", *args]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            known = entries.closest(args[0], COMMANDS)
-            near = f"did you mean {' or '.join(known)}?" if known else "rocpd --help"
-            hint = ELSEWHERE.get(args[0], near)
+            hint = meant_by(args[0], COMMANDS, "rocpd --help")
             raise UsageError(f"No such command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
 

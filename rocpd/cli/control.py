@@ -13,10 +13,14 @@ from rocpd.record.control import Action
 
 @frozen
 class ControlOptions:
-    """What is asked of which process."""
+    """The request, and the process."""
 
-    action: Annotated[Action, Option("What to do.", "start|stop|flush|status", is_positional=True, is_required=True)]
-    pid: Annotated[int, Option("Process that is recorded.", "PID", is_positional=True, is_required=True, least=1)]
+    action: Annotated[
+        Action, Option("What to do.", "start|stop|flush|status", is_positional=True, is_required=True, is_plain=True)
+    ]
+    pid: Annotated[
+        int, Option("Process that is recorded.", "PID", is_positional=True, is_required=True, least=1, is_plain=True)
+    ]
 
 
 def control(asked: ControlOptions) -> None:

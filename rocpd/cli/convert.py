@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, progress, report_written
+from rocpd.cli.diagnostics import note, progress, report_written, size_of
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
-
-if TYPE_CHECKING:
-    from rocpd.session import Session
 
 
 def _names() -> list[str]:
@@ -41,6 +38,7 @@ class FormatChoice:
             Heading.OUTPUT,
             complete=_names,
             listing=_listing,
+            is_plain=True,
         ),
     ] = ()
 
@@ -61,9 +59,9 @@ def convert(
     <NAME>.json, and the folder <NAME>_parquet.
 
     Examples:
-        rocpd convert --format pftrace
+        rocpd convert job/ --format pftrace
         rocpd convert job/ -o middle.pftrace --start 40% --end 60%
-        rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
+        rocpd convert a.db b.db --format csv parquet -d out
     """
     formats = _formats(chosen, output)
     asked.refuse_taken({name: entry.options for name, entry in formats.items()})
@@ -75,7 +73,7 @@ def convert(
     with selection.connect(inputs, execution, all_passes=passes.all_passes) as opened:
         session = opened.in_rows
         for word, entry in formats.items():
-            with progress(f"convert {word}", size=lambda: _size(session)) as report:
+            with progress(f"convert {word}", size=lambda: size_of(session)) as report:
                 written = entry.write(session, options, report)
             for path in written:
                 report_written(path, is_archive=entry.is_archive)
@@ -104,7 +102,3 @@ def _find(word: str, *, is_first: bool) -> Format:
     except UsageError as error:
         message = error.message if is_first else f"{word}: neither a format nor a file"
         raise UsageError(message, error.hint) from error
-
-
-def _size(session: Session) -> int:
-    return sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO, TypeVar
 
 import typer
 from typer._click.exceptions import NoSuchOption
@@ -28,6 +28,9 @@ from rocpd.base.amount import amount, bytes_text
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.types import Progress
 from rocpd.base.visible import VisibleStream, visible
+
+if TYPE_CHECKING:
+    from rocpd.session import Session
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
 _REDRAW_S = 0.1  # at most so often
@@ -68,6 +71,49 @@ def without_bars() -> None:
     _is_quiet = True
 
 
+def job_text(session: Session) -> str:
+    """Say how much a command reads: `16 ranks, 1.2 GB`."""
+    return f"{amount(len(session.ranks), 'rank')}, {bytes_text(size_of(session))}"
+
+
+def size_of(session: Session) -> int:
+    """Return the size of all files of a job [bytes]."""
+    return sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})
+
+
+class Pace:
+    """How long work takes that is still to be done, if it goes on as since it began.
+
+    Args:
+        start: when that was [s]; a report that nothing is done yet begins anew: what came before was preparation.
+        at_once: how much is under way at a time; when some of it is done the rest is half done, on average.
+    """
+
+    def __init__(self, start: float, at_once: int) -> None:
+        self._start = self._last = start
+        self._ahead = (at_once - 1) / 2
+        self._done, self._total = 0, 0
+
+    def update(self, done: int, total: int, now: float) -> None:
+        """Take in how much is done, of how much, at a time [s]."""
+        self._start = self._start if done else now
+        self._done, self._total, self._last = done, total, now
+
+    def left(self, now: float) -> float | None:
+        """Return how long it still takes at a time [s]; None: nothing is done yet.
+
+        >>> pace = Pace(0.0, at_once=2)
+        >>> pace.update(0, 8, now=10.0)
+        >>> pace.update(2, 8, now=15.0)
+        >>> pace.left(15.0), pace.left(17.0)
+        (12.0, 10.0)
+        """
+        if not self._done:
+            return None
+        each = (self._last - self._start) / (self._done + self._ahead)
+        return max(each * (self._total - self._done) - (now - self._last), 0.0)
+
+
 class _Bar:
     """One line that is drawn over itself: label, bar, share, speed, time left."""
 
@@ -75,7 +121,10 @@ class _Bar:
         self._label = visible(label)
         self._size = size
         self._unit = unit
+        from rocpd.federate.run.cores import usable_cores
+
         self._start = time.monotonic()
+        self._pace = Pace(self._start, usable_cores())
         self._next = self._start + _PATIENCE_S
         self._done, self._total = 0, 0
         self._drawn = False
@@ -86,8 +135,10 @@ class _Bar:
 
     def update(self, done: int, total: int) -> None:
         with self._lock:
+            now = time.monotonic()
             self._done, self._total, self._quiet = done, total, False
-            if time.monotonic() >= self._next:
+            self._pace.update(done, total, now)
+            if now >= self._next:
                 self._draw()
 
     def _beat(self) -> None:
@@ -113,12 +164,14 @@ class _Bar:
 
     def _tail(self, share: float) -> str:
         """Return what stands after the bar."""
-        passed = time.monotonic() - self._start
-        rate = self._done / passed
-        left = f"{(self._total - self._done) / rate:,.0f} s left" if rate else f"{passed:,.0f} s"
+        now = time.monotonic()
+        passed = now - self._start
+        rate, rest = self._done / passed, self._pace.left(now)
+        left = f"{passed:,.0f} s" if rest is None else f"{rest:,.0f} s left"
         if self._size:
             return f" {share:4.0%}  {self._done:,} {self._unit}  {share * self._size / passed / 1e6:,.0f} MB/s  {left}"
-        return f" {share:4.0%}  {rate:,.0f} {self._unit}/s  {left}"
+        speed = f"{rate:,.0f} {self._unit}/s  " if rate >= 1 else ""
+        return f" {share:4.0%}  {speed}{left}"
 
     def clear(self) -> None:
         with self._lock:

@@ -34,7 +34,7 @@ _JSON = "json"
 
 @frozen
 class DiffInputs:
-    """What is compared."""
+    """The two sides."""
 
     HEADING: ClassVar = Heading.INPUTS
 
@@ -44,17 +44,23 @@ class DiffInputs:
             "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
             "[BASE] [NEW]",
             is_positional=True,
+            is_plain=True,
         ),
     ] = ()
     base: Annotated[
-        tuple[str, ...], Option("Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...")
+        tuple[str, ...],
+        Option("Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...", is_plain=True),
     ] = ()
-    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...")] = ()
+    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...", is_plain=True)] = ()
     history: Annotated[
-        Path | None, Option("The base is the newest level of this history, and runs deviate as they do there.", "STORE")
+        Path | None,
+        Option(
+            "The base is the newest level of this history, and runs deviate as they do there.", "STORE", is_plain=True
+        ),
     ] = None
     against: Annotated[
-        str | None, Option("Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST")
+        str | None,
+        Option("Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST", is_plain=True),
     ] = None
     skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
 
@@ -80,10 +86,13 @@ class DiffInputs:
 
 @frozen
 class DiffSelection(SpanOptions, PlaceOptions):
-    """What of both sides counts; of one job which steps or ranks are compared with its others."""
+    """The part of both sides that counts; of one job the steps or ranks that are compared with its others."""
 
     step: Annotated[
-        str | None, Option("Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST")
+        str | None,
+        Option(
+            "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST", is_plain=True
+        ),
     ] = None
     rank: Annotated[
         str | None,
@@ -92,6 +101,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
             "LIST",
             heading=Heading.FILTERS,
             complete_from=completion.ranks,
+            is_plain=True,
         ),
     ] = None
 
@@ -107,7 +117,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
     @property
     def text(self) -> str:
-        """What was asked for, as a command has it; empty: nothing."""
+        """The selection, as a command has it; empty: everything."""
         values = [(field, getattr(self, field.name)) for field in fields(self)]
         given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
         return " ".join(f"--{name} {value}" for name, value in given)
@@ -115,12 +125,17 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
 @frozen
 class Gate:
-    """What the command ends with, and what it leaves."""
+    """The exit code and the file of the base."""
 
     allow_unclear: Annotated[bool, Option("End with 0 where the verdict is unclear.")] = False
     save_baseline: Annotated[
         Path | None,
-        Option("Write what there is to compare of runs, and compare nothing.", "FILE", heading=Heading.OUTPUT),
+        Option(
+            "Write what there is to compare of runs, and compare nothing.",
+            "FILE",
+            heading=Heading.OUTPUT,
+            is_plain=True,
+        ),
     ] = None
     accept: Annotated[bool, Option("Make the other side the base, in the file of the base; needs --reason.")] = False
     reason: Annotated[str | None, Option("Why a change is accepted.", "TEXT")] = None

@@ -1,4 +1,4 @@
-"""The commands that write files of a job: import, merge, trim, package and redact; index and cache."""
+"""The commands that write files of a job: import, merge, trim, package, redact and symbolize; index and cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.cli import tables
@@ -30,16 +30,17 @@ class ImportOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[Path, Option("New folder for the rocpd files.", "DIR", ("-d", "--output-path"))] = Path(
-        "imported"
-    )
-    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.")] = False
+    folder: Annotated[
+        Path, Option("New folder for the rocpd files.", "DIR", ("-d", "--output-path"), is_plain=True)
+    ] = Path("imported")
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", is_plain=True)] = False
     join: Annotated[
         tuple[str, ...],
         Option(
             "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
             "TRACE",
             several=True,
+            is_plain=True,
         ),
     ] = ()
     jobs: Annotated[
@@ -101,9 +102,9 @@ _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 
 @frozen
 class MergeOptions:
-    """What is shown of the merged file."""
+    """The summary of the merged file."""
 
-    summary: Annotated[bool, Option("Also print the summary of the merged file.")] = False
+    summary: Annotated[bool, Option("Also print the summary of the merged file.", is_plain=True)] = False
     limit: Annotated[int, Option("Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
 
 
@@ -119,8 +120,8 @@ def merge(
     steps and collectives, launches, what was allocated before) is kept in tables rocpd_outside_...
 
     Examples:
+        rocpd merge job/ -o job.db
         rocpd merge rank*.db --summary
-        rocpd merge node0/ node1/ -o job.db
         rocpd merge job/ -o middle.db --start 40% --end 60% --rank 0-3
     """
     from rocpd.federate.merge import merge as write_merged
@@ -215,15 +216,16 @@ class PackageOptions:
             "NAME.rpdb",
             ("-o", "-d", "--output-path"),
             hidden_flags=("--output-file",),
+            is_plain=True,
         ),
     ] = None
-    copy: Annotated[bool, Option("Copy the files into the package, with --consolidate too.")] = False
+    copy: Annotated[bool, Option("Copy the files into the package, with --consolidate too.", is_plain=True)] = False
     consolidate: Annotated[
-        bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
+        bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"), is_plain=True)
     ] = False
-    yes: Annotated[bool, Option("Confirm that the raw files may be moved.")] = False
-    with_index: Annotated[bool, Option("Build an index in the package, as `rocpd index` does.")] = False
-    force: Annotated[bool, Option("Replace an existing package or index.yaml.")] = False
+    yes: Annotated[bool, Option("Confirm that the raw files may be moved.", is_plain=True)] = False
+    with_index: Annotated[bool, Option("Build an index in the package, as `rocpd index` does.", is_plain=True)] = False
+    force: Annotated[bool, Option("Replace an existing package or index.yaml.", is_plain=True)] = False
 
     @property
     def target(self) -> Path:
@@ -242,8 +244,8 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     only the list is written, into the working folder.
 
     Examples:
-        rocpd package node*/*_results.db
         rocpd package node*/*_results.db -d job.rpdb
+        rocpd package node*/*_results.db
         rocpd package results/ -d job.rpdb --copy --with-index
         rocpd summary job.rpdb
     """
@@ -270,7 +272,11 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
         # What is kept of answers lies in the cache of who asks, not in the package.
-        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER, no_summary=True), Execution())
+        options = IndexOptions(target / INDEX_FOLDER, no_summary=True)
+        try:
+            index(Inputs((str(target),)), options, Execution())
+        except InputError as error:  # of a file that is damaged where only the index reads it: the package is complete
+            note(f"no index in the package: {error.message}")
 
 
 @frozen
@@ -279,8 +285,10 @@ class Place:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[Path, Option("New folder for rank0.db …", "DIR", ("-d", "--output-path"))] = Path("redacted")
-    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.")] = False
+    folder: Annotated[Path, Option("New folder for rank0.db …", "DIR", ("-d", "--output-path"), is_plain=True)] = Path(
+        "redacted"
+    )
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", is_plain=True)] = False
 
 
 def redact(
@@ -314,6 +322,40 @@ def redact(
 
 
 @frozen
+class DebugOptions:
+    """Where debugging information is, and where the files go."""
+
+    debug_dir: Annotated[
+        tuple[Path, ...],
+        Option("Folder of debugging information or unstripped libraries, found by build id; may be repeated.", "DIR"),
+    ] = ()
+    folder: Annotated[
+        Path, Option("New folder for the files.", "DIR", ("-d", "--output-path"), Heading.OUTPUT)
+    ] = Path("symbolized")  # fmt: skip
+    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", heading=Heading.OUTPUT)] = False
+
+
+def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
+    """Name functions of stripped libraries, from debugging information elsewhere.
+
+    Call stacks that rocpd record --stacks took hold lib.so+0x1234 where a library was stripped, and its build id. This
+    writes copies of the files, in which such frames have their functions, lines and what was inlined.
+
+    Examples:
+        rocpd symbolize job/ --debug-dir /opt/app/debug -d named
+        rocpd summary stacks named
+    """
+    from rocpd.record.symbolize import symbolize as write_symbolized
+
+    if not asked.debug_dir:
+        raise UsageError("no --debug-dir: there is nothing to take names from", "rocpd symbolize job --debug-dir DIR")
+    with SelectionOptions().connect(inputs, Execution()) as session, progress("symbolize", "files") as report:
+        counts = write_symbolized(session, asked.folder, asked.debug_dir, asked.force, report)
+    note(f"{amount(counts.named, 'place')} of {counts.places} have names now, {counts.libraries} of libraries found")
+    report_written(asked.folder, f"{amount(counts.files, 'file')}, ")
+
+
+@frozen
 class IndexOptions:
     """Where the index goes."""
 
@@ -325,9 +367,12 @@ class IndexOptions:
             "Folder of the index, for other users or machines; their commands get it as --index-folder.",
             "DIR",
             ("-d", "--output-path"),
+            is_plain=True,
         ),
     ] = None
-    no_summary: Annotated[bool, Option("Only the index: the first rocpd summary reads the files.")] = False
+    no_summary: Annotated[bool, Option("Only the index: the first rocpd summary reads the files.", is_plain=True)] = (
+        False
+    )
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
@@ -340,9 +385,9 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     read.
 
     Examples:
-        rocpd index rank*.db
-        rocpd query rank*.db "select name, sum(duration) from kernels group by name"
-        rocpd index job -d /shared/index
+        rocpd index job/
+        rocpd query "select name, sum(duration) from kernels group by name" job/
+        rocpd index job/ -d /shared/index
     """
     from rocpd.index.build import build
 
@@ -379,7 +424,7 @@ def _keep_answers(inputs: Inputs, execution: Execution) -> None:
 
 
 class CacheAction(enum.StrEnum):
-    """What can be done with the cache."""
+    """The actions on the cache."""
 
     LIST = "list"
     CLEAR = "clear"
@@ -387,9 +432,11 @@ class CacheAction(enum.StrEnum):
 
 @frozen
 class CacheOptions:
-    """What is asked of the cache."""
+    """The action, and the look of its answer."""
 
-    action: Annotated[CacheAction, Option("What to do.", "list|clear", is_positional=True, is_required=True)]
+    action: Annotated[
+        CacheAction, Option("What to do.", "list|clear", is_positional=True, is_required=True, is_plain=True)
+    ]
     format: Annotated[str, tables.FORMAT] = ""
 
 

@@ -12,6 +12,7 @@ from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import clear_bars, note
 from rocpd.cli.options import Inputs, TableOptions
+from rocpd.live import AFTER_S
 from rocpd.table import CONSOLE
 
 _JSON = "json"
@@ -23,8 +24,9 @@ class HangOptions:
     """When a job hangs."""
 
     after: Annotated[
-        float, Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400)
-    ] = 5.0
+        float,
+        Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400, is_plain=True),
+    ] = AFTER_S
     format: Annotated[str, tables.format_option("Format:", _FORMS.keys)] = ""
 
 

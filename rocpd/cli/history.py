@@ -59,6 +59,7 @@ class HistoryInputs:
             "[add|check|report|export] STORE [RUN|TABLE]...",
             is_positional=True,
             complete=_verbs,
+            is_plain=True,
         ),
     ] = ()
     skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
@@ -69,10 +70,15 @@ class AddOptions:
     """Labels and dates of runs that are added."""
 
     label: Annotated[
-        tuple[str, ...], Option("add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE")
+        tuple[str, ...],
+        Option("add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE", is_plain=True),
     ] = ()
     date: Annotated[
-        str | None, Option("add: when they ran, 2026-11-12 or 2026-11-12T03:00:00+01:00, else as recorded.", "DATE")
+        str | None,
+        Option(
+            "add: when they ran, 2026-11-12 or 2026-11-12T03:00:00+01:00, else as recorded.",
+            "DATE",
+        ),
     ] = None
     redact: Annotated[
         Redaction, Option("add: share leaves out where and by whom they ran; machines become hashes.")
@@ -83,14 +89,20 @@ class AddOptions:
 class AskedOfHistory:
     """The part of a history that is shown."""
 
-    job: Annotated[int, Option("Which job of the store, from 1; the first one ran last.", "N", least=1)] = 1
-    kernel: Annotated[str | None, Option("Only the time of kernels that match.", "REGEX")] = None
+    job: Annotated[
+        int, Option("Which job of the store, from 1; the first one ran last.", "N", least=1, is_plain=True)
+    ] = 1
+    kernel: Annotated[str | None, Option("Only the time of kernels that match.", "REGEX", is_plain=True)] = None
     by: Annotated[str, Option("Runs of one host, gpu or value of a label may lie apart from others.", "NAME")] = "host"
     least: Annotated[float, Option("Leave out changes of less than this.", "PERCENT", least=0, most=1e3)] = 1.0
-    sql: Annotated[str | None, Option("Ask SQL of the tables changes, runs, series, noise and labels.", "SQL")] = None
+    sql: Annotated[
+        str | None, Option("Ask SQL of the tables changes, runs, series, noise and labels.", "SQL", is_plain=True)
+    ] = None
     allow_unclear: Annotated[bool, Option("check: end with 0 where the verdict is unclear.")] = False
     format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats)] = ""
-    limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
+    limit: Annotated[
+        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+    ] = 20
 
 
 @frozen
@@ -228,7 +240,8 @@ def _report(asked: _Asked) -> int:
     from rocpd.report.writers import REPORT_FORMATS
 
     _refuse_words(asked)
-    path = asked.output.destination(REPORT_FORMATS).path() if asked.output.is_asked else Path(_REPORT)
+    is_named = asked.output.name is not None or asked.output.is_asked
+    path = asked.output.destination(REPORT_FORMATS).path() if is_named else Path(_REPORT)
     write(asked.history(), path, asked.output.force)
     report_written(path)
     return Exit.GOOD

@@ -52,7 +52,8 @@ class InfoOptions:
     """Which section, and how it looks."""
 
     only: Annotated[
-        InfoSection | None, Option("One section; formats other than console have the ranks, if none is named.")
+        InfoSection | None,
+        Option("One section; formats other than console have the ranks, if none is named.", is_plain=True),
     ] = None
     format: Annotated[str, tables.FORMAT] = ""
 
@@ -135,7 +136,9 @@ def _names() -> Iterable[str]:
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
-    relation: Annotated[str | None, Option("One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names)] = None
+    relation: Annotated[
+        str | None, Option("One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names, is_plain=True)
+    ] = None
     format: Annotated[str, tables.FORMAT] = ""
 
 

@@ -19,12 +19,14 @@ class McpOptions:
 
     HEADING = Heading.OUTPUT
 
-    http: Annotated[bool, Option("Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.")] = (
-        False
+    http: Annotated[
+        bool, Option("Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.", is_plain=True)
+    ] = False
+    port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535, is_plain=True)] = 0
+    history: Annotated[str, Option("Store of the job's history, which may be asked, too.", "STORE", is_plain=True)] = ""
+    seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1, is_plain=True)] = (
+        300
     )
-    port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535)] = 0
-    history: Annotated[str, Option("Store of the job's history, which may be asked, too.", "STORE")] = ""
-    seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1)] = 300
 
 
 def mcp(inputs: Inputs, asked: McpOptions) -> None:
@@ -72,9 +74,9 @@ def _announce(address: str) -> None:
 class QuestionsChoice:
     """Which questions."""
 
-    word: Annotated[str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True)] = (
-        None
-    )
+    word: Annotated[
+        str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True, is_plain=True)
+    ] = None
     format: Annotated[str, tables.FORMAT] = ""
 
 

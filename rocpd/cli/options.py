@@ -40,7 +40,7 @@ class Inputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: Annotated[tuple[str, ...], Option(_ABOUT_INPUTS, "[INPUTS]...", is_positional=True)] = ()
+    words: Annotated[tuple[str, ...], Option(_ABOUT_INPUTS, "[INPUTS]...", is_positional=True, is_plain=True)] = ()
     named: Annotated[
         tuple[str, ...], Option("The same as an option; several after one flag.", "INPUT...", ("-i", "--input"))
     ] = ()
@@ -63,9 +63,10 @@ class SpanOptions:
     HEADING: ClassVar = Heading.WINDOW
 
     start: Annotated[
-        str | None, Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME")
+        str | None,
+        Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME", is_plain=True),
     ] = None
-    end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
+    end: Annotated[str | None, Option("To, in the same forms.", "TIME", is_plain=True)] = None
     start_marker: Annotated[
         str | None,
         Option(
@@ -80,9 +81,10 @@ class SpanOptions:
     step: Annotated[
         str | None,
         Option(
-            "On each rank its own step of this number, or with this marker; --launched.",
+            "On each rank its own step of this number, or with this marker.",
             "N|TEXT",
             complete_from=completion.steps,
+            is_plain=True,
         ),
     ] = None
     window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
@@ -102,9 +104,12 @@ class WindowOptions(SpanOptions):
     """The part of the time line that counts, and which events lie in it."""
 
     step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
-    launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
+    launched: Annotated[bool, Option("GPU work belongs to the window of its launch, not to that in which it ran.")] = (
+        False
+    )
     inclusive: Annotated[
-        str, Option("True: events count that overlap the window; False: those that lie in it.", "BOOL")
+        str,
+        Option("True: events count that overlap the window; False: those that lie in it.", "BOOL", heading=Heading.AMD),
     ] = "True"
     clip: Annotated[bool, Option("Cut what overlaps the window at its edges.")] = False
 
@@ -115,7 +120,9 @@ class PlaceOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=completion.ranks)] = None
+    rank: Annotated[
+        str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=completion.ranks, is_plain=True)
+    ] = None
     host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=completion.hosts)] = None
     agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
 
@@ -128,7 +135,7 @@ class FilterOptions(PlaceOptions):
     category: Annotated[
         str | None, Option("Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories)
     ] = None
-    kernel: Annotated[str | None, Option("Only kernels that match.", "REGEX")] = None
+    kernel: Annotated[str | None, Option("Only kernels that match.", "REGEX", is_plain=True)] = None
     exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", "REGEX")] = None
 
 
@@ -145,7 +152,7 @@ class PassOptions:
 
 @frozen
 class SelectionOptions(WindowOptions, FilterOptions):
-    """What of the job counts."""
+    """The part of the job that counts."""
 
     def window(self) -> Window | None:
         """Return the window that was asked for, None when none was.
@@ -237,7 +244,7 @@ class Execution:
     jobs: Annotated[
         int | None,
         Option(
-            "Threads and processes that work at a time; without it as many as pay.",
+            "Threads and processes at a time; without it as many as help.",
             "N",
             ("-j", "--jobs"),
             least=0,
@@ -304,9 +311,10 @@ class OutputOptions:
     name: Annotated[
         str | None,
         Option(
-            "Base name, or the file itself: a path, or with its format's ending. Else $ROCPD_OUTPUT_NAME or out.",
+            "File (a path, or with its format's ending) or base name. Else $ROCPD_OUTPUT_NAME or out.",
             "NAME",
             ("-o", "--output-file"),
+            is_plain=True,
         ),
     ] = None
     folder: Annotated[

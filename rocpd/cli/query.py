@@ -35,18 +35,22 @@ class SqlAndInputs(Inputs):
 
     words: Annotated[
         tuple[str, ...],
-        Option("SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True),
+        Option(
+            "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True, is_plain=True
+        ),
     ] = ()
 
 
 @frozen
 class QueryOptions:
-    """What is asked, and how the answer looks."""
+    """The statement, and the look of the answer."""
 
-    query: Annotated[str | None, Option("SQL, as an option.", "SQL")] = None
-    script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).")] = None
+    query: Annotated[str | None, Option("SQL, as an option.", "SQL", heading=Heading.AMD)] = None
+    script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).", is_plain=True)] = None
     format: Annotated[str, tables.FORMAT] = ""
-    limit: Annotated[int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 100
+    limit: Annotated[
+        int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+    ] = 100
 
 
 def query(
@@ -64,11 +68,11 @@ def query(
     counters say of kernels. `rocpd schema` lists them all.
 
     Examples:
-        rocpd query "select * from top_kernels limit 10"
+        rocpd query "select * from top_kernels limit 10" job/
         rocpd query "select metric, value from metrics where panel = 'l2'"
         rocpd query "select step, part, time_ns from summary.budget('step')"
         rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
-        rocpd query -i a.db b.db --query "select * from regions" -o regions.csv
+        rocpd query "select * from regions" a.db b.db -o regions.csv
     """
     text, paths = _sql_and_paths(inputs, asked)
     script = _read_script(asked.script) if asked.script else ""

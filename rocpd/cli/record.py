@@ -21,10 +21,11 @@ from rocpd.record.command import Settings
 
 @frozen
 class Program:
-    """What is recorded, and where its files go."""
+    """The command to record, and the folder of its files."""
 
     command: Annotated[
-        tuple[str, ...], Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True)
+        tuple[str, ...],
+        Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True, is_plain=True),
     ] = ()
     folder: Annotated[
         Path | None,
@@ -34,6 +35,7 @@ class Program:
             ("-o", "-d", "--output-path"),
             Heading.OUTPUT,
             hidden_flags=("--output-file",),
+            is_plain=True,
         ),
     ] = None
 
@@ -73,10 +75,11 @@ def record(program: Program, settings: Settings) -> int:
     elif not outcome.files:
         note(f"{program.command[0]}: nothing was recorded: no markers, no GPU work")
         note("hint: roctx, NVTX or rocpd.record.range name parts of a program; rocpd doctor says what GPU work needs")
-        if settings.python_stacks or settings.smi or settings.sample_hz:
+        if any((settings.python_stacks, settings.stacks, settings.stacks_wall, settings.smi, settings.sample_hz)):
             note("hint: what ends before its first sample, or has nothing to be sampled, leaves no file")
         else:
-            note("hint: --python-stacks 100 samples what Python does; --smi 10 GPUs, --sample-hz 10 CPU and memory")
+            note("hint: --stacks 100 samples what C++ does, --python-stacks 100 what Python does")
+            note("hint: --smi 10 samples GPUs, --sample-hz 10 CPU and memory")
     return outcome.code
 
 
@@ -90,17 +93,17 @@ class DoctorOptions:
     folder: Annotated[
         Path | None,
         Option("Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-o", "-d"),
-               Heading.OUTPUT),
+               Heading.OUTPUT, is_plain=True),
     ] = None  # fmt: skip
-    json: Annotated[bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT)] = (
-        False
-    )
+    json: Annotated[
+        bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT, is_plain=True)
+    ] = False
 
 
 def doctor(asked: DoctorOptions) -> None:
     """Say what this machine can record, and what to do where it cannot.
 
-    Ten lines, which name no user and no host: they can go into a bug report.
+    Eleven lines, which name no user and no host: they can go into a bug report.
 
     Examples:
         rocpd doctor

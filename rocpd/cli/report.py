@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of, spelt
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import index_hint, note, progress, report_written
+from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
@@ -33,7 +34,7 @@ def _section_listing() -> str:
 
 @frozen
 class ReportChoice:
-    """What is in the report, and where it goes."""
+    """The contents of the report, and its file."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -44,11 +45,12 @@ class ReportChoice:
             "FILE",
             ("-o", "--output-file"),
             listing=partial(", ".join, REPORT_FORMATS),
+            is_plain=True,
         ),
     ] = Path("report.html")
     sections: Annotated[
         tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing),
+        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing, is_plain=True),
     ] = ()
     base: Annotated[
         tuple[str, ...],
@@ -56,9 +58,12 @@ class ReportChoice:
             "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
             "RUN...",
             heading=Heading.INPUTS,
+            is_plain=True,
         ),
     ] = ()
-    plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
+    plots: Annotated[
+        Path | None, Option("Also write each chart as SVG, PNG and JPEG into this folder.", "DIR", is_plain=True)
+    ] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 
@@ -85,13 +90,13 @@ def report(
     ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections, has_base=bool(chosen.base))
     given = Options(**asked.fields(Options))
-    base = _base(chosen.base, inputs, selection, execution, given) if chosen.base else None
+    base = _base(chosen, inputs, selection, execution, given) if chosen.base else None
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress("report", "ranks") as bar,
+        progress(f"report on {job_text(session)}", "ranks") as bar,
     ):
-        paths = _absolute(inputs.paths)
+        paths = _seen_from(chosen.path.parent, inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
         words = " ".join([read, *(["--skip-bad"] if inputs.skip_bad else []), *_words(selection)])
         python = _python(paths, selection, inputs.skip_bad)
@@ -103,7 +108,7 @@ def report(
 
 
 def _base(
-    runs: Sequence[str], inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
+    chosen: ReportChoice, inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
 ) -> ReportBase:
     """Return what the job is compared with: what is selected of it is selected of that, too."""
     from rocpd.compare.options import DiffMetric
@@ -115,17 +120,18 @@ def _base(
     def opened(words: Sequence[str]) -> Session:
         return selection.connect(inputs.only(words), execution, has_analyses=True)
 
-    options = diff_options(asked)
+    options, runs, folder = diff_options(asked), chosen.base, chosen.path.parent
     selected = " ".join(_words(selection))
     reading = partial(progress, "base", "ranks")
     comparing = Comparing(options, DiffMetric(), opened, reading, selection=selected, on_note=note)
     words = "" if selected else " ".join(map(shlex.quote, runs))
-    connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection, inputs.skip_bad)
+    connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), selection, inputs.skip_bad)
     return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 
-def _absolute(paths: Iterable[str]) -> list[str]:
-    return [str(Path(path).absolute()) if Path(path).exists() else path for path in paths]
+def _seen_from(folder: Path, paths: Iterable[str]) -> list[str]:
+    """Return paths as they are from the folder of the report: a notebook runs there, and moves with its job."""
+    return [os.path.relpath(path, folder) if Path(path).exists() else path for path in paths]
 
 
 def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -> str:

@@ -74,25 +74,32 @@ class NamesAndInputs(Inputs):
             "[NAMES] [INPUTS]...",
             is_positional=True,
             complete=_names,
+            is_plain=True,
         ),
     ] = ()
 
 
 @frozen
 class SummaryChoice:
-    """What is summarised, and how it looks."""
+    """The question, and the look of its tables."""
 
-    by: Annotated[By | None, Option("Divide named summaries.")] = None
-    list: Annotated[bool, Option("List the names of summaries.")] = False
+    by: Annotated[By | None, Option("Divide the tables.", is_plain=True)] = None
+    list: Annotated[bool, Option("List the names of summaries.", is_plain=True)] = False
     list_categories: Annotated[bool, Option("List the domains and categories that the inputs hold.")] = False
-    summary_by_rank: Annotated[bool, Option("Without names: also each table by rank.")] = False
-    domain_summary: Annotated[bool, Option("Without names: also the time by domain.")] = False
+    summary_by_rank: Annotated[bool, Option("Without names: also each table by rank.", heading=Heading.AMD)] = False
+    domain_summary: Annotated[bool, Option("Without names: also the time by domain.", heading=Heading.AMD)] = False
     region_categories: Annotated[
         tuple[str, ...],
-        Option("Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.", "NAME..."),
+        Option(
+            "Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.",
+            "NAME...",
+            heading=Heading.AMD,
+        ),
     ] = ()
-    amd: Annotated[bool, Option("The tables that AMD's users know, as without names.")] = False
-    amd_version: Annotated[AmdVersion, Option("Heads and categories of AMD's tool of this year.")] = AmdVersion.V2025
+    amd: Annotated[bool, Option("The tables that AMD's users know, as without names.", heading=Heading.AMD)] = False
+    amd_version: Annotated[
+        AmdVersion, Option("Heads and categories of AMD's tool of this year.", heading=Heading.AMD)
+    ] = AmdVersion.V2025
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
     full_names: Annotated[bool, Option("Kernel names in full, which the console and pages show short.")] = False
@@ -103,7 +110,9 @@ class SummaryChoice:
         bool,
         Option("op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT),
     ] = False
-    limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
+    limit: Annotated[
+        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+    ] = 20
 
     @property
     def kernel_names(self) -> KernelNames:
@@ -130,7 +139,7 @@ class SummaryChoice:
 
     @property
     def amds_options(self) -> SummaryOptions:
-        """What is asked of AMD's tables.
+        """The options of AMD's tables.
 
         Raises:
             UsageError: what should be a domain is no name.
@@ -164,11 +173,11 @@ def summary(
     console and without -o or -d they go to stdout; else one file each, <NAME>_<table>.<format>.
 
     Examples:
-        rocpd summary
-        rocpd summary job/*.db --summary-by-rank --format csv -d summaries
-        rocpd summary -i a.db b.db --region-categories HIP MARKERS --domain-summary
-        rocpd summary kernels gaps --by rank job/
-        rocpd summary ranks job/ --auto-roi
+        rocpd summary job/
+        rocpd summary --list
+        rocpd summary kernels copies --by rank job/
+        rocpd summary budget job/ --step 7
+        rocpd summary job/ --summary-by-rank --format csv -d summaries
     """
     analyses = known_analyses()
     if chosen.list:
@@ -293,7 +302,9 @@ class CountersChoice:
     """How it looks."""
 
     format: Annotated[str, tables.FORMAT] = ""
-    limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 0
+    limit: Annotated[
+        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+    ] = 0
 
 
 def counters(
@@ -377,25 +388,31 @@ _TIME = re.compile(r"([+-]?)(\d*\.?\d+|\d+\.)\s*(ns|us|ms|s|sec|)")
 class RaptorOptions:
     """Which tables, of which part, and how kernels are told apart."""
 
-    categorize: Annotated[bool, Option("Show time by category.", flags=("-c", "--categorize"))] = False
+    categorize: Annotated[bool, Option("Show time by category.", flags=("-c", "--categorize"), is_plain=True)] = False
     top: Annotated[
-        bool, Option("Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",))
+        bool,
+        Option(
+            "Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",), is_plain=True
+        ),
     ] = False
-    variability: Annotated[bool, Option("Show the time above the shortest instances.")] = False
-    op_trace: Annotated[bool, Option("Show each operation.")] = False
+    variability: Annotated[bool, Option("Show the time above the shortest instances.", is_plain=True)] = False
+    op_trace: Annotated[bool, Option("Show each operation.", is_plain=True)] = False
     prekernel_seq: Annotated[
         int, Option("Kernels before that tell one apart; 0: none.", "N", hidden_flags=("--kernelseq-len",), least=0)
     ] = 2
-    roi_start: Annotated[str | None, Option("From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME")] = (
-        None
-    )
-    roi_end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
+    roi_start: Annotated[
+        str | None, Option("From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME", is_plain=True)
+    ] = None
+    roi_end: Annotated[str | None, Option("To, in the same forms.", "TIME", is_plain=True)] = None
     auto_roi: Annotated[
-        bool, Option("From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",))
+        bool,
+        Option(
+            "From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",), is_plain=True
+        ),
     ] = False
-    gpu_id: Annotated[str | None, Option("Only this agent.", "ID")] = None
-    categories: Annotated[Path | None, Option("JSON of categories, as RAPTOR has it.", "FILE")] = None
-    limit: Annotated[int, Option("Rows of a table; 0 shows all.", "N", least=0)] = 0
+    gpu_id: Annotated[str | None, Option("Only this agent.", "ID", is_plain=True)] = None
+    categories: Annotated[Path | None, Option("JSON of categories, as RAPTOR has it.", "FILE", is_plain=True)] = None
+    limit: Annotated[int, Option("Rows of a table; 0 shows all.", "N", least=0, is_plain=True)] = 0
 
 
 def raptor(inputs: Inputs, asked: RaptorOptions) -> None:

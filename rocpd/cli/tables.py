@@ -25,7 +25,7 @@ def format_option(
 ) -> Option:
     """Return the option `--format` of a command; `help` ends with a colon, the names or their listing follow it."""
     listing = listing or (lambda: ", ".join(names()))
-    return Option(help, "FORMAT", ("-f", "--format"), Heading.OUTPUT, complete=names, listing=listing)
+    return Option(help, "FORMAT", ("-f", "--format"), Heading.OUTPUT, complete=names, listing=listing, is_plain=True)
 
 
 FORMAT = format_option("Format of the rows, else by the ending of -o:")

@@ -33,18 +33,24 @@ _FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 @frozen
 class TopOptions:
-    """What is looked at, and how it is shown."""
+    """The part of the job, and how it is shown."""
 
     HEADING = Heading.OUTPUT
 
-    once: Annotated[bool, Option("Print what there is now, and end.")] = False
-    follow: Annotated[bool, Option("Print a line each time, until the job or Ctrl-C ends it.")] = False
-    interval: Annotated[float, Option("At most so often.", "S", least=0.1)] = 1.0
-    steps: Annotated[int, Option("Conclusions are about so many of the last steps.", "N", least=1)] = 20
+    once: Annotated[bool, Option("Print what there is now, and end.", is_plain=True)] = False
+    follow: Annotated[bool, Option("Print a line each time, until the job or Ctrl-C ends it.", is_plain=True)] = False
+    interval: Annotated[float, Option("At most so often.", "S", least=0.1, is_plain=True)] = 1.0
+    steps: Annotated[int, Option("Conclusions are about so many of the last steps.", "N", least=1, is_plain=True)] = 20
     seconds: Annotated[float, Option("Without steps: about so many of the last seconds.", "S", least=0.1)] = 30.0
-    alert: Annotated[str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5")] = ""
-    exec: Annotated[str, Option("Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM")] = ""
-    metrics: Annotated[str, Option("Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT")] = ""
+    alert: Annotated[
+        str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5", is_plain=True)
+    ] = ""
+    exec: Annotated[
+        str, Option("Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM", is_plain=True)
+    ] = ""
+    metrics: Annotated[
+        str, Option("Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT", is_plain=True)
+    ] = ""
     redact: Annotated[bool, Option("Leave out where and by whom the job runs.")] = False
     format: Annotated[str, tables.format_option("Format of --once and --follow:", _FORMS.keys)] = ""
 
@@ -74,7 +80,9 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
     if not shown.once and (path or (form == _JSON and not shown.follow)):
         raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")
     bell = Bell(bounds_of(shown.alert) if shown.alert else Bounds(), shown.exec, note)
-    options = WatchOptions(shown.steps, shown.seconds, shown.interval, asked=Options(**asked.fields(Options)))
+    options = WatchOptions(
+        shown.steps, shown.seconds, shown.interval, rows_first=not shown.once, asked=Options(**asked.fields(Options))
+    )
     with Watch(inputs.paths, options) as watch, _scraped(shown.metrics) as scraped:
 
         def look() -> Glance:

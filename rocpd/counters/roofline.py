@@ -7,7 +7,7 @@ min(highest rate of operations, I times highest rate of bytes).
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from rocpd.base.errors import UsageError
@@ -132,7 +132,33 @@ def sentence(kernel: MeasuredKernel) -> str | None:
         place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate:,.0f}{most} G{unit}/s"
     if percent < _NEAR:
         return f"near no limit, {name} at {percent:.0f} %: {place}; {_MOVES['']}"
-    return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_MOVES.get(name, _MOVES[name.split()[0]])}"
+    return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_moves(name)}"
+
+
+def sentence_of(kernels: Mapping[str, tuple[str, float]]) -> Iterator[str]:
+    """Yield a sentence for each limit that kernels are near, and one for those that are near none.
+
+    Args:
+        kernels: the nearest limit of each, and how near it is [%].
+
+    >>> list(sentence_of({"a": ("HBM", 80.0), "b": ("HBM", 20.0), "c": ("L2", 30.0)}))  # doctest: +NORMALIZE_WHITESPACE
+    ['bound by HBM: a (80 %); fewer bytes would move it', 'near no limit: b (HBM at 20 %), c (L2 at 30 %); more waves
+    at once, or fewer waits in each, would move them']
+    """
+    groups: dict[str, list[str]] = {}
+    for kernel, (name, percent) in kernels.items():
+        is_near = percent >= _NEAR
+        groups.setdefault(name if is_near else "", []).append(
+            f"{kernel} ({percent:.0f} %)" if is_near else f"{kernel} ({name} at {percent:.0f} %)"
+        )
+    for name, said in groups.items():
+        moves = _moves(name) if len(said) == 1 else _moves(name).replace("move it", "move them")
+        yield f"{f'bound by {name}' if name else 'near no limit'}: {', '.join(said)}; {moves}"
+
+
+def _moves(name: str) -> str:
+    """Return what would move a kernel that is bound by a limit."""
+    return _MOVES.get(name) or _MOVES[name.split()[0]]
 
 
 _MOVES = {

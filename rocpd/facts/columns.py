@@ -526,7 +526,7 @@ def _count(damaged: Counter[str] | None, name: str, missing: Flags, values: Sequ
 
 
 def number(value: object) -> int:
-    """Return a value of SQLite as a whole number, `NULL` for what is none; fractions are cut off.
+    """Return a value of SQLite as a whole number, `NULL` for other values; fractions are cut off.
 
     >>> number(7), number(-2.75), number("12") == NULL, number(9e999) == NULL
     (7, -2, True, True)

@@ -51,7 +51,7 @@ def frame_of(text: str) -> StackFrame:
 
 
 def frames_of(call_stack: str) -> tuple[str, ...]:
-    """Return the texts of the frames of a call stack, the outermost first; nothing for what is none.
+    """Return the texts of the frames of a call stack, the outermost first; nothing for other text.
 
     >>> frames_of('["decode", {"function": "main", "file": "app.py", "line": 3}]')
     ('app.py(3): main', 'decode')

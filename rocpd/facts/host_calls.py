@@ -48,7 +48,7 @@ _RULES = [(kind, re.compile(pattern)) for kind, pattern in (*_HIP, *_HSA)]
 
 @functools.lru_cache(maxsize=4096)
 def host_call(function: str | None, category: str | None) -> HostCall | None:
-    """Return what a region does; None where the host works for itself: in markers, OpenMP and unknown categories.
+    """Return what a region does; None for other host work: markers, OpenMP and unknown categories.
 
     >>> host_call("hipMemcpyAsync", "HIP_RUNTIME_API"), host_call("hipMemcpy", "HIP_RUNTIME_API")
     (<HostCall.LAUNCH: 'launching'>, <HostCall.COPY: 'blocking copy'>)

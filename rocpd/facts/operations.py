@@ -302,7 +302,7 @@ def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[
 def has_its_time(reader: RankReader) -> Callable[[int], bool]:
     """Return what says whether all the time of a rank is that of an agent.
 
-    Of an agent that is none of its GPUs, such as NULL, nothing is known but what ran there.
+    Of any other agent, such as NULL, nothing is known but what ran there.
     """
     gpus = {number for (number,) in reader.rows(GPUS)}
     return lambda agent: not gpus or agent in gpus

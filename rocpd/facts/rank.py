@@ -89,9 +89,9 @@ class Options:
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0, most=100)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1, most=100_000)] = 50
     top: Annotated[int, Option("How many of the largest gaps, or slowest copies, to list.", "N", least=0)] = 20
-    everything: Annotated[bool, Option("Count warm-up too: from the first dispatch to the last.", flags=("--all",))] = (
-        False
-    )
+    everything: Annotated[
+        bool, Option("Count warm-up too: from the first dispatch to the last.", flags=("--all",), is_plain=True)
+    ] = False
     per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
     amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
     roofs: Annotated[Path | None, Option("Measured rates for the roofline, a roofline.csv.", "FILE")] = None

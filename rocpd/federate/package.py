@@ -58,9 +58,7 @@ def package(
         OutputError: the folder exists, holds databases, or cannot be written.
         InputError: a file cannot be read, or is to be moved and still being written.
     """
-    used = {rank.opening for rank in session.ranks}
-    # In the order of the inputs: which of two ranks with one suffix is the later one stays the same.
-    openings = tuple(opening for opening in session.job.files.openings if opening in used)
+    openings = openings_of(session)
     _check_target(folder, force)
     if placement is FilePlacement.MOVE:
         session.close()
@@ -69,11 +67,7 @@ def package(
         if placement is FilePlacement.STAY:
             listed = {opening.path: _listed(opening.path, folder) for opening in openings}
         else:
-            listed = {opening.path: Path(name) for opening, name in zip(openings, _names(openings), strict=True)}
-            for done, opening in enumerate(openings, 1):
-                _copy(opening, temporary / listed[opening.path])
-                if progress:
-                    progress(done, len(openings))
+            listed = copy_files(openings, temporary, progress)
         _write_index(temporary / INDEX, list(listed.values()))
     return {path: folder / name for path, name in listed.items()}
 
@@ -121,6 +115,28 @@ def _relative(path: Path, folder: Path) -> Path | None:
 
 def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 (keeps links)
+
+
+def openings_of(session: Federation) -> tuple[Opening, ...]:
+    """Return the files of a session, without those whose ranks are all in other files."""
+    used = {rank.opening for rank in session.ranks}
+    # In the order of the inputs: which of two ranks with one suffix is the later one stays the same.
+    return tuple(opening for opening in session.job.files.openings if opening in used)
+
+
+def copy_files(openings: Sequence[Opening], folder: Path, progress: Progress | None = None) -> dict[Path, Path]:
+    """Copy files into a folder, each consistent even while it is written; return file -> its name there.
+
+    Raises:
+        OutputError: a copy cannot be written, or differs.
+        InputError: a file cannot be read.
+    """
+    names = {opening.path: Path(name) for opening, name in zip(openings, _names(openings), strict=True)}
+    for done, opening in enumerate(openings, 1):
+        _copy(opening, folder / names[opening.path])
+        if progress:
+            progress(done, len(openings))
+    return names
 
 
 def _names(openings: Sequence[Opening]) -> list[str]:

@@ -245,7 +245,7 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
             example = "kernels" if "kernels" in having else having[0]
             return f"a column of views, such as {example}; `rocpd schema` lists them"
         known = sorted({column for name in VIEWS for column in _columns_of(name)})
-        return _did_you_mean(word, known, "SELECT * FROM the view LIMIT 1 shows its columns")
+        return _did_you_mean(word, known, "`rocpd schema NAME` lists the columns of a table or view")
     if message == "interrupted":
         return "the process has forked meanwhile: run the statement again"
     if message.startswith("string or blob too big"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocpd.chart.model import Chart, Lines, Series
+from rocpd.chart.model import Chart, Lines, MarkedPoint, Series
 from rocpd.history.entry import unit_of
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.result import Summary
@@ -17,7 +17,7 @@ def of_metric(series: MetricSeries, changes: Sequence[MetricChange], title: str)
     level, low, high = (ends.tolist() for ends in series.band())
     values = dict(zip(numbers, series.values.tolist(), strict=True))
     marked = tuple(
-        (change.at + 1.0, values[change.at + 1.0], f"{change.ratio - 1:+.1%}")
+        MarkedPoint(change.at + 1.0, values[change.at + 1.0], f"{change.ratio - 1:+.1%}")
         for change in changes
         if change.metric == series.name and change.at + 1.0 in values
     )
@@ -36,7 +36,7 @@ def _lines(
     title: str,
     numbers: Sequence[float],
     columns: Sequence[Sequence[float]],
-    marked: tuple[tuple[float, float, str], ...],
+    marked: tuple[MarkedPoint, ...],
 ) -> Lines:
     names = ("runs", BLUE), ("level", ORANGE), ("95 of 100 runs", GREY), ("", GREY)
     lines = [

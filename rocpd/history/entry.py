@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -44,6 +45,7 @@ _UNITS = {MEMORY: "bytes", ENERGY: "J"}
 _MOST_KERNELS = 40  # of a run, those that take most
 _GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
 _DIGITS = 8  # bytes of a hash
+_LAST = 2**63  # ns: what SQL and dates can hold, until 2262
 
 
 @frozen
@@ -167,14 +169,27 @@ def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
     """Return the entry of a first line.
 
     Raises:
-        KeyError, TypeError, ValueError: the line is no head of an entry.
+        KeyError, TypeError, ValueError, AttributeError: the line is no head of an entry.
     """
     known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
     known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
     entry = RunEntry(**known, labels={}, path=path)
-    if not (isinstance(entry.added, int) and isinstance(entry.body, int) and STEP in entry.metrics):
+    if not (_has_types(entry) and entry.metrics[STEP] > 0):
         raise ValueError("no times of a run in it")
     return entry
+
+
+def _has_types(entry: RunEntry) -> bool:
+    """Return whether the values of an entry are what they should be, and times of them dates."""
+    texts = entry.run, entry.name, entry.unit, *entry.hosts, *entry.recorded, *entry.config.values()
+    counts = entry.units, entry.warm_up, entry.ranks, entry.body
+    numbers = *entry.metrics.values(), *entry.compute.values()
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(count, int) and 0 <= count < _LAST for count in counts)
+        and all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+        and all(isinstance(time, int) and abs(time) < _LAST for time in (entry.added, entry.at))
+    )
 
 
 def _hash(texts: Iterable[str]) -> str:
@@ -261,7 +276,10 @@ def date_of(text: str) -> int:
     except ValueError as error:
         raise UsageError(f"--date {text}: no date", "such as 2026-11-12 or 2026-11-12T03:00:00+01:00") from error
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return round(at.timestamp()) * 10**9
+    since = round(at.timestamp()) * 10**9
+    if abs(since) >= _LAST:
+        raise UsageError(f"--date {text}: beyond the years 1678 to 2261", "such as 2026-11-12")
+    return since
 
 
 def date_text(at: int) -> str:

@@ -1,7 +1,7 @@
 """A history as other tools read it: OpenMetrics text and CSV, which Grafana reads, and a dashboard of Grafana for it.
 
-OpenMetrics 1.0, https://prometheus.io/docs/specs/om/open_metrics_spec/: times in seconds, one sample a run and metric,
-with the time of the run; `promtool tsdb create-blocks-from openmetrics` loads it.
+OpenMetrics has times in seconds, one sample a run and metric, with the time of the run; `promtool tsdb
+create-blocks-from openmetrics` loads it.
 """
 
 from __future__ import annotations
@@ -14,33 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 from rocpd.history.entry import unit_of
 from rocpd.history.tables import labels_text, names_of
+from rocpd.table.openmetrics import END, MetricSample, escaped, family
 
 if TYPE_CHECKING:
     from rocpd.history.history import JobHistory
     from rocpd.history.series import MetricSeries
 
-_ENDS = ("value", "level", "low", "high")
 _FAMILY = "rocpd_history"
-
-
-def open_metrics(history: JobHistory) -> Iterator[str]:
-    """Yield the lines of OpenMetrics text: values, levels and ends of bands of all metrics."""
-    for unit, factor in (("seconds", 1e-9), ("bytes", 1.0), ("joules", 1.0)):
-        chosen = [each for each in history.fitted.values() if _unit(each) == unit]
-        for end in _ENDS if chosen else ():
-            name = f"{_FAMILY}_{end}_{unit}"
-            yield f"# TYPE {name} gauge\n# UNIT {name} {unit}\n# HELP {name} {_MEANING[end]}\n"
-            for each in chosen:
-                yield from _samples(history, each, name, end, factor)
-    yield "# EOF\n"
-
-
 _MEANING = {
     "value": "Of a run.",
     "level": "Of a run without noise.",
     "low": "Lower end of what 95 of 100 runs of the level take.",
     "high": "Upper end of it.",
 }
+
+
+def open_metrics(history: JobHistory) -> Iterator[str]:
+    """Yield the lines of OpenMetrics text: values, levels and ends of bands of all metrics."""
+    for unit, factor in (("seconds", 1e-9), ("bytes", 1.0), ("joules", 1.0)):
+        chosen = [each for each in history.fitted.values() if _unit(each) == unit]
+        for end, meaning in _MEANING.items():
+            samples = (sample for each in chosen for sample in _samples(history, each, end, factor))
+            yield from family(f"{_FAMILY}_{end}_{unit}", unit, meaning, samples)
+    yield END
 
 
 _GRAFANA = {"seconds": "s", "joules": "joule"}
@@ -51,26 +47,21 @@ def _unit(series: MetricSeries) -> str:
 
 
 def _columns(series: MetricSeries) -> Mapping[str, list[float]]:
-    return dict(zip(_ENDS, (series.values.tolist(), *(end.tolist() for end in series.band())), strict=True))
+    return dict(zip(_MEANING, (series.values.tolist(), *(end.tolist() for end in series.band())), strict=True))
 
 
-def _samples(history: JobHistory, series: MetricSeries, name: str, end: str, factor: float) -> Iterator[str]:
+def _samples(history: JobHistory, series: MetricSeries, end: str, factor: float) -> Iterator[MetricSample]:
     metric, of = names_of(series.name)
-    labels = f'job="{history.asked.job}",metric="{metric}",name="{escaped(of or "")}"'
+    labels = {"job": str(history.asked.job), "metric": metric, "name": of or ""}
     for place, value in zip(series.places.tolist(), _columns(series)[end], strict=True):
-        yield f"{name}{{{labels}}} {value * factor:.9g} {history.entries[place].at / 1e9:.3f}\n"
-
-
-def escaped(text: str) -> str:
-    """Return a text as it stands between the quotes of a label."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield MetricSample(labels, value * factor, history.entries[place].at / 1e9)
 
 
 def as_csv(history: JobHistory) -> Iterator[str]:
     """Yield the lines of CSV: a row a run and metric, with the time as Grafana reads it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("time_ms", "run", "labels", "metric", "name", *_ENDS))
+    writer.writerow(("time_ms", "run", "labels", "metric", "name", *_MEANING))
     for series in history.fitted.values():
         for place, *ends in zip(series.places.tolist(), *_columns(series).values(), strict=True):
             entry = history.entries[place]
@@ -107,7 +98,7 @@ def _panel(number: int, series: MetricSeries) -> dict[str, Any]:
     unit = _unit(series)
     targets = [
         {"refId": end, "expr": f"{_FAMILY}_{end}_{unit}{chosen}", "legendFormat": end, "datasource": _SOURCE}
-        for end in _ENDS
+        for end in _MEANING
     ]
     return {
         "id": number + 1,

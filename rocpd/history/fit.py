@@ -26,6 +26,9 @@ FEWEST = 8
 LEAST_AFTER = 3
 """Runs on each side of a step: one or two that lie apart are outliers."""
 
+NARROWEST = 5
+"""Runs that come and go from which on they are two steps: three outliers that come together look like fewer runs."""
+
 RARE = 1.8e-3
 """What chance explains so rarely at one place is a step: with the costs below, fewer than one of 500 runs is taken for
 one.
@@ -42,7 +45,6 @@ neighbours are alike. By how much is calibrated.
 _JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
 _OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and share of runs that may be
 _COST_OF_PAIRS = 5.0  # of likelihood: there are more of them
-_NARROWEST = 5  # runs of a pair: three outliers that come together look like one of less
 _FREEDOM = 200  # degrees of freedom; more are as many
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
 _WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
@@ -304,7 +306,7 @@ def _whitened(columns: Floats) -> Floats:
 
 def _widths(count: int) -> list[int]:
     """Return widths of what comes and goes that are tried: the short ones all, then each half as long again."""
-    widths, width = [], _NARROWEST
+    widths, width = [], NARROWEST
     while width <= min(count // 2 - LEAST_AFTER, _WIDEST):
         widths.append(width)
         width += 1 if width < 8 else width // 2
@@ -422,10 +424,10 @@ def _middles(values: Floats) -> Floats:
     """
     count = len(values)
     place = np.arange(count)
-    reach = np.clip(np.minimum(place, count - 1 - place), LEAST_AFTER - 1, _NARROWEST - 1)
-    beyond = np.full(_NARROWEST - 1, np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * _NARROWEST - 1)
-    is_near = abs(np.arange(windows.shape[1]) - _NARROWEST + 1) <= reach[:, None]
+    reach = np.clip(np.minimum(place, count - 1 - place), LEAST_AFTER - 1, NARROWEST - 1)
+    beyond = np.full(NARROWEST - 1, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * NARROWEST - 1)
+    is_near = abs(np.arange(windows.shape[1]) - NARROWEST + 1) <= reach[:, None]
     middles: Floats = np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
     return middles
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -36,7 +37,17 @@ from rocpd.history.charts import of_metric
 from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unit_of, unwritten
 from rocpd.history.fit import FEWEST
 from rocpd.history.jobs import closest, jobs_of
-from rocpd.history.series import DRIFT, JUMP, MAYBE, MetricChange, MetricSeries, changes_of, metrics_of, series_of
+from rocpd.history.series import (
+    DRIFT,
+    JUMP,
+    MAYBE,
+    MetricChange,
+    MetricSeries,
+    changes_of,
+    metrics_of,
+    passing,
+    series_of,
+)
 from rocpd.history.store import read
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.result import Summary
@@ -81,7 +92,7 @@ class JobHistory:
 
     Raises:
         InputError: there is no such store, or no run in it.
-        UsageError: there is no such job or metric.
+        UsageError: there is no such job, metric or label.
     """
 
     def __init__(self, folder: str | Path, asked: HistoryOptions | None = None) -> None:
@@ -94,6 +105,11 @@ class JobHistory:
         self.entries: tuple[RunEntry, ...] = self.jobs[self.asked.job - 1]
 
     @cached_property
+    def passing(self) -> Mapping[int, Sequence[str]]:
+        """Places of runs of another configuration that came and went, and what was another: they are in no series."""
+        return passing(self.entries)
+
+    @cached_property
     def metrics(self) -> list[str]:
         """Names of the metrics that are searched."""
         if not self.asked.metrics:
@@ -101,18 +117,22 @@ class JobHistory:
         known = {name for entry in self.entries for name in entry.metrics}
         chosen = [name for word in self.asked.metrics for name in sorted(known) if _is_asked(word, name)]
         if not chosen:
-            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(sorted(known))}")
+            some = sorted(map(_shown, known), key=lambda name: (name.startswith(KERNEL), name))
+            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(some)}")
         return metrics_of(self.entries, list(dict.fromkeys(chosen)))
 
     @cached_property
     def groups(self) -> list[str]:
         """The group of each run, which may lie apart from others by what its machine does."""
+        labels = sorted({name for entry in self.entries for name in entry.labels})
+        if self.asked.by not in ("", "host", "gpu", *labels):
+            raise UsageError(f"--by {self.asked.by}: no run has such a label", _few(["host", "gpu", *labels]))
         return [group_of(entry, self.asked.by) for entry in self.entries]
 
     @cached_property
     def fitted(self) -> Mapping[str, MetricSeries]:
         """The metrics, with what is in them."""
-        return {name: series_of(self.entries, name, self.groups) for name in self.metrics}
+        return {name: series_of(self.entries, name, self.groups, self.passing) for name in self.metrics}
 
     @cached_property
     def found(self) -> Sequence[MetricChange]:
@@ -132,13 +152,18 @@ class JobHistory:
 
     def sides(self, change: MetricChange) -> tuple[Sequence[RunEntry], Sequence[RunEntry]]:
         """Return a few runs of the levels on both sides of a change."""
+        usual = [place for place in range(len(self.entries)) if place not in self.passing]
         if change.kind == DRIFT:
-            return self.entries[change.at : change.at + _SIDE], self.entries[-_SIDE:]
+            since = usual[bisect_left(usual, change.at) :]
+            return self._at(since[:_SIDE]), self._at(since[-_SIDE:])
         edges = [0, *sorted({c.at for c in self.found if c.metric == change.metric}), len(self.entries)]
         first = max(edge for edge in edges if edge < change.at)
         last = min(edge for edge in edges if edge > change.at)
-        before = self.entries[max(first, change.at - _SIDE) : change.at]
-        return before, self.entries[change.at : min(last, change.at + _SIDE)]
+        before = [place for place in usual if first <= place < change.at][-_SIDE:]
+        return self._at(before), self._at([place for place in usual if change.at <= place < last][:_SIDE])
+
+    def _at(self, places: Iterable[int]) -> Sequence[RunEntry]:
+        return [self.entries[place] for place in places]
 
     def explanation(self, change: MetricChange) -> str:
         """Say what explains most of a change of the step; empty where nothing does."""
@@ -171,7 +196,8 @@ class JobHistory:
         """
         skipped = {identity_of(run) for run in without}
         first = int(self.step.places[self.step.fit.segment])
-        chosen = [entry for entry in self.entries[first:] if entry.run not in skipped][-_BASE:]
+        level = self._at(place for place in range(first, len(self.entries)) if place not in self.passing)
+        chosen = [entry for entry in level if entry.run not in skipped][-_BASE:]
         if not chosen:
             raise RocpdError(f"{self.folder}: no other run of the current level", "add runs before the change, or more")
         return [entry.profile() for entry in chosen]
@@ -180,16 +206,16 @@ class JobHistory:
         """Compare runs with the current level: `rocpd diff` with the noise that the history shows."""
         metric = metric_of(options.metric)
         base = self.base(runs)
-        if len(self.entries) < FEWEST or options.run_noise is not None:
+        if len(self.step.values) < FEWEST or options.run_noise is not None:
             return compare(base, runs, options, metric)
-        freedom = len(self.entries) - len(self.step.fit.steps) - 1
+        freedom = len(self.step.values) - len(self.step.fit.steps) - 1
         wide = student_quantile(0.975, freedom) / student_quantile(0.975, 1000)  # few runs hardly know how they deviate
         options = replace(options, run_noise=max(self.noise_percent * wide, 0.01))
         return compare([_one_number(run) for run in base], [_one_number(run) for run in runs], options, metric)
 
     def runs(self) -> Summary:
         """Return the runs: number, date, labels, hosts, step, where they lie in the band of their level."""
-        return tables.runs(self.entries, self.step)
+        return tables.runs(self.entries, self.step, self.passing)
 
     def changes(self) -> Summary:
         """Return what changed, the largest first."""
@@ -253,7 +279,7 @@ class JobHistory:
 
     def _findings(self) -> Iterator[Finding]:
         yield _said(self._about(), rule=JOB, verdict=Verdict.NOTE)
-        if len(self.entries) < FEWEST:
+        if len(self.step.values) < FEWEST:
             yield _said(self._too_few(), verdict=Verdict.UNKNOWN)
         else:
             yield from map(self._change, self._to_say())
@@ -262,7 +288,7 @@ class JobHistory:
                     "nothing changed that chance, or another configuration, does not explain", verdict=Verdict.NONE
                 )
             yield _said(self._noise())
-        yield from map(_said, self._others())
+        yield from map(_said, (*self._passing(), *self._others()))
         yield from (_said(problem, verdict=Verdict.UNKNOWN) for problem in self.problems)
 
     def _about(self) -> str:
@@ -314,6 +340,13 @@ class JobHistory:
         return Finding(
             text, "history.change", verdict, Confidence.LIKELY, evidence={"p": change.p, "run": change.at + 1}
         )
+
+    def _passing(self) -> Iterator[str]:
+        of_reasons: dict[str, list[str]] = {}
+        for place, reasons in self.passing.items():
+            of_reasons.setdefault("; ".join(reasons[:2]), []).append(str(place + 1))
+        for why, numbers in of_reasons.items():
+            yield f"run {_few(numbers)}: another configuration that came and went, {why}; in no series"
 
     def _others(self) -> Iterator[str]:
         others = sum(map(len, self.jobs)) - len(self.entries)
@@ -374,7 +407,7 @@ def _is_asked(word: str, name: str) -> bool:
     if not name.startswith(f"{kind}:"):
         return False
     try:
-        return re.search(pattern, name.removeprefix(f"{kind}:")) is not None
+        return any(re.search(pattern, text) for text in (name.removeprefix(f"{kind}:"), _word(name)))
     except re.error as error:
         raise UsageError(f"--metric {word}: not a regular expression: {error}") from error
 
@@ -383,6 +416,10 @@ def _word(metric: str) -> str:
     if metric.startswith(KERNEL):
         return kernel_name(metric.removeprefix(KERNEL)).short
     return metric.removeprefix("part:")
+
+
+def _shown(metric: str) -> str:
+    return f"{KERNEL}{_word(metric)}" if metric.startswith(KERNEL) else metric
 
 
 def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
+from rocpd.facts.short_names import kernel_name
 from rocpd.history.entry import GRID, RunEntry, unit_of
-from rocpd.history.fit import RARE, Fit, fit
+from rocpd.history.fit import NARROWEST, RARE, Fit, fit
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
 _LEAST_SHARE = 0.01  # of the step: what takes less is not searched
@@ -103,9 +104,18 @@ def groups_of(entries: Sequence[RunEntry]) -> list[str]:
     return [", ".join(entry.hosts) for entry in entries]
 
 
-def series_of(entries: Sequence[RunEntry], name: str, groups: Sequence[str]) -> MetricSeries:
-    """Return a metric over the runs that have it; `groups`: the group of each run."""
-    has = [place for place, entry in enumerate(entries) if entry.metrics.get(name, 0.0) > 0]
+def series_of(
+    entries: Sequence[RunEntry], name: str, groups: Sequence[str], without: Container[int] = ()
+) -> MetricSeries:
+    """Return a metric over the runs that have it.
+
+    Args:
+        entries: the runs.
+        name: of the metric.
+        groups: the group of each run.
+        without: places of runs that do not count.
+    """
+    has = [n for n, entry in enumerate(entries) if entry.metrics.get(name, 0.0) > 0 and n not in without]
     places = np.array(has, np.int64)
     values = np.array([entries[place].metrics[name] for place in has], np.float64)
     number = {group: n for n, group in enumerate(dict.fromkeys(groups[place] for place in has))}
@@ -113,6 +123,45 @@ def series_of(entries: Sequence[RunEntry], name: str, groups: Sequence[str]) -> 
     fitted = fit(np.log(values), of_runs)
     own = fitted.level + np.array(fitted.offsets)[of_runs] if len(has) else fitted.level
     return MetricSeries(name, places, values, fitted, own)
+
+
+def passing(entries: Sequence[RunEntry]) -> dict[int, tuple[str, ...]]:
+    """Return the places of runs of another configuration that came and went, and what of it was another one.
+
+    Fewer than `NARROWEST` at a time, whose step lies apart from those around them: of more the fit finds both ends, and
+    these have their reasons. The configuration before them and after them is the same.
+    """
+    found: dict[int, tuple[str, ...]] = {}
+    usual = 0
+    for at in range(1, len(entries)):
+        if at in found:
+            continue
+        names = _other_config(entries[usual], entries[at])
+        ends = range(at + 1, min(at + NARROWEST, len(entries))) if names else ()
+        back = {end: names - _other_config(entries[usual], entries[end]) for end in ends}
+        end = next((end for end, same in back.items() if same), None)
+        if end is not None and _is_apart(entries, [n for n in range(at) if n not in found], at, end):
+            for place in range(at, end):
+                found[place] = tuple(_differences([entries[usual]], [entries[place]], back[end]))
+        else:
+            usual = at
+    return found
+
+
+def _other_config(one: RunEntry, other: RunEntry) -> set[str]:
+    """Return of what the configuration of two runs is not the same."""
+    if one.config == other.config:
+        return set()
+    return {name for name in {*one.config, *other.config} if any(_differences([one], [other], [name]))}
+
+
+def _is_apart(entries: Sequence[RunEntry], before: Sequence[int], at: int, end: int) -> bool:
+    """Return whether the steps of the runs from one place to another lie far out of the range of those around them."""
+    around = [*before[1 - NARROWEST :], *range(end, min(end + NARROWEST - 1, len(entries)))]
+    logs = [math.log(entries[place].metrics[STEP]) for place in around]
+    width = max(logs) - min(logs)
+    own = [math.log(entry.metrics[STEP]) for entry in entries[at:end]]
+    return all(not min(logs) - width <= value <= max(logs) + width for value in own)
 
 
 def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
@@ -129,8 +178,8 @@ def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], l
     found = [change for each in every.values() for change in _of_series(each)]
     others = sorted((c for c in found if c.metric != STEP and c.kind != MAYBE), key=lambda change: change.p)
     searched = max(1, len(every) - 1)
-    passing = [n for n, change in enumerate(others, 1) if change.p <= RARE * min(1.0, n / searched)]
-    kept = [c for c in found if c.metric == STEP] + others[: max(passing, default=0)]
+    rare = [n for n, change in enumerate(others, 1) if change.p <= RARE * min(1.0, n / searched)]
+    kept = [c for c in found if c.metric == STEP] + others[: max(rare, default=0)]
     large = [change for change in kept if abs(change.ratio - 1) >= least]
     reasoned = [replace(change, reasons=tuple(_reasons(entries, change))) for change in large]
     return sorted(reasoned, key=_by_size)
@@ -165,13 +214,19 @@ def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterator[str]
         return
     before = entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)]
     after = entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR]
-    for name in sorted({name for entry in (*before, *after) for name in entry.config}):
-        sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
-        if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
-            sides = [side - {_NOT_SET} for side in sides]
-        if all(sides) and sides[0].isdisjoint(sides[1]):
-            yield f"{name}: {' or '.join(sorted(sides[0]))} -> {' or '.join(sorted(sides[1]))}"
+    yield from _differences(before, after, sorted({name for entry in (*before, *after) for name in entry.config}))
     hosts = groups_of(entries[max(0, change.at - _LONG_AGO) : change.at]), groups_of(after)
     # Names of containers are new with each run: they are no reason.
     if len({*hosts[0]}) == len({*hosts[1]}) == 1 and hosts[0][0] != hosts[1][0]:
         yield f"machines: {hosts[0][0]} -> {hosts[1][0]}"
+
+
+def _differences(before: Sequence[RunEntry], after: Sequence[RunEntry], names: Iterable[str]) -> Iterator[str]:
+    """Yield in words what of the configuration no run before has in common with one after."""
+    for name in names:
+        sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
+        if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
+            sides = [side - {_NOT_SET} for side in sides]
+        if all(sides) and sides[0].isdisjoint(sides[1]):
+            short = f"{GRID}{kernel_name(name.removeprefix(GRID)).short}" if name.startswith(GRID) else name
+            yield f"{short}: {' or '.join(sorted(sides[0]))} -> {' or '.join(sorted(sides[1]))}"

@@ -1,14 +1,16 @@
 """A folder of entries that many jobs write at once without a lock. Entries are added whole, and never changed.
 
 A name says what is in a file, so two writers of one name write the same. Of several summaries of a run the newest one
-counts, and of several values of a label too. What is no entry is named and left out, never mended or removed.
+counts, and of several values of a label too. What is no entry is named and left out, never mended or removed. A folder
+of other files never becomes a store: it may be a recording.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,6 @@ from typing import Any
 
 import orjson
 
-from rocpd.base.amount import amount
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.leftovers import is_temporary
@@ -35,7 +36,9 @@ from rocpd.history.entry import (
 )
 
 _DAY_NS = 86_400 * 10**9
+_ROCM_NS = 1_451_606_400 * 10**9  # the first of January 2016
 _FEW = 3  # files that are named
+_OWN = 0.8  # values a run, of a label that tells runs apart
 
 
 @frozen
@@ -60,24 +63,44 @@ def add(
         folder: the store; made where there is none.
         runs: their profiles.
         labels: what is said of each of them.
-        date: when they ran [ns since 1970]; None: what their files say.
+        date: when they ran [ns since 1970]; None: what the store says of them already, else what their files say.
         now: the time [ns since 1970]; None: that of the clock.
 
     Raises:
-        UsageError: there is a file of that name.
+        UsageError: there is a file of that name, or a folder of other files.
         OutputError: the folder can't be written.
     """
-    if folder.is_file():
-        raise UsageError(f"{folder}: a file, no folder", "the store comes first: rocpd history add STORE RUN...")
+    _refuse_others(folder)
     added = time.time_ns() if now is None else now
     news = []
     for number, run in enumerate(runs):
-        files = [written(run, date, added + number)]
+        files = [written(run, _known_date(folder, run) if date is None else date, added + number)]
         if labels:
             files.append(labels_written(identity_of(run), labels, added))
         put = [_put(folder / name, text) for name, text in files]
         news.append(any(put))
     return news
+
+
+def _refuse_others(folder: Path) -> None:
+    """Refuse what is no store, and cannot become one."""
+    hint = "the store comes first: rocpd history add STORE RUN..."
+    if folder.is_file():
+        raise UsageError(f"{folder}: a file, no folder", hint)
+    names = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 (as in read)
+    if names and not any(name.endswith((ENDING, LABELS_ENDING)) for name in names):
+        others = sorted(name for name in names if not (name.startswith(".") or is_temporary(folder / name)))
+        if others:
+            raise UsageError(f"{folder}: no store, it holds {_some(others)}", hint)
+
+
+def _known_date(folder: Path, run: RunProfile) -> int | None:
+    """Return the date that the newest summary of a run in a store has; None: there is none."""
+    entries = []
+    for path in folder.glob(f"{identity_of(run)}-*{ENDING}"):
+        with contextlib.suppress(_LeftOutError):
+            entries.append(_entry(path))
+    return max(entries, key=_age).date if entries else None
 
 
 def _put(path: Path, text: str) -> bool:
@@ -121,7 +144,8 @@ def read(folder: Path) -> Stored:
         raise InputError(f"{folder}: no run in it", hint)
     newest, superseded = _newest(entries)
     said, twice = _labelled(newest, labels)
-    return Stored(tuple(sorted(said, key=lambda entry: (entry.at, entry.run))), (*problems, *superseded, *twice))
+    in_order = tuple(sorted(said, key=lambda entry: (entry.at, entry.added, entry.run)))
+    return Stored(in_order, (*problems, *superseded, *_odd_dates(in_order), *twice, *_of_several(in_order)))
 
 
 class _LeftOutError(Exception):
@@ -138,7 +162,7 @@ def _entry(path: Path) -> RunEntry:
     head = _object(line, "rocpd_history")
     try:
         entry = entry_of(head, path)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _LeftOutError("not of a history") from error
     if size != len(line) + entry.body:
         raise _LeftOutError("half written")
@@ -171,42 +195,59 @@ def _object(line: bytes, form: str) -> Mapping[str, Any]:
     return dict(content)
 
 
-def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], Iterator[str]]:
-    """Return the newest entry of each run, and what is to be said of the others, and of odd dates."""
+def _age(entry: RunEntry) -> tuple[int, bool, str]:
+    """Return what says which of two entries of a run is the newer one; of copies it is that of its own name."""
+    return entry.added, entry.path.name.startswith(entry.run), entry.path.name
+
+
+def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
+    """Return the newest entry of each run, and what is to be said of the others."""
     newest: dict[str, RunEntry] = {}
-    superseded = 0
-    for entry in sorted(entries, key=lambda entry: (entry.added, entry.path.name)):
-        superseded += entry.run in newest
+    older: dict[str, list[str]] = defaultdict(list)
+    for entry in sorted(entries, key=_age):
+        if other := newest.get(entry.run):
+            is_copy = replace(other, path=entry.path) == entry
+            older["a copy of another file" if is_copy else "a newer summary of the run counts"].append(other.path.name)
         newest[entry.run] = entry
-    chosen = list(newest.values())
-    return chosen, _odd(chosen, superseded)
+    return list(newest.values()), [f"{_some(names)}: left out: {why}" for why, names in older.items()]
 
 
-def _odd(entries: Sequence[RunEntry], superseded: int) -> Iterator[str]:
-    if superseded:
-        yield f"{amount(superseded, 'summary').replace('summarys', 'summaries')} of runs: a newer one counts"
-    undated = [entry for entry in entries if entry.date is None]
+def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
+    undated = [entry.name for entry in entries if entry.date is None]
     if undated:
-        some = _some([entry.name for entry in undated])
-        yield f"{some}: nothing says when it ran: it stands where it was added; --date says so"
-    early = [entry for entry in entries if entry.at > entry.added + _DAY_NS]
-    if early:
-        dates = ", ".join(date_text(entry.at) for entry in early[:_FEW])
-        yield f"{_some([entry.name for entry in early])}: dated after it was added ({dates}): a clock was wrong"
+        yield f"{_some(undated)}: nothing says when it ran: it stands where it was added; --date says so"
+    odd = {
+        "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],
+        "dated before ROCm was there": [entry for entry in entries if entry.at < _ROCM_NS],
+    }
+    for why, some in odd.items():
+        if some:
+            dates = ", ".join(date_text(entry.at) for entry in some[:_FEW])
+            yield f"{_some([entry.name for entry in some])}: {why} ({dates}): a clock was wrong; --date says better"
 
 
-def _labelled(entries: Iterable[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:
-    """Return entries with their labels, of which the newest value counts, and what has several."""
+def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:
+    """Return entries with their labels, of which the newest value counts, and what is to be said of labels."""
     known: dict[str, dict[str, str]] = defaultdict(dict)
+    names = {entry.run: entry.name for entry in entries}
     twice: list[str] = []
     for content in sorted(labels, key=lambda content: int(content["added"])):
         of_run = known[content["run"]]
         for name, value in content["labels"].items():
-            if of_run.get(name, value) != value:
-                twice.append(f"{name}={of_run[name]} and {name}={value}")
+            if of_run.get(name, value) != value and content["run"] in names:
+                twice.append(f"{names[content['run']]}: {name}={of_run[name]} and {name}={value}")
             of_run[str(name)] = str(value)
-    problems = [f"labels of one run: {'; '.join(twice[:_FEW])}: the newer one counts"] if twice else []
+    problems = [f"{'; '.join(twice[:_FEW])}: the newer label counts"] if twice else []
     return [replace(entry, labels=known.get(entry.run, {})) for entry in entries], problems
+
+
+def _of_several(entries: Sequence[RunEntry]) -> Iterator[str]:
+    """Yield labels of several runs, where nearly each run has a value of its own: of commits, but not of branches."""
+    for name in dict.fromkeys(name for entry in entries for name in entry.labels):
+        runs = Counter(entry.labels[name] for entry in entries if name in entry.labels)
+        several = [f"{name}={value}" for value, count in runs.items() if count > 1]
+        if several and len(runs) >= _OWN * runs.total():
+            yield f"{_some(several)}: said of several runs"
 
 
 def _some(names: Sequence[str]) -> str:

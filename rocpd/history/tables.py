@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rocpd.base.types import Row
-from rocpd.history.entry import KERNEL, PART, RunEntry, date_text
+from rocpd.history.entry import KERNEL, PART, RunEntry, date_text, unit_of
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.table.human import CHANCE
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
 _METRIC = (
     Field("metric", "", "step, part of a step, kernel, or what was asked for when runs were added"),
     Field("name", "", "of the part, or of the kernel", is_kernel=True),
 )
+_UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
+_LEAST_OF_GROUP = 3  # runs: of fewer no offset is told
 
 TABLES = by_name(
     TableDefinition(
@@ -28,11 +32,12 @@ TABLES = by_name(
             Field("date", "", "when that ran, of UTC"),
             Field("labels", "", "what is said of it", True),
             Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
-            Field("before", "", "level before it [ns or bytes]", True),
-            Field("after", "", "level after it [ns or bytes]", True),
+            Field("before", "", "level before it", True),
+            Field("after", "", "level after it", True),
             Field("change_percent", "%", "from one to the other"),
-            Field("p", "", "how often chance explains as much at one run"),
+            Field("p", CHANCE, "how often chance explains as much at one run"),
             Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
+            _UNIT,
         ),
     ),
     TableDefinition(
@@ -51,6 +56,9 @@ TABLES = by_name(
             Field("is_outlier", "", "1: it lies apart from its neighbours"),
             Field("id", "", "identity of the run", True),
             Field("name", "", "where it was read from", True),
+            Field(
+                "reason", "", "what of its configuration was another one for a while, so that it is in no series", True
+            ),
         ),
     ),
     TableDefinition(
@@ -60,10 +68,11 @@ TABLES = by_name(
             *_METRIC,
             _NUMBER,
             Field("date", "", "when it ran, of UTC"),
-            Field("value", "", "of the run [ns or bytes]"),
+            Field("value", "", "of the run"),
             Field("level", "", "without noise"),
             Field("low", "", "lower end of the band"),
             Field("high", "", "upper end"),
+            _UNIT,
         ),
         chart="rocpd.history.charts:of_table",
     ),
@@ -72,15 +81,20 @@ TABLES = by_name(
         "How metrics vary from run to run where nothing changed.",
         (
             *_METRIC,
-            Field("group", "", "runs that may lie apart from others: of a host, a GPU or a label; NULL: not known"),
+            Field(
+                "group",
+                "",
+                "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
+            ),
             Field("runs", "", "how many"),
-            Field("level", "", "median of its runs [ns or bytes]"),
+            Field("level", "", "median of its runs"),
             Field("deviation_percent", "%", "standard deviation of runs around the level"),
             Field(
                 "offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"
             ),
             Field("rho", "", "how alike neighbours are, of all groups"),
             Field("outliers", "", "runs that lie apart from their neighbours"),
+            _UNIT,
         ),
     ),
     TableDefinition(
@@ -129,27 +143,29 @@ def changes(entries: Sequence[RunEntry], found: Sequence[MetricChange], findings
             (change.ratio - 1) * 100,
             change.p,
             "; ".join(change.reasons) or None,
+            unit_of(change.metric),
         )
         for change in found
     ]
     return Summary.whole(TABLES["changes"], rows, findings)
 
 
-def runs(entries: Sequence[RunEntry], metric: MetricSeries) -> Summary:
-    """Return the runs, with where each lies around its level."""
+def runs(entries: Sequence[RunEntry], metric: MetricSeries, passing: Mapping[int, Sequence[str]]) -> Summary:
+    """Return the runs, with where each lies around its level; `passing`: why some do not count."""
     level, _, _ = metric.band()
     place = {int(at): n for n, at in enumerate(metric.places)}
 
     def rows() -> Iterator[Row]:
         for at, entry in reversed(list(enumerate(entries))):
             n = place.get(at)
-            known: Row = (None, None, None, None)
+            known: Row = (entry.metrics.get(metric.name), None, None, None)
             if n is not None:
                 value, middle = float(metric.values[n]), float(level[n])
                 apart = float(np.log(value / middle)) / metric.fit.deviation if metric.fit.deviation else 0.0
                 known = value, middle, round(apart, 2), int(metric.fit.outliers[n])
             about = at + 1, date_text(entry.at), labels_text(entry) or None, ", ".join(entry.hosts) or None
-            yield (*about, entry.ranks, entry.units, *known, entry.run, entry.name)
+            reason = "; ".join(passing.get(at, ())) or None
+            yield (*about, entry.ranks, entry.units, *known, entry.run, entry.name, reason)
 
     return Summary.whole(TABLES["runs"], rows())
 
@@ -161,7 +177,7 @@ def series(entries: Sequence[RunEntry], every: Sequence[MetricSeries]) -> Summar
     for metric in every:
         columns = zip(metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True)
         names = names_of(metric.name)
-        rows += [(*names, at + 1, dates[at], *numbers) for at, *numbers in columns]
+        rows += [(*names, at + 1, dates[at], *numbers, unit_of(metric.name)) for at, *numbers in columns]
     return Summary.whole(TABLES["series"], rows)
 
 
@@ -170,15 +186,19 @@ def noise(every: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
     rows: list[Row] = []
     for metric in every:
         of_runs = [groups[at] for at in metric.places.tolist()]
+        number = {group: n for n, group in enumerate(dict.fromkeys(of_runs))}
+        runs = Counter(of_runs)
+        shown = np.array([group if runs[group] >= _LEAST_OF_GROUP else "" for group in of_runs])
         left = np.log(metric.values) - metric.own
-        for number, group in enumerate(dict.fromkeys(of_runs)):
-            some = np.array([name == group for name in of_runs]) & ~metric.fit.outliers
-            everyone = np.array([name == group for name in of_runs])
+        for group in dict.fromkeys(shown.tolist()):
+            everyone = shown == group
+            some = everyone & ~metric.fit.outliers
             deviation = float(left[some].std()) * 100 if some.sum() > 1 else None
-            offset = (float(np.exp(metric.fit.offsets[number])) - 1) * 100
+            offset = (float(np.exp(metric.fit.offsets[number[group]])) - 1) * 100 if group in number else None
             numbers = int(everyone.sum()), float(np.median(metric.values[everyone])), deviation, offset
             outliers = int((everyone & metric.fit.outliers).sum())
-            rows.append((*names_of(metric.name), group or None, *numbers, metric.fit.rho, outliers))
+            names, unit = names_of(metric.name), unit_of(metric.name)
+            rows.append((*names, group or None, *numbers, metric.fit.rho, outliers, unit))
     return Summary.whole(TABLES["noise"], rows)
 
 

@@ -26,7 +26,7 @@ from rocpd.base.identity import digest_of, digest_of_stream
 from rocpd.base.output import as_output_error
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Progress, Row
-from rocpd.federate.open.opening import Opening, as_input_error, opening_of
+from rocpd.federate.open.opening import COPY_AGAIN, Opening, as_input_error, opening_of
 from rocpd.importers.signs import GZIP_MAGIC
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter
@@ -133,9 +133,7 @@ class TraceSource:
             try:
                 yield
             except _DAMAGE as error:
-                raise InputError(
-                    f"{self.path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
-                ) from error
+                raise InputError(f"{self.path}: damaged: {error}", COPY_AGAIN) from error
 
 
 @contextlib.contextmanager
@@ -215,7 +213,7 @@ class TraceTarget:
     def __init__(self, folder: Path, name: str, source: TraceSource, importer: tuple[str, int]) -> None:
         self.files: list[Path] = []
         self.losses: Counter[str] = Counter()
-        self._folder, self._name = folder, name
+        self._folder, self._name, self._named = folder, name, set[str]()
         self._source, self._importer = source, importer
 
     def lose(self, what: str, count: int = 1) -> None:
@@ -237,7 +235,11 @@ class TraceTarget:
         """
         importer, version = self._importer
         guid = rank_guid(importer, self._source.digest, key)
-        path = self._folder / f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}.db"
+        name = f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}"
+        while name in self._named:  # of a key that differs in what no name has
+            name += "_"
+        self._named.add(name)
+        path = self._folder / f"{name}.db"
         with create(path, guid) as file:
             trace = TraceWriter(file, node, process)
             facts = {

@@ -333,7 +333,7 @@ def dispatch(record: Members, name: str, number: str = "dispatch_id") -> dict[st
 
 
 def count(value: object) -> int | None:
-    """Return a count; None for what is none: negative, not whole, no number, beyond 63 bits."""
+    """Return a count; None for anything else: negative, not whole, no number, beyond 63 bits."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
     return int(value) if is_count else None  # type: ignore[call-overload]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocpd.base.identity import STATE_MAGIC
 from rocpd.federate.open.source import INDEX
 from rocpd.importers import importer_of
 from rocpd.importers.signs import head_of, is_part
@@ -22,6 +23,8 @@ def kind_of(path: Path) -> str | None:
         head = head_of(path)
         if any(name.startswith("rocpd_metadata") for name in head.tables):
             return "a rocpd database"
+        if head.start.startswith(STATE_MAGIC):
+            return "the state of a recorder"
         if path.name == INDEX and _IN_INDEX in head.start:
             return "the index of a package"
         importer = importer_of(path)

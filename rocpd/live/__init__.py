@@ -1,1 +1,4 @@
-"""What can be known of a job while its files are still being written."""
+"""The state of a job while its files are still being written."""
+
+AFTER_S = 5.0
+"""Seconds without progress after which a group of ranks counts as stuck, unless somebody says otherwise."""

@@ -28,7 +28,6 @@ PIECE_S = 0.025
 """Pieces are made smaller where they take longer: in rollback mode a writer waits for the end of one [s]."""
 
 _ROWS, _FEWEST, _MOST = 4096, 256, 65536  # of a piece
-_NEWEST = 50_000  # rows of a table that a copy begins with: what happened hours ago is nobody's question here
 _KEPT = 400_000  # rows of a table: those before them go, whoever reads the copy
 _FEW = 64  # things, which are copied again each time: their rows change
 _SLACK = 1024  # rows that may stand before others that ended earlier
@@ -36,7 +35,7 @@ _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN
 
 
 class _Kind(enum.IntEnum):
-    """What becomes of the rows of a table; in the order in which tables are read."""
+    """The ways in which rows of a table are copied, in the order in which tables are read."""
 
     HAPPENED = 0  # the newest are kept, by their times
     HELD = 1  # all are kept: what memory is held
@@ -83,12 +82,14 @@ class FreshCopy:
     Args:
         path: where it lies; made anew.
         busy_ms: how long a piece waits for a writer's lock [ms].
+        newest: rows of a table that a copy begins with: what happened hours ago is nobody's question here.
 
     Attributes:
         since: suffix of a rank -> what ended before is not copied, because it is long past [ns].
     """
 
-    def __init__(self, path: Path, busy_ms: int) -> None:
+    def __init__(self, path: Path, busy_ms: int, newest: int) -> None:
+        self._newest = newest
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.since: dict[str, int] = {}
@@ -119,6 +120,15 @@ class FreshCopy:
         ]
         counts = [self._connection.execute(sql).fetchall()[0] for sql in ends]
         return bool(counts) and all(every and every == known for every, known in counts)
+
+    def is_far_behind(self) -> bool:
+        """Whether so many rows have come that a copy would do better to begin anew with the newest."""
+        behind = (
+            (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) - max(0, last)
+            for table, last in self._tables.items()
+            if table.kind is _Kind.HAPPENED and last
+        )
+        return max(behind, default=0) > 2 * self._newest
 
     def attach(self, uri: str) -> None:
         """Copy from a file from now on.
@@ -210,8 +220,8 @@ class FreshCopy:
         ends = []
         for table in timed:
             last = self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
-            if last > _NEWEST:
-                ends.append(self._at(table, "end", last - _NEWEST) or 0)
+            if last > self._newest:
+                ends.append(self._at(table, "end", last - self._newest) or 0)
         if not ends:
             return
         self.since[timed[0].suffix] = since = max(ends)

@@ -17,13 +17,11 @@ from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
+from rocpd.live import AFTER_S
 from rocpd.live.progress import Life, RankProgress, progress
-from rocpd.schema.live_state import GroupState
+from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState
 
-AFTER_S = 5.0
-"""Seconds without progress after which a group counts as stuck."""
-
-_WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hipMemcpy(?!.*Async)|signal_wait")
+_WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hip(Memcpy|Free|HostFree)(?!.*Async)|signal_wait")
 _MOST_NAMED = 8
 _MOST_GROUPS = 16
 _PAIR = {"ncclSend", "ncclRecv"}
@@ -114,7 +112,7 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
     groups = [
         {
             "group": group.name,
-            "members": group.size,
+            "members": group.size if group.size != SIZE_UNKNOWN else None,
             "entered": group.entered,
             "left": group.left,
             "last_entered": group.operation,
@@ -126,8 +124,10 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
         for group in rank.groups
     ]
     calls = [{"tid": c.tid, "call": c.call, "since_ns": rank.since(c.since)} for c in rank.calls]
+    at = rank.range
     known = {"rank": rank.rank, "host": rank.host, "run": rank.run, "life": rank.life.value}
     known |= {"silent_ns": rank.silent_ns, "lost_rows": rank.lost_rows, "calls": calls, "groups": groups}
+    known["range"] = {"text": at.range, "since_ns": rank.since(at.range_since)} if at else None
     return known | {"last_collective": rank.last[0] if rank.last else None}
 
 
@@ -170,13 +170,20 @@ def _all_of(ranks: Sequence[RankProgress]) -> str:
     return "the rank" if len(ranks) == 1 else f"each of {amount(len(ranks), 'rank')}"
 
 
-def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
-    """Yield the groups that are stuck."""
+def _members(ranks: Iterable[RankProgress]) -> list[list[tuple[RankProgress, GroupState]]]:
+    """Return the members of each group, without those that have given it up and go on."""
     groups: dict[tuple[int, int], list[tuple[RankProgress, GroupState]]] = defaultdict(list)
     for rank in ranks:
         for group in rank.groups:
-            groups[rank.run, group.id].append((rank, group))
-    for members in groups.values():
+            if not (group.closed == ABORTED and rank.life is Life.RUNS):
+                groups[rank.run, group.id].append((rank, group))
+    return list(groups.values())
+
+
+def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
+    """Yield the groups that are stuck."""
+    crowded = {rank.run for rank in ranks if rank.state and rank.state.flags & CROWDED}
+    for members in _members(ranks):
         # All have come to what has ended for one of them: who died may not have seen that end.
         number = max(group.left for _, group in members) + 1
         waiting = [(rank, group) for rank, group in members if group.entered >= number]
@@ -184,8 +191,9 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
             number = min(group.left for _, group in members) + 1
             waiting = [(rank, group) for rank, group in members if group.entered > group.left]
         idle = min(rank.since(max(group.entered_at, group.left_at)) for rank, group in members)
-        unseen = members[0][1].size - len(members)
-        if not waiting or idle < after_ns:
+        size = members[0][1].size
+        unseen = max(0, size - len(members)) if size != SIZE_UNKNOWN else 0
+        if not waiting or idle < after_ns or (unseen and members[0][0].run in crowded):
             continue
         missing = tuple(rank.rank for rank, group in members if group.entered < number)
         called = defaultdict(list)
@@ -197,7 +205,7 @@ def _waits(ranks: Iterable[RankProgress], after_ns: int) -> Iterator[GroupWait]:
         if len(differ) < 2 or differ.keys() <= _PAIR:
             differ = {}
         those = tuple(rank.rank for rank, _ in waiting)
-        yield GroupWait(name, number, operation, those, missing, max(0, unseen), idle, differ)
+        yield GroupWait(name, number, operation, those, missing, unseen, idle, differ)
 
 
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
@@ -260,10 +268,16 @@ def _doing(rank: RankProgress) -> str:
     if rank.is_gone:
         last = f", last in {rank.calls[0].call}" if rank.calls else ""
         return f"no sign of life of it for {duration(rank.behind_ns)}: killed, stopped or cut off{last}"
+    thread = rank.range
+    within = f"the range {thread.range} for {duration(rank.since(thread.range_since))}" if thread else ""
     if rank.calls:
         call = rank.calls[0]
-        return f"it has been in {call.call} for {duration(rank.since(call.since))}"
-    return "it is in no call that is recorded"
+        return f"it has been in {call.call} for {duration(rank.since(call.since))}{within and f', in {within}'}"
+    return (
+        f"it has been in {within}, and is in no call that is recorded"
+        if within
+        else "it is in no call that is recorded"
+    )
 
 
 def _circle(waits: Sequence[GroupWait]) -> list[str]:

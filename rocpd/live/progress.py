@@ -6,7 +6,7 @@ Reads state files; asks the federation for the rest. Concludes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.live_state import FAILED, GroupState, LiveState, ThreadState, read_state, state_file
+from rocpd.schema.live_state import ENDED, FAILED, GroupState, LiveState, ThreadState, read_state, state_file
 from rocpd.schema.rules.kernel_categories import is_communication, load
 
 SILENT_NS = 3_000_000_000
@@ -22,7 +22,7 @@ SILENT_NS = 3_000_000_000
 
 
 class Life(StrEnum):
-    """What a process does."""
+    """The state of a process."""
 
     RUNS = "runs"
     STOPPED = "stopped"
@@ -58,16 +58,26 @@ class RankProgress:
 
     @property
     def groups(self) -> tuple[GroupState, ...]:
-        """What it has done with its groups."""
+        """The progress of its groups."""
         return self.state.groups if self.state else ()
 
     @property
     def calls(self) -> tuple[ThreadState, ...]:
-        """Calls that it is in: that of its first thread, then those that it has been in for longest."""
+        """Threads that are in calls: its first one, then those that have been in theirs for longest."""
         if self.state is None:
             return ()
         pid = self.state.pid
-        return tuple(sorted(self.state.threads, key=lambda thread: (thread.tid != pid, thread.since)))
+        within = (thread for thread in self.state.threads if thread.since)
+        return tuple(sorted(within, key=lambda thread: (thread.tid != pid, thread.since)))
+
+    @property
+    def range(self) -> ThreadState | None:
+        """The thread whose range says what the process is at: its first one, else that of the newest range."""
+        if self.state is None:
+            return None
+        pid = self.state.pid
+        within = (thread for thread in self.state.threads if thread.range_since)
+        return max(within, key=lambda thread: (thread.tid == pid, thread.range_since), default=None)
 
     @property
     def is_gone(self) -> bool:
@@ -81,10 +91,28 @@ class RankProgress:
 
 def progress(session: Federation) -> tuple[RankProgress, ...]:
     """Return how far each rank of a job has come, by rank; state files that cannot be used are noted."""
-    last = _last_collectives(session)
-    states = {rank.number: _state(session, rank) for rank in session.ranks}
-    newest = max((state.wall for state in states.values() if state), default=0)
-    return tuple(_progress(rank, last.get(rank.number), states[rank.number], newest) for rank in session.ranks)
+    places = [(rank, Path(rank.opening.path)) for rank in session.ranks]
+    return progress_beside(places, _last_collectives(session), session.note)
+
+
+def progress_beside(
+    places: Sequence[tuple[Rank, Path]],
+    last: Mapping[int, tuple[str, int]] | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> tuple[RankProgress, ...]:
+    """Return how far ranks have come by the state files beside their databases alone, which takes 1 ms a rank.
+
+    Args:
+        places: each rank, and its database.
+        last: rank -> the last collective that it completed, where that is known.
+        note: called with what cannot be used.
+    """
+    states = [_state(rank, path, note) for rank, path in places]
+    newest = max((state.wall for state in states if state), default=0)
+    known = last or {}
+    return tuple(
+        _progress(rank, known.get(rank.number), state, newest) for (rank, _), state in zip(places, states, strict=True)
+    )
 
 
 def _progress(rank: Rank, last: tuple[str, int] | None, state: LiveState | None, newest: int) -> RankProgress:
@@ -93,25 +121,25 @@ def _progress(rank: Rank, last: tuple[str, int] | None, state: LiveState | None,
         life = Life.ENDED if rank.life is not None and rank.life[1] else Life.UNKNOWN
         return RankProgress(rank.number, host, rank.run, life, last=last)
     silent = max(0, time.time_ns() - state.wall)
-    is_silent = silent > SILENT_NS
+    is_silent = silent > SILENT_NS or bool(state.flags & ENDED)
     life = Life.STOPPED if is_silent else Life.RUNS
     lost = bool(state.flags & FAILED)
     behind = max(0, newest - state.wall)
     return RankProgress(rank.number, host, rank.run, life, silent * is_silent, behind, lost, state, last)
 
 
-def _state(session: Federation, rank: Rank) -> LiveState | None:
+def _state(rank: Rank, database: Path, note: Callable[[str], None]) -> LiveState | None:
     """Return what lies beside a database and is its own."""
-    path = state_file(Path(rank.opening.path))
+    path = state_file(database)
     try:
         state = read_state(path)
     except FileNotFoundError:
         return None
     except (OSError, InputError) as error:
-        session.note(f"{path.name}: not used: {error}")
+        note(f"{path.name}: not used: {error}")
         return None
     if state.guid != rank.guid:
-        session.note(f"{path.name}: not used: it is of another process than {Path(rank.opening.path).name}")
+        note(f"{path.name}: not used: it is of another process than {database.name}")
         return None
     return state
 

@@ -23,12 +23,13 @@ from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
 from rocpd.schema.live_state import ENDED, read_state, state_file
 
+_NEWEST, _FEWEST, _MOST = 400_000, 8_000, 50_000  # rows of a table to begin with: of all files, of a file
 _BUSY_MS = 20  # for a writer's lock: the next round comes soon
 _SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
 
 
 class _Signature(NamedTuple):
-    """What changes when rows come: which file it is, and size and time of it and of the journals beside it."""
+    """The marks that change when rows come: the file's identity, and size and time of it and of its journals."""
 
     inode: tuple[int, int]
     size: int
@@ -61,6 +62,7 @@ class TailedFile:
     Args:
         path: the file.
         copy: where the copy is to lie.
+        newest: rows of a table that it begins with.
 
     Attributes:
         rows: rows copied so far.
@@ -70,11 +72,12 @@ class TailedFile:
         begun_again: how often it was another file: replaced, or cut.
     """
 
-    def __init__(self, path: Path, copy: Path) -> None:
-        self.path, self.copy = path, copy
+    def __init__(self, path: Path, copy: Path, newest: int = _MOST) -> None:
+        self.path, self.copy, self._newest = path, copy, newest
         self.rows, self.grown_at, self.has_grown = 0, 0.0, False
         self.problem, self.begun_again = "", 0
         self._signature: _Signature | None = None
+        self._noticed: _Signature | None = None
         self._opening: Opening | None = None
         self._copy: FreshCopy | None = None
 
@@ -103,9 +106,17 @@ class TailedFile:
         """Whether there is a copy that can be read."""
         return self._copy is not None and self._copy.has_tables
 
+    def notice(self) -> None:
+        """Note whether something was written since the last look; rows are for `poll`."""
+        signature = _Signature.of(self.path)
+        if signature is None:
+            self.problem = "it is gone"
+        elif signature != self._noticed:
+            self._noticed, self.grown_at, self.has_grown = signature, time.time(), True
+
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
-        signature = _Signature.of(self.path)
+        signature = self._noticed = _Signature.of(self.path)
         if signature is None:
             self.problem = "it is gone"
             return 0
@@ -161,10 +172,16 @@ class TailedFile:
         Raises:
             InputError, apsw.Error: it cannot be read now.
         """
+        was_open = self._opening is not None
+        self._opening = self._opening or self._opened(signature)
+        if self._copy and not was_open:
+            self._copy.attach(self._opening.uri)
+        if self._copy and self._copy.is_far_behind():
+            self._copy.close()
+            self.copy.unlink(missing_ok=True)
+            self._copy = None
         if self._copy is None:
-            self._copy = FreshCopy(self.copy, _BUSY_MS)
-        if self._opening is None:
-            self._opening = self._opened(signature)
+            self._copy = FreshCopy(self.copy, _BUSY_MS, self._newest)
             self._copy.attach(self._opening.uri)
         try:
             return self._copy.update()
@@ -211,6 +228,11 @@ class Tail:
         """Copy the rows that have come; return how many."""
         return sum(file.poll() for file in self.files.values())
 
+    def notice(self) -> None:
+        """Note which files were written to; copy nothing."""
+        for file in self.files.values():
+            file.notice()
+
     def readable(self) -> dict[Path, TailedFile]:
         """Return path of the copy -> file, of those of which something is copied."""
         return {file.copy: file for file in self.files.values() if file.has_rows}
@@ -229,6 +251,7 @@ class Tail:
             paths, self.waits_for = (), error.message
         if paths:
             self.waits_for = ""
+        newest = min(_MOST, max(_FEWEST, _NEWEST // max(1, len(paths))))
         for path in paths:
             if path not in self.files:
-                self.files[path] = TailedFile(path, self._folder / str(len(self.files)) / path.name)
+                self.files[path] = TailedFile(path, self._folder / str(len(self.files)) / path.name, newest)

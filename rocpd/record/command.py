@@ -42,6 +42,9 @@ class Settings:
         sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
         smi: samples of the node's GPUs per second, through libamd_smi; as `sample_hz`.
         python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
+        stacks: samples of the call stacks of C and C++ per second of each thread's CPU time; as `sample_hz`.
+        stacks_wall: the same per second, whether threads run or wait.
+        stack_threads: which threads `stacks` samples: `all`, `main`, or a regular expression for names of threads.
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
@@ -51,27 +54,42 @@ class Settings:
         folder: folder of the files.
     """
 
-    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST")] = None
-    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
+    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST", is_plain=True)] = (
+        None
+    )
+    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST", is_plain=True)] = None
     sample_hz: Annotated[
-        float | None, Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000)
+        float | None,
+        Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000, is_plain=True),
     ] = None
     smi: Annotated[
-        float | None, Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000)
+        float | None,
+        Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000, is_plain=True),
     ] = None
     python_stacks: Annotated[
-        float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
+        float | None,
+        Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000, is_plain=True),
+    ] = None
+    stacks: Annotated[
+        float | None,
+        Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000),
+    ] = None
+    stacks_wall: Annotated[
+        float | None, Option("The same per second: threads that wait, too.", "HZ", least=0, most=1000)
+    ] = None
+    stack_threads: Annotated[
+        str | None, Option("Which threads: all, main, or a regular expression for their names.", "all|main|REGEX")
     ] = None
     flush_ms: Annotated[
         int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
     ] = None
     drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
-    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
+    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.", is_plain=True)] = False
     group: Annotated[bool, Option("Let your group read the files, too (mode 0640, not 0600).")] = False
     keep_env: Annotated[
         str | None, Option("Variables to store although they look like secrets; `all` of them.", "NAME,...")
     ] = None
-    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.")] = False
+    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.", is_plain=True)] = False
     folder: Path = Path()
 
 
@@ -155,11 +173,21 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     values |= _variables(settings)
+    _refuse_two_samplers(settings)
     domains = values.get("ROCPD_TRACE", "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
         asked = "--trace " if settings.trace is not None else "ROCPD_TRACE="
         raise UsageError(f"{asked}{unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
     return values
+
+
+def _refuse_two_samplers(settings: Settings) -> None:
+    """Raise UsageError where a thread's time would be counted twice."""
+    if settings.stacks and settings.stacks_wall:
+        raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
+    if settings.python_stacks and (settings.stacks or settings.stacks_wall):
+        hint = "--stacks alone shows the frames of Python 3.11 to 3.13 among those of C and C++"
+        raise UsageError("--stacks and --python-stacks: both sample what Python does", hint)
 
 
 def _variables(settings: Settings) -> dict[str, str]:
@@ -169,6 +197,9 @@ def _variables(settings: Settings) -> dict[str, str]:
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
         "ROCPD_SMI": settings.smi,
         "ROCPD_PYTHON_STACKS": settings.python_stacks,
+        "ROCPD_STACKS": settings.stacks,
+        "ROCPD_STACKS_WALL": settings.stacks_wall,
+        "ROCPD_STACK_THREADS": settings.stack_threads,
         "ROCPD_TRACE": settings.trace,
         "ROCPD_COUNTERS": settings.counters,
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,

@@ -60,9 +60,18 @@ _FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_
 
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
-    """Return what this machine can record into `folder`, in ten checks."""
+    """Return what this machine can record into `folder`, in eleven checks."""
     gpu_work = _sdk(environ), _roctx(environ), _gpus(), _smi(environ)
-    return _rocpd(), _recorder(environ), *gpu_work, _kernel(), _clock(), _output(folder), _other_tools(environ)
+    return (
+        _rocpd(),
+        _recorder(environ),
+        _stacks(),
+        *gpu_work,
+        _kernel(),
+        _clock(),
+        _output(folder),
+        _other_tools(environ),
+    )
 
 
 def _rocpd() -> Check:
@@ -83,6 +92,22 @@ def _recorder(environ: Mapping[str, str]) -> Check:
         return Check("recorder", State.MISSING, error.message, error.hint or "")
     places = ", ".join(sorted(map(_shown, folders)))
     return Check("recorder", State.OK, f"built, for ranges, marks, Python stacks, host samples: {places}")
+
+
+def _stacks() -> Check:
+    """Say how call stacks of C and C++ can be sampled: unwinding needs no library, lines of source need libdw."""
+    if platform.machine() != "x86_64":
+        return Check("C++ stacks", State.MISSING, "--stacks works on x86-64 only", "--python-stacks works here")
+    if not Path("/proc/self/syscall").exists():
+        return Check(
+            "C++ stacks", State.LIMITED, "/proc hides where threads wait", "mount /proc; --stacks works without"
+        )
+    try:
+        ctypes.CDLL("libdw.so.1")
+    except OSError:
+        fix = "install libdw1 (elfutils-libs) for lines of source and inlined functions"
+        return Check("C++ stacks", State.LIMITED, "functions without their lines: there is no libdw", fix)
+    return Check("C++ stacks", State.OK, "functions, lines and what was inlined, where debugging information is")
 
 
 def _sdk(environ: Mapping[str, str]) -> Check:

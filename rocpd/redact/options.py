@@ -59,13 +59,19 @@ class RedactOptions:
     HEADING: ClassVar = Heading.WHAT
 
     level: Annotated[
-        Level, Option("share: where and by whom a job ran; strict: also kernels, markers, addresses and the date.")
+        Level,
+        Option(
+            "share: where and by whom a job ran; strict: also kernels, markers, addresses and the date.", is_plain=True
+        ),
     ] = Level.SHARE
     keep: Annotated[
-        tuple[str, ...], Option("Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable.")
+        tuple[str, ...],
+        Option("Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable.", is_plain=True),
     ] = ()
-    rules: Annotated[Path | None, Option('TOML file: [replace] "regular expression" = "word".', "FILE")] = None
-    dry_run: Annotated[bool, Option("Only count what would be replaced; write nothing.")] = False
+    rules: Annotated[
+        Path | None, Option('TOML file: [replace] "regular expression" = "word".', "FILE", is_plain=True)
+    ] = None
+    dry_run: Annotated[bool, Option("Only count what would be replaced; write nothing.", is_plain=True)] = False
 
     def check(self) -> None:
         """Refuse to keep what would go all the same.

@@ -328,7 +328,8 @@ def _copied(tables: RankTables) -> RankTables:
         if base in TABLES
     }
     tags = ", ".join(map(quote_text, sorted(allowed().tags)))
-    return replace(tables, columns=columns, only={**tables.only, "rocpd_metadata": f"tag IN ({tags})"})
+    listed = f"tag IN ({tags})" if "tag" in columns.get("rocpd_metadata", ()) else "0"
+    return replace(tables, columns=columns, only={**tables.only, "rocpd_metadata": listed})
 
 
 def _copy(

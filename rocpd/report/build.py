@@ -16,7 +16,6 @@ from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.types import Progress
 from rocpd.base.version import __version__
-from rocpd.chart.draw import svg
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.facts.rank import Options
@@ -27,6 +26,7 @@ from rocpd.report.contents import READ, Entry, chosen_sections
 from rocpd.report.material import Material, ReportBase, gather
 from rocpd.report.model import Block, Report, Section, Text
 from rocpd.report.writers import ReportFormat, format_of
+from rocpd.report.writers.pictures import NEEDS, jpeg_of, png_of, svg_of
 
 _FEW = 4  # files that are named one by one
 _COMPARED = """
@@ -214,14 +214,8 @@ def ready(path: Path, plots: Path | None = None) -> ReportFormat:
     return form
 
 
-NEEDS = ("resvg_py", "font_roboto")
-"""What PNG needs: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
-
-_ZOOM = 2.0  # pixels of a PNG by those of the chart
-
-
 def write_plots(report: Report, folder: Path, force: bool = False) -> int:
-    """Write all charts of a report to a folder; return how many.
+    """Write all charts of a report to a folder, as SVG, PNG and JPEG; return how many.
 
     Args:
         report: the report.
@@ -231,21 +225,11 @@ def write_plots(report: Report, folder: Path, force: bool = False) -> int:
     Raises:
         OutputError: the folder exists (without `force`), holds what we did not write, or cannot be written.
     """
-    import font_roboto
-    import resvg_py
-
     figures = list(report.figures())
     with folder_complete_or_nothing(folder, force) as temporary:
         for figure in figures:
-            text = svg(figure.drawing, figure.chart.title, figure.description)
-            (temporary / f"{figure.name}.svg").write_text(text, encoding="utf-8")
-            png = resvg_py.svg_to_bytes(
-                svg_string=text,
-                zoom=_ZOOM,
-                skip_system_fonts=True,
-                font_files=[font_roboto.Roboto],
-                font_family="Roboto",
-                sans_serif_family="Roboto",
-            )
-            (temporary / f"{figure.name}.png").write_bytes(bytes(png))
+            png = png_of(figure)
+            (temporary / f"{figure.name}.svg").write_text(svg_of(figure), encoding="utf-8")
+            (temporary / f"{figure.name}.png").write_bytes(png)
+            (temporary / f"{figure.name}.jpg").write_bytes(jpeg_of(png))
     return len(figures)

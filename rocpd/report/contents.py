@@ -87,13 +87,16 @@ SECTIONS: dict[str, Entry] = {
         _ours("whatif", "What would be gained", _RANKS, recordable=Recordable.STEPS),
         _ours("kernels", "Kernels", Inquiry("kernels"), recordable=Recordable.KERNELS),
         _ours("launch", "Launches and queues", Inquiry("launch"), recordable=Recordable.CALLS),
+        Entry(
+            "flames", "Calls as a flame graph", f"{_OURS}flames", (Inquiry("calls"),), Recordable.CALLS, is_rare=True
+        ),
         _ours("copies", "Copies", Inquiry("copies"), Inquiry("copy-sizes"), recordable=Recordable.COPIES),
         _ours("memory", "Memory", Inquiry("memory"), Inquiry("allocation-sites"), recordable=Recordable.ALLOCATIONS),
         _ours("counters", "Hardware counters", *_COUNTERS, recordable=Recordable.COUNTERS),
         Entry("inside", "Inside of kernels", f"{_OURS}inside", _INSIDE, Recordable.PC_SAMPLES, is_rare=True),
         Entry("comparison", "Compared with the base", f"{_OURS}comparison", (COMPARED,), has_base=True),
         Entry("job", "The job", f"{_OURS}job", (Inquiry("trace"),), is_folded=True),
-        _ours("appendix", "How to make each table again"),
+        Entry("appendix", "How to make each table again", f"{_OURS}appendix", is_folded=True),
     )
 }
 """The sections of this package, in order; those of others come before the last two."""

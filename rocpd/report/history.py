@@ -6,7 +6,7 @@ Arranges what `history` found, in the formats of other reports.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from rocpd.base import entries
@@ -38,12 +38,10 @@ def build(history: JobHistory) -> Report:
     """Return the report of a history."""
     store = shlex.quote(str(history.folder))
     job = f" --job {history.asked.job}" if history.asked.job > 1 else ""
-    made = Section("history", "History", tuple(_overview(history, f"{store}{job}")))
     changes = [change for change in history.found if change.metric == STEP][:_MOST_CHANGES]
-    sides = [
-        Section(f"change-{n}", _title(history, change), tuple(_sides(history, change)))
-        for n, change in enumerate(changes, 1)
-    ]
+    sides = [Section(_name(change.at + 1), _title(change), tuple(_sides(history, change))) for change in changes]
+    overview = _overview(history, f"{store}{job}", {side.name for side in sides})
+    made = Section("history", "History", tuple(overview))
     tables = [_table(table, f"{store}{job}") for table in history.tables()]
     runs = Section("runs", "Runs", tuple(tables[1:2]))
     noise = Section("noise", "Noise", tuple(tables[3:]))
@@ -73,8 +71,14 @@ def write(history: JobHistory, path: Path, force: bool = False) -> None:
         entries.load(form.home, f"format {form.ending}")(report, temporary)
 
 
-def _overview(history: JobHistory, words: str) -> Iterator[Block]:
-    yield Findings(tuple(map(Conclusion, history.findings)))
+def _name(run: object) -> str:
+    return f"run-{run}"
+
+
+def _overview(history: JobHistory, words: str, sides: Container[str]) -> Iterator[Block]:
+    """Yield the findings, with links to the sections of these names, and series with their changes."""
+    where = [(finding, _name(finding.evidence.get("run"))) for finding in history.findings]
+    yield Findings(tuple(Conclusion(said, section=name if name in sides else "") for said, name in where))
     changes = _table(history.changes(), words)
     changed = dict.fromkeys((STEP, *(change.metric for change in history.found)))
     for name in [name for name in changed if name in history.fitted][:_MOST_FIGURES]:
@@ -95,7 +99,7 @@ def _table(table: Summary, words: str) -> Table:
     return arranged(table, table.doc.removesuffix("."), again=again)
 
 
-def _title(history: JobHistory, change: MetricChange) -> str:
+def _title(change: MetricChange) -> str:
     return f"Run {change.at + 1}: {(change.ratio - 1) * 100:+.1f} %"
 
 
@@ -105,7 +109,7 @@ def _sides(history: JobHistory, change: MetricChange) -> Iterator[Block]:
     compared = {table.name: table for table in tables_of(history.explained(change))}
     sides = [" ".join(shlex.quote(entry.name) for entry in side) for side in (before, after)]
     command = f"rocpd diff --base {sides[0]} --new {sides[1]}"
-    yield Findings(tuple(Conclusion(finding) for finding in compared["diff"].findings))
+    yield Findings(tuple(Conclusion(finding, section="") for finding in compared["diff"].findings))
     for name, (title, columns) in _COMPARED.items():
         if name in compared:
             table = compared[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Option, spelt
 from rocpd.base.types import Progress, Row
 from rocpd.chart.draw import draw
+from rocpd.chart.model import Chart
+from rocpd.chart.plot import NAMING
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
@@ -29,8 +31,8 @@ from rocpd.table.human import Head, heading
 HELD_ROWS = 2000
 """Rows of a table that a report holds; files for programs have all."""
 
-_CELLS = 128_000  # of the time line of ranks: it gets fewer slices the more ranks there are
-_LEAST_SLICES, _MOST_SLICES = 120, 1000
+_CELLS = 16_000  # of the time line of ranks: it gets fewer slices the more ranks there are
+_LEAST_SLICES, _MOST_SLICES = 120, 800
 _BELOW = ", as said below"  # on the page of the analysis
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
@@ -98,7 +100,15 @@ class Material:
         """
         return arranged(summary, title, columns, rows, (self._command(summary, by), self._code(summary, by)))
 
-    def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Block:
+    def figure(
+        self,
+        name: str,
+        summary: Summary,
+        says: str,
+        table: Table,
+        by: By | None = None,
+        arrange: Callable[[Chart], Chart] | None = None,
+    ) -> Block:
         """Return the chart of a table of an analysis; the table alone where it has no rows.
 
         Args:
@@ -107,8 +117,11 @@ class Material:
             says: that in words.
             table: what stands behind it.
             by: what the analysis was divided by.
+            arrange: adds to the chart what the table does not know.
         """
-        return figure(name, summary, says, table, f"{self._code(summary, by)}.plot()") if summary.first(1) else table
+        if not summary.first(1):
+            return table
+        return figure(name, summary, says, table, f"{self._code(summary, by)}.plot()", arrange)
 
     def _command(self, summary: Summary, by: By | None) -> str:
         words = ["rocpd summary", summary.name, self.inputs, *([f"--by {by}"] if by else [])]
@@ -157,11 +170,18 @@ def arranged(
     return Table(summary.name, title, summary.doc.replace(_BELOW, ""), heads, cells, len(every), *again)
 
 
-def figure(name: str, summary: Summary, says: str, table: Table, code: str) -> Block:
-    """Return the chart of a table, drawn; the table alone where that fails. Arguments as of `Figure`."""
+def figure(
+    name: str,
+    summary: Summary,
+    says: str,
+    table: Table,
+    code: str,
+    arrange: Callable[[Chart], Chart] | None = None,
+) -> Block:
+    """Return the chart of a table, drawn; the table alone where that fails. Arguments as of `Figure` and above."""
 
     def drawn() -> Block:
-        chart = summary.chart()
+        chart = arrange(summary.chart()) if arrange else summary.chart()
         return Figure(name, chart, draw(chart), says, table, code)
 
     return each_for_itself(f"chart {name}", drawn, lambda _: table)
@@ -176,7 +196,8 @@ def _head(field: Field, values: Iterable[object]) -> Column:
     is_number = bool(field.unit) or (bool(known) and all(isinstance(value, (int, float)) for value in known))
     name = heading(Head(field.name, field.unit))
     name = _RATE.sub("rate", name) if field.unit in _RATES else name
-    return Column(name.replace("_", " "), field.unit, field.doc.replace(_BELOW, ""), is_number)
+    doc = field.doc.replace(_BELOW, "")
+    return Column(name.replace("_", " "), field.unit, doc, is_number, is_count=is_number and field.name not in NAMING)
 
 
 def gather(

@@ -40,12 +40,14 @@ class Column:
         unit: `ns`, `bytes`, `%`, `GiB/s` or nothing.
         doc: what it means.
         is_number: whether it holds numbers.
+        is_count: whether these say how much, and name nothing: people see four digits at most.
     """
 
     name: str
     unit: str
     doc: str
     is_number: bool
+    is_count: bool = False
 
 
 @frozen
@@ -90,13 +92,24 @@ class Folded:
 
 @frozen
 class Conclusion:
-    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands."""
+    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands.
+
+    `id` is that of the element of a page that has it, empty: none leads there. `section` shows what it rests on, empty:
+    none; None: the one that its rule says.
+    """
 
     finding: Finding
     notes: tuple[tuple[str, str], ...] = ()
+    id: str = ""
+    section: str | None = None
 
 
-COMMANDS = frozenset({"see", "try", "trace"})
+def place_id(number: int) -> str:
+    """Return the id of the finding of this number, which a time line leads to."""
+    return f"finding-{number}"
+
+
+COMMANDS = frozenset({"see", "try", "view", "trace"})
 
 
 @frozen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from rocpd.advice.advice import Advice, gain, looked, unable, window_options
@@ -14,7 +15,9 @@ from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
 from rocpd.base.types import Row
+from rocpd.chart.model import Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
+from rocpd.counters.roofline import sentence_of
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.federate.describe import describe
@@ -30,10 +33,12 @@ from rocpd.report.model import (
     Section,
     Table,
     Text,
+    place_id,
     tables_in,
 )
 from rocpd.schema.rules.kernel_categories import load
-from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary import plots
+from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Summary
 from rocpd.summary.time.overview import conclude
@@ -54,8 +59,8 @@ def verdict(material: Material) -> Iterator[Block]:
     advice = _advice(material)
     symptoms, others = _divided(concluded, advice)
     conclusions = [
-        Conclusion(finding, tuple(_notes(material, advice, finding, effects)))
-        for finding, effects in zip(advice.findings, symptoms, strict=True)
+        Conclusion(finding, tuple(_notes(material, advice, finding, effects)), place_id(number))
+        for number, (finding, effects) in enumerate(zip(advice.findings, symptoms, strict=True))
     ]
     compared = material.tables(COMPARED.analysis).get("diff")
     first = [job, *(compared.findings[:1] if compared else ())]
@@ -86,6 +91,7 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Seque
     )
     start, end = finding.window or (0, 0)
     if start < end and not material.session.window:
+        yield "view", f"rocpd view {material.inputs} {window_options(finding)}"
         yield "trace", f"rocpd convert -f pftrace {material.inputs} {window_options(finding)}"
 
 
@@ -120,7 +126,7 @@ def job(material: Material) -> Iterator[Block]:
         yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")
     if session.window or session.selection.filtered:
         yield Text(f"Only a part of the job is shown: {material.inputs}")
-    yield _from_info("agents", "Processors", "Of each host, by kind.", _AGENTS, agents, material.inputs)
+    yield _from_info("agents", "Processors", "Of all hosts, by kind.", _AGENTS, _alike(agents), material.inputs)
     aligned = [row for row in clocks if row[1] != "none" or row[2]]
     if aligned:
         yield _from_info("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, aligned, material.inputs)
@@ -168,6 +174,17 @@ def _from_info(name: str, title: str, doc: str, columns: tuple[Column, ...], row
     return Table(name, title, doc, columns, known, len(known), command, code)
 
 
+def _alike(agents: Iterable[Row]) -> Iterator[Row]:
+    """Yield the processors of hosts once where these have the same: `8 x 2` of them, and which hosts."""
+    hosts: dict[Row, list[str]] = {}
+    for host, *alike in agents:
+        hosts.setdefault(tuple(alike), []).append(str(host))
+    for kind, names in hosts.items():
+        of = names[0] if len(names) == 1 else f"{len(names)} hosts, {names[0]} …"
+        count = kind[3] if len(names) == 1 else f"{len(names)} x {kind[3]}"
+        yield (of, *kind[:3], count, *kind[4:])
+
+
 def _of_hosts(material: Material) -> Iterator[Row]:
     session = material.session
     ranks_of: dict[str, list[int]] = {}
@@ -201,13 +218,34 @@ def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = 
 
 
 def overview(material: Material) -> Iterator[Block]:
-    """Yield the time line of all ranks, and the totals of each rank."""
+    """Yield the time line of all ranks as `rocpd view` draws it, with findings where they are, and totals of ranks."""
     tables = material.tables("ranks")
     if "heat" in tables and "ranks" in tables:
         columns = ("rank", "hostname", "kernels", "copies", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
         table = material.table(tables["ranks"], "Totals of each rank", columns)
-        says = "One row a rank: the stronger the colour the busier its GPUs; no colour is idle."
-        yield material.figure("time-line", tables["heat"], says, table)
+        says = "A row a rank. Findings are framed: numbers lead to what is said, and a command that opens the place."
+        places = partial(_with_places, material=material, steps=tables.get("steps"))
+        yield material.figure("time-line", tables["heat"], says, table, arrange=places)
+
+
+def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Chart:
+    """Return the time line of ranks with their hosts, steps and findings."""
+    assert isinstance(chart, Timeline)
+    hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
+    spans: list[tuple[str, int, int]] = []
+    if steps:
+        named = plots.steps(steps).names
+        places = [steps.columns.index(name) for name in ("at_ns", "max_ns")]
+        starts = sorted((row[places[0]] or 0, row[places[1]] or 0) for row in steps.fetchall())
+        spans = [(name, at, at + most) for name, (at, most) in zip(named, starts, strict=True)]
+    row_of = {row: number for number, row in enumerate(chart.rows)}
+    marks = [
+        Mark(*finding.window, finding.text, row_of.get(f"rank {finding.rank}"), place_id(number))
+        for number, finding in enumerate(_advice(material).findings)
+        if finding.window
+    ]
+    groups = tuple(hosts.get(row, "?") for row in chart.rows)
+    return replace(chart, groups=groups, steps=tuple(spans), marks=tuple(marks))
 
 
 def budget(material: Material) -> Iterator[Block]:
@@ -223,7 +261,7 @@ def budget(material: Material) -> Iterator[Block]:
 
 def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
-    says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
+    says = "The mean of the ranks, up to the rank that took longest. Slow steps are marked."
     yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
 
 
@@ -314,6 +352,15 @@ def launch(material: Material) -> Iterator[Block]:
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
+_OF_CALLS = ("name", "depth", "calls", "cpu_ns", "cpu_self_ns", "gpu_ns", "percent")
+
+
+def flames(material: Material) -> Iterator[Block]:
+    """Yield the tree of calls as a flame graph."""
+    says = "A frame is as wide as its CPU time, what it calls included; `rocpd view` has it with search and GPU time."
+    yield from _parts(material, "calls", _Part("calls", "Calls by path", says, _OF_CALLS), needs_rows=True)
+
+
 _OF_COPIES = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "max_ns", "bytes", "gib_per_s")
 
 
@@ -342,11 +389,22 @@ def counters(material: Material) -> Iterator[Block]:
     """Yield the roofline, and the mean of each counter by kernel."""
     if roofline := material.tables("roofline").get("roofline"):
         if roofline.findings:
-            yield Findings(tuple(map(Conclusion, roofline.findings)))
+            yield Findings(tuple(map(Conclusion, roofline_groups(roofline.findings))))
         title = "Kernels under the roofs of operations and memory"
         part = _Part("roofline", title, "Rate of operations by operations for each byte.")
         yield from _parts(material, "roofline", part)
     yield from _parts(material, "counters", _Part("counters-wide", "Mean of each counter by kernel"))
+
+
+def roofline_groups(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield a sentence for each limit, in place of one for each kernel."""
+    limits = {}
+    for finding in findings:
+        if bound := finding.evidence.get("bound"):
+            kernel = finding.text.partition(":")[0]
+            limits[kernel] = str(bound), float(str(finding.evidence[f"{bound}_percent"]))
+    for text in sentence_of(limits):
+        yield Finding(text, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN)
 
 
 _INSIDE = (

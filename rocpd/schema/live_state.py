@@ -1,9 +1,9 @@
 """The state file: what a running process has begun and not ended, beside its database, as `NAME.db.live`.
 
 Rows are written when something ends, so the database cannot say who waits for whom. The recorder keeps that in this
-file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the recorder
-ends well. This module is the one description of its layout: `sdk_tool/src/live_state.h` has the same offsets, which a
-test compares. Knows no database.
+file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the process ends
+by itself; a signal leaves it, where the process was in groups. This module is the one description of its layout:
+`sdk_tool/src/live_state.h` has the same offsets, which a test compares. Knows no database.
 
 A file is a header, then slots of threads, then slots of groups, little-endian. A slot has one writer at a time, which
 makes `turn` odd, changes the slot, and makes `turn` even again: a reader whose two looks at `turn` differ, or are odd,
@@ -22,16 +22,20 @@ import numpy as np
 
 from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
+from rocpd.base.identity import STATE, STATE_MAGIC
 
-ENDING = ".live"
-"""What is appended to the name of the database."""
-
-MAGIC, VERSION = b"ROCPDLIV", 1
+VERSION = 1
 THREADS, GROUPS = 64, 192
 """Slots in a file."""
 
 ENDED, FAILED, CROWDED = 1, 2, 4
 """Flags: the recorder has ended; it could not write rows any more; more threads or groups than slots."""
+
+CLOSED, ABORTED = 1, 2
+"""Of a group that a process has left."""
+
+SIZE_UNKNOWN = 2**32 - 1
+"""Members of a group that is a part of another one."""
 
 HEADER = np.dtype(
     [
@@ -60,17 +64,19 @@ THREAD = np.dtype(
         ("tid", "<u4"),  # 0: a free slot
         ("since", "<u8"),  # when the call began, 0: the thread is in no call
         ("group", "<u8"),  # that the call is about, 0: none
-        ("call", "S104"),
+        ("call", "S48"),
+        ("range_since", "<u8"),  # when the range began, 0: the thread is in none
+        ("range", "S48"),
     ]
 )
-"""A thread and the outermost call of a runtime that it is in."""
+"""A thread, the outermost call of a runtime that it is in, and twice a second the innermost range of the program."""
 
 GROUP = np.dtype(
     [
         ("turn", "<u4"),
-        ("size", "<u4"),  # members, 0: a free slot
+        ("size", "<u4"),  # members, 0: a free slot, SIZE_UNKNOWN
         ("member", "<i4"),  # which one this process is, -1: not known
-        ("reserved", "<u4"),
+        ("closed", "<u4"),  # CLOSED: the process has left it; ABORTED: without waiting for what had begun
         ("id", "<u8"),  # the same in all members
         ("entered", "<u8"),  # operations that the process has called
         ("left", "<u8"),  # operations that are over
@@ -90,17 +96,28 @@ SIZE = HEADER.itemsize + THREADS * THREAD.itemsize + GROUPS * GROUP.itemsize
 
 def state_file(database: Path) -> Path:
     """Return where the state file of a database lies."""
-    return database.with_name(database.name + ENDING)
+    return database.with_name(database.name + STATE)
 
 
 @frozen
 class ThreadState:
-    """A thread that is in a call: its name, since when [ns], and the group that it is about, 0: none."""
+    """What a thread is in.
+
+    Args:
+        tid: the thread.
+        call: the call of a runtime.
+        since: when that began [ns], 0: it is in none.
+        group: the group that the call is about, 0: none.
+        range: the innermost range of the program.
+        range_since: when that began [ns], 0: it is in none.
+    """
 
     tid: int
     call: str
     since: int
     group: int
+    range: str = ""
+    range_since: int = 0
 
 
 @frozen
@@ -110,7 +127,7 @@ class GroupState:
     Args:
         id: the same in all members.
         name: for people.
-        size: members.
+        size: members; `SIZE_UNKNOWN`.
         member: which one the process is.
         entered: operations that it has called.
         left: operations that are over.
@@ -119,6 +136,7 @@ class GroupState:
         operation: what it called last.
         left_operation: what was over last.
         bytes: of the last one that it called.
+        closed: whether the process has left the group: 0, `CLOSED` or `ABORTED`.
     """
 
     id: int
@@ -132,6 +150,7 @@ class GroupState:
     operation: str
     left_operation: str
     bytes: int
+    closed: int = 0
 
 
 @frozen
@@ -148,7 +167,7 @@ class LiveState:
         clock: clock of the rows at the last sign of life [ns].
         wall: time of day at that moment [ns].
         speed: seconds of the rows' clock in a second.
-        threads: those that are in a call.
+        threads: those that are in a call or range.
         groups: those that it is in.
     """
 
@@ -177,14 +196,16 @@ def read_state(path: Path) -> LiveState:
     with path.open("rb") as file, mmap.mmap(file.fileno(), SIZE, access=mmap.ACCESS_READ) as memory:
         header, threads, groups = (_stable(memory, path, *part) for part in _PARTS)
     head = header[0]
-    if head["magic"] != MAGIC or head["version"] != VERSION:
+    if head["magic"] != STATE_MAGIC or head["version"] != VERSION:
         raise InputError(f"{path}: no state file of version {VERSION}", "leave it out, or read it with its own rocpd")
     values: dict[str, Any] = {name: int(head[name]) for name in ("pid", "rank", "flags", "clock", "wall")}
     values |= {name: _text(head[name]) for name in ("guid", "host", "boot")}
     return LiveState(
         **values,
         speed=float(head["speed"]) or 1.0,
-        threads=tuple(_row(ThreadState, slot) for slot in threads if slot["tid"] and slot["since"]),
+        threads=tuple(
+            _row(ThreadState, slot) for slot in threads if slot["tid"] and (slot["since"] or slot["range_since"])
+        ),
         groups=tuple(_row(GroupState, slot) for slot in groups if slot["size"]),
     )
 
@@ -240,7 +261,7 @@ class StateWriter:
             np.frombuffer(self._memory, kind, slots, offset) for kind, slots, offset in _PARTS
         )
         self.beat(threads=THREADS, groups=GROUPS, version=VERSION, **who)
-        self._header["magic"] = MAGIC  # last: nobody believes a file without it
+        self._header["magic"] = STATE_MAGIC  # last: nobody believes a file without it
 
     def beat(self, **fields: Any) -> None:
         """Change the header."""

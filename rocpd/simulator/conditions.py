@@ -18,7 +18,7 @@ from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
 from rocpd.simulator.options import MOST_NOISE, JobOptions
 from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
 
-_STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or a clock steps
+_STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or slower, or a clock steps
 
 _OF_ONE_RANK = (
     Plant.STRAGGLER,
@@ -28,6 +28,7 @@ _OF_ONE_RANK = (
     Plant.THROTTLED,
     Plant.LOST_RANK,
     Plant.HOST_STALL,
+    Plant.SLOWDOWN,
 )
 _OF_ONE_NODE = (Plant.SLOW_NODE, Plant.LATE_NODE, Plant.CLOCK_STEP)
 _OF_SEVERAL_NODES = (Plant.SLOW_NODE, Plant.LATE_NODE)
@@ -116,6 +117,7 @@ def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
         Plant.SLOW_COLLECTIVES: range(1, steps, SLOW_COLLECTIVES_EVERY),
         Plant.HOST_STALL: sorted({late, 2 * late}) if steps > 1 else (),
         Plant.THROTTLED: range(late, steps),
+        Plant.SLOWDOWN: range(late, steps),
         Plant.CLOCK_STEP: (late,),
     }
     return tuple(struck.get(plant, ()))
@@ -195,6 +197,7 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
     stretched: dict[Plant, Any] = {
         Plant.SLOW_STEP: (rounds,),
         Plant.INTERMITTENT: (rounds, fact.rank),
+        Plant.SLOWDOWN: (rounds, fact.rank),
         Plant.SLOW_NODE: (steps, on_node),
         Plant.SLOW_GPUS: (steps,),
         Plant.STRAGGLER: (steps, fact.rank),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocpd.base.frozen import frozen
-from rocpd.base.identity import JOURNALS
+from rocpd.base.identity import BESIDE
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.schema.quote import quote_name
@@ -117,7 +117,7 @@ LATE_REGIONS = 25
 
 def clear_beside(path: Path) -> None:
     """Remove what an earlier file of the same name left; SQLite would play it into the new one."""
-    for ending in JOURNALS:
+    for ending in BESIDE:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.base.errors import OutputError
 from rocpd.base.evidence import is_foreign_recording
-from rocpd.base.identity import JOURNALS
+from rocpd.base.identity import BESIDE
 from rocpd.base.output import as_output_error, check_free
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
@@ -58,7 +58,6 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
             faults.clear_beside(path)
             _write_rank(path, job, rank)
             if options.kineto:
-                options.kineto.mkdir(parents=True, exist_ok=True)
                 write_kineto(path, options.kineto / f"{path.stem}.json.gz", force=options.force)
             faults.leave_as(path, rank)
         if progress is not None:
@@ -67,7 +66,7 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
 
 
 def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
-    files = {Path(f"{path}{ending}") for path in paths for ending in ("", *JOURNALS)}
+    files = {Path(f"{path}{ending}") for path in paths for ending in ("", *BESIDE)}
     for path in sorted(files):
         check_free(path, options.force)
     if options.out.is_dir():

@@ -261,7 +261,8 @@ class Player:
         self._connection = None
         self._state.close(remove=not hangs and self.halt.rows == NEVER)
         self._state = None
-        remember(self.path)
+        for path in (self.path, state_file(self.path)):
+            remember(path)
 
 
 def _pair(now: int) -> dict[str, int]:

@@ -74,18 +74,19 @@ class JobOptions:
             ("-o", "-d", "--output-path"),
             Heading.OUTPUT,
             is_required=True,
+            is_plain=True,
             hidden_flags=("--output", "--output-file"),
         ),
     ]
-    ranks: Annotated[int, Option("Processes that compute.", least=1)] = 4
-    nodes: Annotated[int, Option("Machines they run on.", least=1)] = 1
-    steps: Annotated[int, Option("Training steps.", least=1)] = DEFAULT_STEPS
-    seed: Annotated[int, Option("Same seed, same rows.")] = 0
-    profile: Annotated[str, Option("Shape of the work.", kind=Workload)] = Workload.LLM.value
+    ranks: Annotated[int, Option("Processes that compute.", least=1, is_plain=True)] = 4
+    nodes: Annotated[int, Option("Machines they run on.", least=1, is_plain=True)] = 1
+    steps: Annotated[int, Option("Training steps.", least=1, is_plain=True)] = DEFAULT_STEPS
+    seed: Annotated[int, Option("Same seed, same rows.", is_plain=True)] = 0
+    profile: Annotated[str, Option("Shape of the work.", kind=Workload, is_plain=True)] = Workload.LLM.value
     events_per_rank: Annotated[
-        int | None, Option("Dispatches and regions of a rank, instead of --steps.", "N", least=1)
+        int | None, Option("Dispatches and regions of a rank, instead of --steps.", "N", least=1, is_plain=True)
     ] = None
-    faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
+    faults: Annotated[bool, Option("Damage the files the way real ones are damaged.", is_plain=True)] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
     live: Annotated[
@@ -146,6 +147,7 @@ class JobOptions:
             "NAMES",
             heading=Heading.PLANTED,
             listing=listing,
+            is_plain=True,
         ),
     ] = DEFAULT_PLANT
 

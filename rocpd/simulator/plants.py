@@ -42,6 +42,7 @@ class Plant(StrEnum):
     LATE_NODE = "late-node", "all ranks of one node start each step {} us late", 400
     HOST_STALL = "host-stall", "the host of one rank stalls for {} us at the start of 2 steps", 8000
     THROTTLED = "throttled", "the clock of one GPU goes down by up to {} %; its samples show it", 25, 80
+    SLOWDOWN = "slowdown", "from a third of the steps on, the kernels of one rank take {} % longer", 35
     SLOW_COLLECTIVES = (
         "slow-collectives",
         f"in 1 of {SLOW_COLLECTIVES_EVERY} steps transfers between ranks take {{}} times as long",

@@ -11,10 +11,11 @@ from itertools import pairwise
 from statistics import median
 
 from rocpd.base.types import Row
-from rocpd.chart.model import BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.chart.model import BarPart, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Series, Timeline
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
+from rocpd.summary.host.flame import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
@@ -22,11 +23,12 @@ from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
 _FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
-_BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many are shown
-_SIDE = 24  # rows and columns of a matrix
+_BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are shown
+_SIDE = 10  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
-_PARTS = ("compute_percent", "exposed_communication_percent", "exposed_copies_percent")
+_NARROW = 1 / 400  # of all: frames of a flame graph that are narrower are left out
+_PARTS = ("compute_percent", "communication_percent", "exposed_communication_percent", "exposed_copies_percent")
 
 
 def _columns(table: Summary, *names: str) -> list[Row]:
@@ -51,7 +53,7 @@ def kernels(table: Summary) -> Chart:
 
 
 def budget(table: Summary) -> Chart:
-    """Show the parts of each division as one bar; of many those that differ most from the median of all."""
+    """Show the parts of each division as one bar; of many those that differ most from the median of all come first."""
     place, percent = table.columns.index("part"), table.columns.index("percent")
     bars = {key: {row[place]: row[percent] or 0.0 for row in rows} for key, rows in by_front(table, "part").items()}
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
@@ -70,18 +72,19 @@ def budget(table: Summary) -> Chart:
 
 
 def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, Mapping[str, float]]:
-    """Return the medians of all bars, and those bars that differ most from them, in their order."""
+    """Return the medians of all bars, and those bars that differ most from them, most first."""
     middle = {name: median(parts.get(name, 0.0) for parts in bars.values()) for name in names}
     apart = {label: sum(abs(parts.get(name, 0.0) - middle[name]) for name in names) for label, parts in bars.items()}
-    most = set(sorted(bars, key=lambda label: -apart[label])[:_DIFFERING])
-    return {"median": middle, **{label: parts for label, parts in bars.items() if label in most}}
+    most = sorted(bars, key=lambda label: -apart[label])[:_DIFFERING]
+    return {"median": middle, **{label: bars[label] for label in most}}
 
 
 def heat(table: Summary) -> Chart:
     """Show what each rank does in each slice of the time line."""
     front, *parts = map(table.columns.index, ("at_ns", *_PARTS))
     rows = {
-        key: [[row[part] / 100 for part in parts] for row in some] for key, some in by_front(table, "at_ns").items()
+        key: [_states(*(row[part] / 100 for part in parts)) for row in some]
+        for key, some in by_front(table, "at_ns").items()
     }
     what = table.columns[0]
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
@@ -90,14 +93,50 @@ def heat(table: Summary) -> Chart:
     return Timeline("What ranks do over time", names, start, width, shares)
 
 
-def steps(table: Summary) -> Chart:
-    """Show how long steps took, one after the other; the slowest are marked."""
+def _states(compute: float, communication: float, exposed: float, copies: float) -> tuple[float, ...]:
+    """Return the shares of a slice that are in each of `WORK`."""
+    hidden = min(compute, max(0.0, communication - exposed))
+    return compute - hidden, hidden, exposed, copies
+
+
+def _common(first: str, last: str) -> str:
+    """Return what two different texts begin with; nothing of equal ones."""
+    differing = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    return first[: next(differing, 0)]
+
+
+def steps(table: Summary) -> Columns:
+    """Show how long steps took, by their numbers; the slowest are marked."""
     rows = sorted(_columns(table, "at_ns", "mean_ns", "max_ns", "step", "over_median"), key=lambda row: row[0] or 0)
-    slow = sorted((row for row in rows if (row[4] or 0) >= _SLOW), key=lambda row: -row[4])[:_MARKED]
-    marked = tuple((at, longest, str(step)) for at, _, longest, step, _ in slow)
-    longest = Series("longest rank", ORANGE, tuple((at, most) for at, _, most, *_ in rows), marked)
-    mean = Series("mean", BLUE, tuple((at, mean) for at, mean, *_ in rows))
-    return Lines("Duration of steps", (longest, mean), "ns", "ns")
+    slow = sorted(
+        (place for place, row in enumerate(rows) if (row[4] or 0) >= _SLOW), key=lambda place: -rows[place][4]
+    )
+    names = [str(row[3]) for row in rows]
+    front = _common(min(names, default=""), max(names, default="")).rstrip("0123456789")
+    means, longest = ([float(row[place] or 0) for row in rows] for place in (1, 2))
+    marked = {place: f"{names[place]}: {readable(rows[place][2], 'ns')}" for place in slow[:_MARKED]}
+    short = tuple(name[len(front) :] or name for name in names)
+    what = front.rstrip(" #_:-") or "step"
+    legend = "mean of ranks", "longest rank"
+    return Columns("Duration of steps", short, tuple(means), tuple(longest), "ns", what, legend, marked)
+
+
+def calls(table: Summary) -> Flames:
+    """Show the tree of calls as a flame graph: CPU time, or GPU time where none has any."""
+    *front, node, parent = (*range(table.columns.index("node")), *map(table.columns.index, ("node", "parent")))
+    name, *units = map(table.columns.index, ("name", "cpu_self_ns", "gpu_self_ns"))
+    rows = table.fetchall()
+    is_cpu = any(row[units[0]] for row in rows)
+    own = units[0 if is_cpu else 1]
+    paths: dict[Row, tuple[str, ...]] = {}
+    for row in rows:
+        key = tuple(row[place] for place in front)
+        above = paths.get((*key, row[parent]), tuple(map(str, key)))
+        paths[*key, row[node]] = (*above, row[name] or "?")
+    stacks = [(paths[*(row[place] for place in front), row[node]], row[own] or 0) for row in rows]
+    return chart_of_stacks(
+        "Calls by CPU time" if is_cpu else "Calls by GPU time", stacks, "CPU" if is_cpu else "GPU", _NARROW
+    )
 
 
 def waits(table: Summary) -> Chart:
@@ -182,6 +221,11 @@ def changes(table: Summary) -> Chart:
     )
 
 
+def _time_of(row: Mapping[str, float]) -> float:
+    """Return the time of the dispatches of a kernel [ns]: bytes by their rate."""
+    return row["dispatches"] * row["bytes"] / row["gb_per_s"] if row["bytes"] and row["gb_per_s"] else 0.0
+
+
 def roofline(table: Summary) -> Lines:
     """Return the roofs of levels and of types of operations, and the kernels by their bytes of the farthest level."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.shortened(table.fetchall())]
@@ -189,7 +233,7 @@ def roofline(table: Summary) -> Lines:
     peaks = {row["type"]: row["peak_gflop_per_s"] for row in rows if row["type"] and row["peak_gflop_per_s"]}
     farthest = next(iter(bandwidths), None)
     kernels = {
-        row["kernel"]: (row["intensity"], row["gflop_per_s"], row["kernel"] or "?")
+        row["kernel"]: MarkedPoint(row["intensity"], row["gflop_per_s"], row["kernel"] or "?", _time_of(row))
         for row in rows
         if row["level"] == farthest and row["intensity"] and row["gflop_per_s"]
     }
@@ -197,8 +241,8 @@ def roofline(table: Summary) -> Lines:
     if not farthest or not most:
         return Lines("Roofline", ())
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
-    low = min([*(kernel[0] for kernel in kernels.values()), min(ridges)]) / 4
-    high = max([*(kernel[0] for kernel in kernels.values()), max(ridges)]) * 4
+    low = min([*(kernel.x for kernel in kernels.values()), min(ridges)]) / 4
+    high = max([*(kernel.x for kernel in kernels.values()), max(ridges)]) * 4
     colours = itertools.cycle(_SERIES)
     lines = [
         Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
@@ -208,5 +252,5 @@ def roofline(table: Summary) -> Lines:
         Series(kind, next(colours), ((peak / max(bandwidths.values()), peak), (high, peak)))
         for kind, peak in peaks.items()
     )
-    lines.append(Series("kernels", RED, (), tuple(list(kernels.values())[:_MARKED])))
+    lines.append(Series("kernels, as large as their time", RED, (), tuple(list(kernels.values())[:_MARKED])))
     return Lines("Roofline", tuple(lines), "FLOP/byte", "GFLOP/s", is_log=True)

@@ -79,7 +79,7 @@ class Reading:
         self.session = session.counted_once()
         self.options = options or Options()
         self.wanted = wanted
-        self._progress = progress
+        self.progress = progress
 
     def on(self, session: Federation) -> Reading:
         """Return the same question to another session."""
@@ -122,8 +122,8 @@ class Reading:
 
     def report(self, done: int) -> None:
         """Report how many ranks were read."""
-        if self._progress:
-            self._progress(done, len(self.session.ranks))
+        if self.progress:
+            self.progress(done, len(self.session.ranks))
 
     def summary(
         self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()

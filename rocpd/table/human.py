@@ -8,6 +8,7 @@ programs read, keep every digit.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO, TypeAlias
 
@@ -127,6 +128,10 @@ def fit(natural: list[int], heads: list[int], room: int, shortest: int = SHORTES
     return widths
 
 
+CHANCE = "chance"
+"""Unit of a probability: what is as small as zero is shown as less than a thousandth."""
+
+_LEAST_CHANCE = 0.001
 _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),
     "bytes": (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40)),
@@ -305,6 +310,8 @@ def readable(value: Any, unit: str = "") -> str:
 
     >>> readable(1234567, "ns"), readable(3 * 2**30, "bytes"), readable(12.345, "%"), readable(1234567), readable(None)
     ('1.23 ms', '3.00 GiB', '12.3 %', '1234567', '-')
+    >>> readable(0.0, "chance"), readable(0.0183, "chance")
+    ('< 0.001', '0.018')
     """
     if value is None:
         return "-"
@@ -312,9 +319,54 @@ def readable(value: Any, unit: str = "") -> str:
         return one_line(value)
     if unit in _SCALES:
         return _scaled(value, _SCALES[unit])
+    if unit == CHANCE:
+        return "< 0.001" if value < _LEAST_CHANCE else _three(value)
     if unit:
         return f"{_three(value)} {one_line(unit)}"  # counters have their unit from the file
     return _three(value) if isinstance(value, float) else str(value)
+
+
+_BRIEF_SCALES = {
+    "GB/s": (("B/s", 1e-9), ("kB/s", 1e-6), ("MB/s", 1e-3), ("GB/s", 1), ("TB/s", 1e3)),
+    "GiB/s": (("B/s", 2**-30), ("KiB/s", 2**-20), ("MiB/s", 2**-10), ("GiB/s", 1), ("TiB/s", 2**10)),
+    "GFLOP/s": (("MFLOP/s", 1e-3), ("GFLOP/s", 1), ("TFLOP/s", 1e3), ("PFLOP/s", 1e6)),
+    "KB": (("KB", 1), ("MB", 1e3), ("GB", 1e6), ("TB", 1e9)),
+}
+_LARGE = (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
+_LEAST_SHARE = 0.01  # %: what is less is shown as such
+_MOST_COUNT = 10_000
+
+
+def brief(value: Any, unit: str = "") -> str:
+    """Return a value as `readable` does, with at most four digits: counts without decimals, large ones by thousands.
+
+    >>> brief(43.0), brief(1046112), brief(1.3e-5, "%"), brief(3.12e-6, "GB/s"), brief(2.5e6, "cycles"), brief(0.5)
+    ('43', '1.05 M', '<0.01 %', '3.12 kB/s', '2.50 M cycles', '0.50')
+    """
+    if not isinstance(value, (int, float)) or unit in _SCALES or not math.isfinite(value):
+        return readable(value, unit)
+    if not value:
+        return f"0 {one_line(unit)}".rstrip()
+    if unit in _BRIEF_SCALES:
+        return _scaled(value, _BRIEF_SCALES[unit])
+    if unit == "%" and 0 < abs(value) < _LEAST_SHARE:
+        return f"<{_LEAST_SHARE} %"
+    if abs(value) >= _MOST_COUNT:
+        return " ".join(filter(None, (_scaled(value, _LARGE), one_line(unit))))
+    return readable(int(value) if float(value).is_integer() and unit != "%" else value, unit)
+
+
+def scale_of(most: float, unit: str) -> tuple[str, float]:
+    """Return the unit that suits values up to `most`, and its size, for axes whose numbers share one.
+
+    >>> scale_of(3e7, "ns"), scale_of(2e6, "GFLOP/s"), scale_of(40, "")
+    (('ms', 1000000.0), ('PFLOP/s', 1000000.0), ('', 1))
+    """
+    scale = _SCALES.get(unit) or _BRIEF_SCALES.get(unit) or ()
+    if not scale and abs(most) >= _MOST_COUNT:
+        return next((f"{name} {unit}".rstrip(), size) for name, size in reversed(_LARGE) if abs(most) >= size)
+    fitting = [known for known in scale if known[1] <= abs(most)]
+    return fitting[-1] if fitting else scale[0] if scale else (unit, 1)
 
 
 def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:

@@ -23,12 +23,12 @@ LIKELY = 0.01
 """A cause that chance explains more often is no straggler."""
 
 _SPARK = 30  # steps
-_RANKS, _KERNELS, _FINDINGS = 8, 5, 4  # rows of text
+_RANKS, _KERNELS, _FINDINGS, _HANG = 8, 5, 4, 2  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
 
 class JobState(enum.StrEnum):
-    """What a rank, or the job, does."""
+    """The state of a rank, or of the job."""
 
     WAITING = "waiting"  # no file, or nothing in it
     RUNNING = "running"
@@ -38,11 +38,12 @@ class JobState(enum.StrEnum):
 
 
 class TopPage(enum.StrEnum):
-    """What a screen shows below the head."""
+    """The part of a screen below the head."""
 
     RANKS = "ranks"
     HOSTS = "hosts"
     KERNELS = "kernels"
+    HANG = "hang"
 
 
 @frozen
@@ -116,6 +117,8 @@ class Glance:
         findings: the conclusions, in sentences.
         kernels: name, calls, time [ns], share [%] of the hottest kernels.
         problems: what cannot be read, or is missing.
+        hang: what `rocpd hang` says.
+        hangs: whether that is that the job hangs.
         age_s: since when the conclusions stand [s].
         cpu_percent: how much of a core looking takes.
     """
@@ -130,6 +133,8 @@ class Glance:
     findings: tuple[str, ...] = ()
     kernels: tuple[Row, ...] = ()
     problems: tuple[str, ...] = ()
+    hang: tuple[str, ...] = ()
+    hangs: bool = False
     age_s: float = 0.0
     cpu_percent: float = 0.0
 
@@ -142,15 +147,16 @@ class Glance:
         """Return it without names of places and people; hosts are told apart by numbers."""
         names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
         hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
-        findings = list(self.findings)
+        findings, hang = list(self.findings), list(self.hang)
         for name in names:  # the longest first: one may be a part of another
             findings = [text.replace(name, hosts[name]) for text in findings]
+            hang = [text.replace(name, hosts[name]) for text in hang]
         ranks = tuple(
             replace(rank, host=hosts[rank.host], file="", problem=rank.problem and "…") for rank in self.ranks
         )
         problems = tuple("a file cannot be read" for _ in self.problems[:1])
         job = amount(len(ranks), "rank")
-        return replace(self, job=job, ranks=ranks, problems=problems, findings=tuple(findings))
+        return replace(self, job=job, ranks=ranks, problems=problems, findings=tuple(findings), hang=tuple(hang))
 
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
@@ -170,6 +176,8 @@ class Glance:
             "findings": list(self.findings),
             "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
             "problems": list(self.problems),
+            "hangs": self.hangs,
+            "hang": list(self.hang),
             "age_s": self.age_s,
             "cpu_percent": self.cpu_percent,
         }
@@ -205,11 +213,14 @@ class Glance:
         lines = [f"{self.state.value}: {self.job or 'no job yet'}", "   ".join(filter(None, (step, pictured)))]
         if self.parts:
             lines.append(f"{self.parts_line()}; {self.looked_at}")
+        lines += self.hang[:_HANG] if self.hangs else ()
         lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
         yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)
 
     def page(self, page: TopPage, screen: Screen) -> list[str]:
         """Return a page as lines."""
+        if page is TopPage.HANG:
+            return list(self.hang) or ["nothing is known yet of who waits"]
         if page is TopPage.KERNELS:
             return _table(KERNEL_HEADS, self.kernels, screen) if self.kernels else ["no kernels yet"]
         if page is TopPage.HOSTS:
@@ -247,6 +258,7 @@ class Glance:
             names = ", ".join(str(rank.rank) for rank in silent[:_RANKS])
             longest = max(rank.silent_s for rank in silent)
             yield f"rank{'s' if len(silent) > 1 else ''} {names} silent for {longest:.0f} s"
+        yield from self.hang[:1] if self.hangs else ()
         yield from self.problems
 
 

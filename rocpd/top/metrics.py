@@ -1,7 +1,4 @@
-"""A running job as OpenMetrics text, and who answers scrapes with it.
-
-OpenMetrics 1.0, https://prometheus.io/docs/specs/om/open_metrics_spec/: times in seconds, shares from 0 to 1.
-"""
+"""A running job as OpenMetrics text, times in seconds and shares from 0 to 1, and who answers scrapes with it."""
 
 from __future__ import annotations
 
@@ -11,61 +8,53 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rocpd.base.errors import OutputError, UsageError
-from rocpd.history.export import escaped
+from rocpd.table.openmetrics import END, KIND, MetricSample, family
 from rocpd.top.glance import Glance, JobState, RankNow
 
-_KIND = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
-
-_Sample = tuple[str, float | None]  # labels, value; None: unknown, so there is no sample
 
 
 def open_metrics(glance: Glance) -> Iterator[str]:
     """Yield the lines of OpenMetrics text."""
     last = glance.steps[-1] if glance.steps else None
     usual = glance.usual_ns
-    yield from _family("rocpd_running", "", "1 while the job runs.", [("", float(glance.state is JobState.RUNNING))])
+    yield from family("rocpd_running", "", "1 while the job runs.", _one(float(glance.state is JobState.RUNNING)))
     number, length = (float(last.number), last.mean_ns / 1e9) if last else (None, None)
-    yield from _family("rocpd_step", "", "Number of the newest step.", [("", number)])
-    yield from _family("rocpd_step_seconds", "seconds", "How long it took.", [("", length)])
+    yield from family("rocpd_step", "", "Number of the newest step.", _one(number))
+    yield from family("rocpd_step_seconds", "seconds", "How long it took.", _one(length))
     usually = "How long a step took, the median of the last minutes."
-    yield from _family("rocpd_usual_step_seconds", "seconds", usually, [("", usual and usual / 1e9)])
-    parts: list[_Sample] = [(_labels(part=part), share / 100) for part, share in glance.parts.items()]
-    yield from _family("rocpd_part_ratio", "ratio", "Share of the time of GPUs.", parts)
+    yield from family("rocpd_usual_step_seconds", "seconds", usually, _one(usual and usual / 1e9))
+    parts = [MetricSample({"part": part}, share / 100) for part, share in glance.parts.items()]
+    yield from family("rocpd_part_ratio", "ratio", "Share of the time of GPUs.", parts)
     ranks = [(rank, {"rank": str(rank.rank), "host": rank.host}) for rank in glance.ranks if rank.rank is not None]
-    by_rank: dict[tuple[str, str, str], list[_Sample]] = {
+    by_rank: dict[tuple[str, str, str], list[MetricSample]] = {
         ("rocpd_busy_ratio", "ratio", "Share of its time in which a GPU works."): [
-            (_labels(**about), _busy(rank)) for rank, about in ranks
+            MetricSample(about, _busy(rank)) for rank, about in ranks
         ],
         ("rocpd_blame_seconds", "seconds", "What a rank costs of a step."): [
-            (_labels(**about, cause=rank.mainly), rank.cost_ns / 1e9 if rank.cost_ns and rank.is_straggler else 0.0)
+            MetricSample(
+                {**about, "cause": rank.mainly}, rank.cost_ns / 1e9 if rank.cost_ns and rank.is_straggler else 0.0
+            )
             for rank, about in ranks
         ],
         ("rocpd_memory_bytes", "bytes", "Most memory that a rank held."): [
-            (_labels(**about), rank.memory_bytes) for rank, about in ranks
+            MetricSample(about, rank.memory_bytes) for rank, about in ranks
         ],
         ("rocpd_silent_seconds", "seconds", "Since when nothing has come of a rank."): [
-            (_labels(**about), rank.silent_s) for rank, about in ranks
+            MetricSample(about, rank.silent_s) for rank, about in ranks
         ],
     }
-    for family, samples in by_rank.items():
-        yield from _family(*family, samples)
-    yield "# EOF\n"
+    for gauge, samples in by_rank.items():
+        yield from family(*gauge, samples)
+    yield END
+
+
+def _one(value: float | None) -> list[MetricSample]:
+    return [MetricSample({}, value)]
 
 
 def _busy(rank: RankNow) -> float | None:
     return 1 - rank.parts.get("idle", 0.0) / 100 if rank.parts else None
-
-
-def _labels(**labels: str) -> str:
-    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items()) + "}"
-
-
-def _family(name: str, unit: str, meaning: str, samples: list[_Sample]) -> Iterator[str]:
-    known = [(labels, value) for labels, value in samples if value is not None]
-    if known:
-        yield f"# TYPE {name} gauge\n" + (f"# UNIT {name} {unit}\n" if unit else "") + f"# HELP {name} {meaning}\n"
-        yield from (f"{name}{labels} {value:.16g}\n" for labels, value in known)
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -94,7 +83,7 @@ class MetricsServer:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._text = "# EOF\n"
+        self._text = END
         text_of = self._shown
 
         class Handler(BaseHTTPRequestHandler):
@@ -105,7 +94,7 @@ class MetricsServer:
                 is_known = self.path.partition("?")[0] in ("/metrics", "/")
                 content = text_of().encode() if is_known else b"/metrics\n"
                 self.send_response(HTTPStatus.OK if is_known else HTTPStatus.NOT_FOUND)
-                self.send_header("Content-Type", _KIND if is_known else "text/plain")
+                self.send_header("Content-Type", KIND if is_known else "text/plain")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)

@@ -20,13 +20,13 @@ from rocpd.top.glance import Glance, TopPage
 WINDOWS = (20, 50, 100, 10)
 """Steps that conclusions are about, by the key w."""
 
-_HELP = """r ranks, those first that cost most     o hosts     k kernels
+_HELP = """r ranks, those first that cost most     o hosts     k kernels     g who waits
 p pause, and go on                      w so many steps: 10, 20, 50, 100
 s write a report of these steps         ? this            q end"""
 
 
 class Watched(Protocol):
-    """What the screen asks besides to look."""
+    """The screen's questions besides the look at the job."""
 
     def report(self, path: Path) -> None:
         """Write a report."""
@@ -50,6 +50,7 @@ class TopScreen(App[None]):
         Binding("r", "page('ranks')", "ranks"),
         Binding("o", "page('hosts')", "hosts"),
         Binding("k", "page('kernels')", "kernels"),
+        Binding("g", "page('hang')", "hang"),
         Binding("p", "pause", "pause"),
         Binding("w", "window", "window"),
         Binding("s", "report", "report"),
@@ -60,6 +61,7 @@ class TopScreen(App[None]):
     Screen { layout: vertical; }
     #top { height: auto; }
     #note { height: auto; }
+    #page { margin-top: 1; }
     """
 
     def __init__(

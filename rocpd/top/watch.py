@@ -1,8 +1,9 @@
 """Looks at a running job again and again: what has come, and what the usual analyses say of the last steps.
 
 Derives nothing: a look is a session on copies of the newest rows (`live.tail`), cut to the steps that are over on all
-ranks, and the analyses that `rocpd summary` runs, in one pass. How often they run follows from what they take, so that
-the share of a core stays small whatever the number of ranks; rows and silence are looked at each time.
+ranks, and the analyses that `rocpd summary` runs, in one pass. How often rows are copied and analyses run follows from
+what that takes, so that the share of a core stays small whatever the number of ranks; whether files grow is looked at
+each time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from rocpd.facts.units import steps_of_ranks
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.select.selection import Cut, Part
+from rocpd.live import AFTER_S
+from rocpd.live.hang import Hanging, HangReport, judged
+from rocpd.live.progress import progress_beside
 from rocpd.live.tail import Tail, TailedFile
 from rocpd.session import Session, connect
 from rocpd.summary.counters.samples import CLOCK
@@ -34,7 +38,8 @@ from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
-_SHARE, _CREDIT_S = 0.07, 10.0  # of a core, that analyses may take, and so much at once [s]
+_SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
+_CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
@@ -42,6 +47,7 @@ _USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of it
 _OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
 _OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
 _KERNELS = 10
+_HANG_S = AFTER_S / 2  # between two looks at who waits
 _BY_RANK = "budget by rank"
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
 _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
@@ -55,6 +61,7 @@ class WatchOptions:
         steps: so many of the last steps.
         seconds: so much of the last time, where there are no steps [s].
         interval_s: at most so often [s].
+        rows_first: whether the first look with rows is one without conclusions, which would take a while.
         silent_s: after so long without rows a rank is silent [s]; 0: by how often its rows usually come.
         asked: what the analyses are asked: markers that are steps, categories of kernels.
     """
@@ -62,23 +69,26 @@ class WatchOptions:
     steps: int = 20
     seconds: float = 30.0
     interval_s: float = 1.0
+    rows_first: bool = False
     silent_s: float = 0.0
     asked: Options = Options()
 
 
 @frozen
 class _Known:
-    """What the analyses said last.
+    """The last answers of the analyses.
 
     Args:
         at_s: when [s since 1970].
         glance: what they said of the job.
         ranks: path of the file -> rank, without what changes by itself.
+        places: each rank and its file.
     """
 
     at_s: float
     glance: Glance
     ranks: Mapping[Path, tuple[RankNow, ...]]
+    places: tuple[tuple[Rank, Path], ...] = ()
 
 
 class Watch:
@@ -95,6 +105,8 @@ class Watch:
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
         self._chosen: Mapping[int, Part] = {}
+        self._hang: HangReport | None = None
+        self._hang_at = -_HANG_S
         self._is_new, self._is_cut = False, False
         self._credit, self._looked = _CREDIT_S, time.monotonic()
         self._begun = time.monotonic(), time.process_time()
@@ -107,16 +119,29 @@ class Watch:
 
     def look(self) -> Glance:
         """Return the job as it is now."""
+        begun = time.process_time()
         self._tail.find()
         files = list(self._tail.files.values())
+        now, share = time.monotonic(), _SHARE + _PER_RANK * max(0, len(files) - _OF_RANKS)
+        self._credit, self._looked = min(_CREDIT_S, self._credit + share * (now - self._looked)), now
+        glance = self._seen(files)
+        self._credit -= time.process_time() - begun
+        return glance
+
+    def _seen(self, files: Sequence[TailedFile]) -> Glance:
+        """Return the job, with conclusions that are as new as there is time for."""
+        is_due = self._known is None or self._credit > 0
         if not files or not all(map(self._is_over, files)):
-            self._is_new |= self._tail.poll() > 0
+            if is_due:
+                self._is_new |= self._tail.poll() > 0
+            else:
+                self._tail.notice()
         is_over = bool(files) and all(map(self._is_over, files))
         if not is_over and not any(file.has_rows for file in files):
             return self._without_rows(files)
-        now = time.monotonic()
-        self._credit, self._looked = min(_CREDIT_S, self._credit + _SHARE * (now - self._looked)), now
-        if self._known is None or (self._is_new and self._credit > 0) or self._is_to_end(is_over):
+        if self._known is None and self.options.rows_first and not is_over:
+            self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
+        elif self._known is None or (self._is_new and is_due) or self._is_to_end(is_over):
             self._analyse(is_over)
         assert self._known
         return self._now(self._known, files, is_over)
@@ -156,7 +181,6 @@ class Watch:
 
     def _analyse(self, is_over: bool) -> None:
         """Run the analyses on what counts now."""
-        begun = time.process_time()
         self._is_new = False
         try:
             if is_over:
@@ -169,7 +193,6 @@ class Watch:
         except RocpdError as error:
             known = self._known or _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
             self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
-        self._credit -= time.process_time() - begun
 
     def _connected(self, paths: Sequence[Path]) -> Session:
         open_these = partial(connect, paths, index=IndexUse.OFF, jobs=1)
@@ -216,10 +239,10 @@ class Watch:
         glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
         files = {file.copy: path for path, file in self._tail.files.items()}
         ranks: dict[Path, tuple[RankNow, ...]] = {}
-        for rank in whole.ranks:
-            path = files.get(rank.opening.path, rank.opening.path)
+        places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in whole.ranks)
+        for rank, path in places:
             ranks[path] = (*ranks.get(path, ()), _rank_now(rank, tables, steps.get(rank.number, {})))
-        return _Known(time.time(), glance, ranks)
+        return _Known(time.time(), glance, ranks, places)
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
         """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
@@ -262,6 +285,8 @@ class Watch:
                 problems.append(file.problem)
         while self._steps and now - self._steps[0][0] > _MINUTES_S and len(self._steps) > 1 and not is_over:
             self._steps.popleft()
+        if known.places and time.monotonic() - self._hang_at > _HANG_S:
+            self._hang, self._hang_at = judged(progress_beside(known.places)), time.monotonic()
         wall, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
         return replace(
             known.glance,
@@ -269,6 +294,8 @@ class Watch:
             steps=tuple(step for _, _, step in self._steps),
             ranks=tuple(sorted(ranks, key=lambda rank: rank.order)),
             problems=tuple(dict.fromkeys(problems)),
+            hang=self._hang.lines if self._hang else (),
+            hangs=self._hang is not None and self._hang.verdict is Hanging.YES and not is_over,
             age_s=now - known.at_s,
             cpu_percent=100 * cpu / wall if wall else 0.0,
         )

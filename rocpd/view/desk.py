@@ -62,7 +62,7 @@ def stamps_of(inputs: Sequence[str]) -> Iterator[FileStamp]:
 
 
 class Answer(NamedTuple):
-    """What was answered, and what the user should know of the job."""
+    """An answer, and the notes on the job."""
 
     value: Any
     notes: tuple[str, ...]

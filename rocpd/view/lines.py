@@ -25,6 +25,7 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Answer, Flags, Floats, Ints
 from rocpd.base.visible import visible
+from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements
 from rocpd.convert.formats.layout import titles_of_job, tree
 from rocpd.convert.gather.collect import collect_for_viewers
@@ -48,7 +49,7 @@ from rocpd.session import Session
 from rocpd.table.cell import one_line
 from rocpd.table.palette import colour_of
 
-STATES = ("compute", "hidden communication", "exposed communication", "exposed copies")
+STATES = WORK
 """What a GPU does at a time that it is not idle, in the order in which pictures stack them."""
 
 _MOST_PIXELS = 4000
@@ -155,7 +156,7 @@ class BusyTimes:
 
 @dataclass
 class _Read:
-    """What a process has read of a job."""
+    """The part of a job that a process has read."""
 
     places: dict[int, Placement]
     origin: int
@@ -234,7 +235,7 @@ class TakenTile:
 
 @frozen
 class StatesTile:
-    """What the GPUs of a rank do, pixel by pixel.
+    """The work of a rank's GPUs, pixel by pixel.
 
     The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64; and
     `steps`: number, start and end [ns] of all.

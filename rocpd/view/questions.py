@@ -1,4 +1,4 @@
-"""What a page can ask of a job: each question is a value that goes to a process, where it is answered. Beside its SQL
+"""The questions of a page to a job: each is a value that goes to a process, where it is answered. Beside its SQL
 stand the tables and views that there are.
 
 Times are nanoseconds from the start of the time line of the whole job.

@@ -22,6 +22,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
@@ -30,6 +31,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
+from rocpd.view.compared import ComparedJobs, ComparedSteps, FlameGraphs
 from rocpd.view.desk import Desk, ViewedJob
 from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
 from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
@@ -136,9 +138,9 @@ _READERS = 2  # processes that read ranks for the time line
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAGES = {
     "": "view/pages/view.html",
-    "view.js": "view/pages/view.js",
-    "timeline.js": "view/pages/timeline.js",
-    "view.css": "view/pages/view.css",
+    "flame": "view/pages/flame.html",
+    "diff": "view/pages/diff.html",
+    **{name: f"view/pages/{name}" for name in ("page.js", "view.js", "timeline.js", "flame.js", "diff.js", "view.css")},
     "report.js": "report/writers/report.js",
     "report.css": "table/page.css",
 }
@@ -147,7 +149,7 @@ _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 @frozen
 class ViewLimits:
-    """What an answer may take.
+    """The limits of an answer.
 
     Args:
         sql_s: seconds of a statement.
@@ -165,6 +167,7 @@ class ViewServer(ThreadingHTTPServer):
 
     Args:
         job: what is viewed.
+        base: what it is compared with; None: its steps are compared with each other.
         ui: where Perfetto's user interface is.
         limits: what an answer may take.
         port: 0: any that is free.
@@ -179,11 +182,15 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, job: ViewedJob, ui: PerfettoUi, limits: ViewLimits, port: int = 0) -> None:
-        self.job, self.ui, self.limits = job, ui, limits
+    def __init__(
+        self, job: ViewedJob, ui: PerfettoUi, limits: ViewLimits, port: int = 0, base: ViewedJob | None = None
+    ) -> None:
+        self.job, self.base, self.ui, self.limits = job, base, ui, limits
         self.guard = Guard()
         self.desk = Desk(job)
-        self.lines = [Desk(job, seats=1) for _ in range(_READERS)]
+        self.lines = {
+            name: [Desk(of, seats=1) for _ in range(_READERS)] for name, of in (("", job), ("base", base)) if of
+        }
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -199,7 +206,7 @@ class ViewServer(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Close the socket and end the processes."""
         super().server_close()
-        for desk in (self.desk, *self.lines):
+        for desk in (self.desk, *chain(*self.lines.values())):
             desk.close()
 
 
@@ -243,9 +250,16 @@ class _Handler(BaseHTTPRequestHandler):
         answer = (desk or self.server.desk).ask(question, limit_s)
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
-    def draw(self, question: RanksInLine | StatesTile | RowsTile | SliceDetails, rank: int = 0) -> None:
-        """Send the answer to what the time line asks; one process reads a rank, and has it for the next question."""
-        self.ask(question, self.server.limits.other_s, self.server.lines[rank % _READERS])
+    def draw(
+        self, question: RanksInLine | StatesTile | RowsTile | SliceDetails, values: dict[str, str], rank: int = 0
+    ) -> None:
+        """Send the answer to what the time line asks, of the job or its base (`of`); one process reads a rank, and has
+        it for the next question.
+        """
+        lines = self.server.lines.get(values.get("of", ""))
+        if lines is None:
+            raise UsageError("there is no base", "rocpd view AFTER --base BEFORE compares with one")
+        self.ask(question, self.server.limits.other_s, lines[rank % _READERS])
 
     def trace(self, body: dict[str, str]) -> None:
         """Send a trace of a part."""
@@ -353,12 +367,40 @@ def _tile(values: dict[str, str]) -> TakenTile:
 
 def _slice(request: _Handler, values: dict[str, str]) -> None:
     rank, row, number = (_whole(values, name) or 0 for name in ("rank", "row", "id"))
-    request.draw(SliceDetails(rank, row, number), rank)
+    request.draw(SliceDetails(rank, row, number), values, rank)
+
+
+def _tiled(question: type[StatesTile | RowsTile]) -> _Route:
+    """Return what answers a question about a tile."""
+
+    def answer(request: _Handler, values: dict[str, str]) -> None:
+        tile = _tile(values)
+        request.draw(question(tile), values, tile.rank)
+
+    return answer
+
+
+def _flames(request: _Handler, values: dict[str, str]) -> None:
+    request.ask(FlameGraphs(values.get("source", "calls"), _taken_part(values)), request.server.limits.other_s)
+
+
+def _differences(request: _Handler, values: dict[str, str]) -> None:
+    base, limit_s = request.server.base, request.server.limits.other_s
+    if base:
+        request.ask(ComparedJobs(base), limit_s)
+    else:
+        step, against = (_whole(values, name) for name in ("step", "against"))
+        request.ask(ComparedSteps(str(step), "others" if against is None else str(against)), limit_s)
 
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
     job, limits = request.server.job, request.server.limits
-    shown = {"inputs": list(job.inputs), "perfetto": request.server.ui.address}
+    base = request.server.base
+    shown = {
+        "inputs": list(job.inputs),
+        "base": list(base.inputs) if base else None,
+        "perfetto": request.server.ui.address,
+    }
     colours = {name: colour_of(name).hex for name in (*STATES, "idle", "MARKERS")}
     request.send_json({**shown, "sql_s": limits.sql_s, "sql_rows": limits.sql_rows, "colours": colours})
 
@@ -367,9 +409,11 @@ _GETS: dict[str, _Route] = {
     "job": _job,
     "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
-    "line": lambda request, _: request.draw(RanksInLine()),
-    "states": lambda request, values: request.draw(StatesTile(_tile(values)), _tile(values).rank),
-    "rows": lambda request, values: request.draw(RowsTile(_tile(values)), _tile(values).rank),
+    "line": lambda request, values: request.draw(RanksInLine(), values),
+    "states": _tiled(StatesTile),
+    "rows": _tiled(RowsTile),
+    "flames": _flames,
+    "differences": _differences,
     "slice": _slice,
     "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
     "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),

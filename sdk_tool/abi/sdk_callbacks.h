@@ -1,4 +1,4 @@
-/* Callbacks: code objects, streams, markers.
+/* Callbacks: code objects, streams, markers, RCCL.
  * Part of rocprofiler.h, which says what it is compared with. */
 #ifndef ROCPD_ABI_CALLBACKS_H
 #define ROCPD_ABI_CALLBACKS_H
@@ -149,5 +149,96 @@ typedef struct rocprofiler_callback_tracing_marker_api_data_t {
     rocprofiler_marker_api_args_t args;
     rocprofiler_marker_api_retval_t retval;
 } rocprofiler_callback_tracing_marker_api_data_t;
+
+/* RCCL: the calls by which the client follows who exchanges with whom. */
+typedef enum rocprofiler_rccl_api_id_t {
+    ROCPROFILER_RCCL_API_ID_ncclAllGather = 0,
+    ROCPROFILER_RCCL_API_ID_ncclAllReduce = 1,
+    ROCPROFILER_RCCL_API_ID_ncclAllToAll = 2,
+    ROCPROFILER_RCCL_API_ID_ncclAllToAllv = 3,
+    ROCPROFILER_RCCL_API_ID_ncclBroadcast = 4,
+    ROCPROFILER_RCCL_API_ID_ncclGather = 5,
+    ROCPROFILER_RCCL_API_ID_ncclReduce = 6,
+    ROCPROFILER_RCCL_API_ID_ncclReduceScatter = 7,
+    ROCPROFILER_RCCL_API_ID_ncclScatter = 8,
+    ROCPROFILER_RCCL_API_ID_ncclSend = 9,
+    ROCPROFILER_RCCL_API_ID_ncclRecv = 10,
+    ROCPROFILER_RCCL_API_ID_ncclGroupStart = 13,
+    ROCPROFILER_RCCL_API_ID_ncclGroupEnd = 14,
+    ROCPROFILER_RCCL_API_ID_ncclCommInitRank = 17,
+    ROCPROFILER_RCCL_API_ID_ncclCommInitRankConfig = 19,
+    ROCPROFILER_RCCL_API_ID_ncclCommDestroy = 21,
+    ROCPROFILER_RCCL_API_ID_ncclCommAbort = 22,
+    ROCPROFILER_RCCL_API_ID_ncclCommSplit = 23
+} rocprofiler_rccl_api_id_t;
+
+typedef struct ncclComm* ncclComm_t;
+typedef struct {
+    char internal[128];
+} ncclUniqueId;
+
+typedef union rocprofiler_rccl_api_args_t {
+    struct {
+        const void* sendbuff;
+        void* recvbuff;
+        size_t sendcount;
+        int datatype;
+        ncclComm_t comm;
+    } ncclAllGather; /* as ncclAllToAll */
+    struct {
+        const void* sendbuff;
+        void* recvbuff;
+        size_t count;
+        int datatype;
+        int op;
+        ncclComm_t comm;
+    } ncclAllReduce; /* as ncclReduceScatter; with a root for the operation: ncclBroadcast, ncclGather, ncclScatter */
+    struct {
+        const void* sendbuff;
+        const size_t* sendcounts;
+        const size_t* sdispls;
+        void* recvbuff;
+        const size_t* recvcounts;
+        const size_t* rdispls;
+        int datatype;
+        ncclComm_t comm;
+    } ncclAllToAllv;
+    struct {
+        const void* sendbuff;
+        void* recvbuff;
+        size_t count;
+        int datatype;
+        int op;
+        int root;
+        ncclComm_t comm;
+    } ncclReduce;
+    struct {
+        const void* sendbuff;
+        size_t count;
+        int datatype;
+        int peer;
+        ncclComm_t comm;
+    } ncclSend; /* as ncclRecv */
+    struct {
+        ncclComm_t* newcomm;
+        int nranks;
+        ncclUniqueId commId;
+        int myrank;
+    } ncclCommInitRank; /* as the beginning of ncclCommInitRankConfig */
+    struct {
+        ncclComm_t comm;
+    } ncclCommDestroy; /* as ncclCommAbort */
+    struct {
+        ncclComm_t comm;
+        int color;
+        int key;
+        ncclComm_t* newcomm;
+    } ncclCommSplit;
+} rocprofiler_rccl_api_args_t;
+
+typedef struct rocprofiler_callback_tracing_rccl_api_data_t {
+    uint64_t size;
+    rocprofiler_rccl_api_args_t args;
+} rocprofiler_callback_tracing_rccl_api_data_t;
 
 #endif

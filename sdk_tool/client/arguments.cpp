@@ -33,6 +33,7 @@ class Signature {
 public:
     bool readable = true;  // all places of texts are known
     bool makes_stream = false;
+    std::string waits;  // its name, where it waits for the GPU
     std::vector<std::pair<std::string, std::string>> names;  // type and name of each argument
     std::vector<Slot> slots;                                 // of those that need care
 
@@ -41,7 +42,7 @@ public:
     }
     bool has_texts() const { return has(Role::kText) || has(Role::kTextToFill); }
     bool needs_callback() const {
-        return has(Role::kText) || has(Role::kStream) || (has(Role::kNewStream) && makes_stream);
+        return has(Role::kText) || has(Role::kStream) || (has(Role::kNewStream) && makes_stream) || !waits.empty();
     }
     // Type and name of each argument, as the recorder numbers them: asked for at the first call, as few are ever called.
     const std::vector<rocpd_argument_t>& arguments() {
@@ -115,6 +116,14 @@ int learn_argument(rocprofiler_buffer_tracing_kind_t, rocprofiler_tracing_operat
     return 0;
 }
 
+// Whether a function of HIP returns only when work on the GPU is over.
+bool waits_for_gpu(const std::string& name) {
+    const auto begins = [&name](const char* with) { return name.rfind(with, 0) == 0; };
+    const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
+    if (!begins("hip") || has("Async")) return false;
+    return has("Synchronize") || begins("hipMemcpy") || begins("hipFree") || begins("hipHostFree");
+}
+
 int learn_operation(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, void*) {
     static auto& blank = *new BlankRecord;
     blank.signature = &signatures()[{static_cast<std::uint32_t>(kind), operation}];
@@ -132,6 +141,7 @@ int learn_operation(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_
     std::uint64_t size = 0;
     g_sdk.query_buffer_tracing_kind_operation_name(kind, operation, &name, &size);
     blank.signature->makes_stream = name != nullptr && std::strstr(name, "StreamCreate") != nullptr;
+    if (name != nullptr && waits_for_gpu(name)) blank.signature->waits = name;
     return 0;
 }
 
@@ -153,9 +163,11 @@ void enter(const Signature& signature, const rocprofiler_callback_tracing_record
         if (text != nullptr) texts.push_back({slot.position, std::string(text, strnlen(text, kLongestText))});
     }
     if (!texts.empty()) g_kept.keep(call.correlation_id.internal, std::move(texts));
+    if (!signature.waits.empty()) rocpd_call_begin(signature.waits.c_str(), 0);
 }
 
 void leave(const Signature& signature, const rocprofiler_callback_tracing_record_t& call) {
+    if (!signature.waits.empty()) rocpd_call_end();
     for (const Slot& slot : signature.slots) {
         if (slot.role == Role::kStream) leave_stream();
         if (slot.role != Role::kNewStream || !signature.makes_stream) continue;

@@ -16,10 +16,11 @@ Pending<Launch>& g_pending = *new Pending<Launch>;
 void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t correlation) {
     switch (kind) {
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH:
+            return g_pending.keep(correlation, {current_marker(), current_stream(), next_node(), launched_by_collective()});
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY:
-            return g_pending.keep(correlation, {current_marker(), current_stream(), next_node()});
+            return g_pending.keep(correlation, {current_marker(), current_stream(), next_node(), nullptr});
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION:
-            return g_pending.keep(correlation, {current_marker(), current_stream(), {}});
+            return g_pending.keep(correlation, {current_marker(), current_stream(), {}, nullptr});
         default: return;
     }
 }
@@ -49,6 +50,7 @@ void forget_first_call() { g_called.store(false); }
 Launch take_launch(std::uint64_t correlation) {
     std::uint64_t number = 0;
     Launch launch = g_pending.take(correlation, number);
+    end_of_work(launch.batch);
     launch.node.number += number;  // a graph's kernels have one call; they end in the order of their launch, as a rule
     return launch;
 }

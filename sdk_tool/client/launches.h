@@ -7,6 +7,9 @@
 
 #include <cstdint>
 
+#include <memory>
+
+#include "collectives.h"
 #include "graphs.h"
 #include "rocpd/recorder.h"
 #include "sdk.h"
@@ -17,6 +20,7 @@ struct Launch {
     rocpd_text_t marker = 0;   // text of the innermost range of the launching thread
     std::uint64_t stream = 0;  // id
     Node node;
+    std::shared_ptr<Batch> batch;  // operations of RCCL that it is a part of
 };
 
 // Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered. `first_call` is

@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "channels.h"
 #include "code_objects.h"
+#include "collectives.h"
 #include "counters.h"
 #include "flusher.h"
 #include "forks.h"
@@ -144,6 +145,7 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     if (c.settings.marker) trace_markers();
     prepare_trial();
     if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
+    if (c.settings.kinds.count("RCCL_API") != 0) follow_collectives(c.always, c.settings.kinds.count("KERNEL_DISPATCH") != 0);
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
     c.running.store(true);

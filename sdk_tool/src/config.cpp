@@ -62,6 +62,10 @@ Config read() {
     c.sample_hz = number("ROCPD_SAMPLE_HZ", 0, 0, 10000);
     c.smi_hz = number("ROCPD_SMI", 0, 0, 1000);
     c.python_hz = number("ROCPD_PYTHON_STACKS", 0, 0, 1000);
+    c.stacks_hz = number("ROCPD_STACKS", 0, 0, 1000);
+    c.stacks_wall_hz = number("ROCPD_STACKS_WALL", 0, 0, 1000);
+    const char* threads = variable("ROCPD_STACK_THREADS");
+    c.stack_threads = threads != nullptr ? threads : "all";
     c.group = flag("ROCPD_GROUP", false);
     const char* kept = variable("ROCPD_KEEP_ENV");
     c.keep_env = kept != nullptr ? kept : "";

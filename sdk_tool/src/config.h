@@ -16,6 +16,9 @@ struct Config {
     double sample_hz = 0;               // ROCPD_SAMPLE_HZ
     double smi_hz = 0;                  // ROCPD_SMI
     double python_hz = 0;               // ROCPD_PYTHON_STACKS
+    double stacks_hz = 0;               // ROCPD_STACKS, per second of CPU time
+    double stacks_wall_hz = 0;          // ROCPD_STACKS_WALL, per second; then not by CPU time
+    std::string stack_threads;          // ROCPD_STACK_THREADS: all, main, or a regular expression for their names
     std::string keep_env;               // ROCPD_KEEP_ENV: names of variables to store as they are, or all
     bool group = false;                 // ROCPD_GROUP: the group may read the files
     bool control = true;                // ROCPD_CONTROL=0: no socket

@@ -29,6 +29,7 @@ enum Kind : std::uint16_t {
     kCounter,    // Head, Value
     kSamples,    // Head, text of the category (64 bits), Values of tracks: all of one event
     kStack,      // Head, thread (64 bits), call stack as JSON
+    kNativeStack, // Head, SampledStack, call stack as JSON, line_info as JSON
 };
 
 // Longer texts are cut, and the cut is counted. It must fit into a quarter of the smallest ring.
@@ -49,6 +50,13 @@ struct Argument {
     rocpd_text_t name;
     std::uint32_t size;
     std::uint32_t reserved;
+};
+
+struct SampledStack {
+    std::uint64_t thread;
+    std::uint64_t stands_for;  // time of the thread [ns]
+    std::uint64_t is_wall;     // 0: that is its CPU time
+    std::uint64_t frames_size;
 };
 
 struct Value {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <new>
 
@@ -31,6 +32,7 @@ std::mutex& mutex() {
     return only;
 }
 bool g_is_named = false;
+std::atomic<bool> g_stays{false};
 
 // What is written before is seen before what is written after. GCC's thread sanitizer knows no fences.
 void order_writes() {
@@ -95,10 +97,11 @@ File* file() {
 struct Slot {
     File* of = nullptr;
     Thread* slot = nullptr;
+    int depth = 0;  // calls that the thread is in
     ~Slot() {
         if (slot == nullptr || of != g_file.load()) return;
         const Change change(slot->turn);
-        slot->since = 0;
+        slot->since = slot->range_since = 0;
         slot->tid = 0;
     }
 };
@@ -108,6 +111,7 @@ Thread* mine(File* in) {
     if (t_slot.of == in) return t_slot.slot;
     t_slot.of = in;
     t_slot.slot = nullptr;
+    t_slot.depth = 0;
     const std::lock_guard<std::mutex> lock(mutex());
     for (Thread& slot : in->threads) {
         if (slot.tid != 0) continue;
@@ -117,6 +121,12 @@ Thread* mine(File* in) {
     }
     in->header.flags.fetch_or(kCrowded);
     return nullptr;
+}
+
+// A group by its number; nullptr where there is none.
+Group* group_of(int number) {
+    File* at = number >= 0 && number < static_cast<int>(kGroups) ? g_file.load(std::memory_order_acquire) : nullptr;
+    return at != nullptr ? &at->groups[number] : nullptr;
 }
 
 }  // namespace
@@ -149,15 +159,36 @@ void beat() {
     at->header.wall = clock_ns(CLOCK_REALTIME);
 }
 
+void show_ranges(const std::function<OpenRange(std::uint32_t tid)>& of_thread) {
+    File* at = g_file.load(std::memory_order_acquire);
+    if (at == nullptr) return;
+    for (Thread& slot : at->threads) {
+        if (slot.tid == 0) continue;
+        const OpenRange range = of_thread(slot.tid);
+        if (slot.range_since == range.start) continue;
+        const Change change(slot.turn);
+        slot.range_since = range.start;
+        copy(slot.range, std::string(range.text).c_str());
+    }
+}
+
 void failed() {
     if (File* at = g_file.load(std::memory_order_acquire)) at->header.flags.fetch_or(kFailed);
 }
+
+void stay() { g_stays.store(true); }
 
 void end() {
     g_unusable.store(true);
     // Maybe in a signal handler, which waits for nobody.
     const std::unique_lock<std::mutex> lock(mutex(), std::try_to_lock);
-    if (lock && g_file.load() != nullptr) unlink(path().c_str());
+    File* at = g_file.load();
+    if (!lock || at == nullptr) return;
+    const auto is_open = [](const Group& group) { return group.size != 0 && group.closed == 0; };
+    if (g_is_named && g_stays.load() && std::any_of(std::begin(at->groups), std::end(at->groups), is_open))
+        at->header.flags.fetch_or(kEnded);
+    else
+        unlink(path().c_str());
 }
 
 void forget() {
@@ -165,6 +196,7 @@ void forget() {
     // Mapped in the parent too: what is written here would be the parent's.
     g_file.store(nullptr);
     g_unusable.store(false);
+    g_stays.store(false);
 }
 
 }  // namespace rocpd::live
@@ -177,48 +209,62 @@ int rocpd_group(uint64_t id, uint32_t size, int member, const char* name) {
     live::File* at = is_recording() && size > 0 ? live::file() : nullptr;
     if (at == nullptr) return -1;
     const std::lock_guard<std::mutex> lock(live::mutex());
-    for (std::uint32_t slot = 0; slot < live::kGroups; ++slot) {
-        live::Group& group = at->groups[slot];
-        if (group.size != 0 && group.id == id) return static_cast<int>(slot);
-        if (group.size != 0) continue;
-        const live::Change change(group.turn);
-        group.id = id;
-        group.member = member;
-        live::copy(group.name, name);
-        group.size = size;
-        return static_cast<int>(slot);
+    live::Group* room = nullptr;
+    for (live::Group& group : at->groups) {
+        if (group.size != 0 && group.id == id && group.closed == 0) return static_cast<int>(&group - at->groups);
+        // One that was left is of use to readers while there is another.
+        if (group.size == 0 || (group.closed != 0 && room == nullptr)) room = &group;
+        if (group.size == 0) break;
     }
-    at->header.flags.fetch_or(live::kCrowded);
-    return -1;
+    if (room == nullptr) {
+        at->header.flags.fetch_or(live::kCrowded);
+        return -1;
+    }
+    const live::Change change(room->turn);
+    room->entered = room->left = room->entered_at = room->left_at = room->bytes = 0;
+    for (auto* text : {&room->operation, &room->left_operation}) live::copy(*text, nullptr);
+    room->closed = 0;
+    room->id = id;
+    room->member = member;
+    live::copy(room->name, name);
+    room->size = size;
+    return static_cast<int>(room - at->groups);
 }
 
-void rocpd_group_enter(int group, const char* operation, uint64_t bytes) {
-    live::File* at = group >= 0 && group < static_cast<int>(live::kGroups) ? live::g_file.load() : nullptr;
-    if (at == nullptr) return;
-    live::Group& slot = at->groups[group];
-    if (const live::Change change(slot.turn); change) {
-        slot.entered += 1;
-        slot.entered_at = now_ns();
-        slot.bytes = bytes;
-        live::copy(slot.operation, operation);
+uint64_t rocpd_group_enter(int group, const char* operation, uint64_t bytes) {
+    live::Group* slot = live::group_of(group);
+    if (slot == nullptr) return 0;
+    const live::Change change(slot->turn);
+    if (!change) return 0;
+    slot->entered += 1;
+    slot->entered_at = now_ns();
+    slot->bytes = bytes;
+    live::copy(slot->operation, operation);
+    return slot->entered;
+}
+
+void rocpd_group_leave(int group, uint64_t number, const char* operation) {
+    live::Group* slot = live::group_of(group);
+    if (slot == nullptr) return;
+    if (const live::Change change(slot->turn); change && number > slot->left) {
+        slot->left = std::min(number, slot->entered);
+        slot->left_at = now_ns();
+        live::copy(slot->left_operation, operation);
     }
 }
 
-void rocpd_group_leave(int group, const char* operation) {
-    live::File* at = group >= 0 && group < static_cast<int>(live::kGroups) ? live::g_file.load() : nullptr;
-    if (at == nullptr) return;
-    live::Group& slot = at->groups[group];
-    if (const live::Change change(slot.turn); change) {
-        slot.left = std::min(slot.left + 1, slot.entered);
-        slot.left_at = now_ns();
-        live::copy(slot.left_operation, operation);
-    }
+void rocpd_group_close(int group, int aborted) {
+    live::Group* slot = live::group_of(group);
+    if (slot == nullptr) return;
+    const live::Change change(slot->turn);
+    slot->closed = aborted != 0 ? live::kAborted : live::kClosed;
+    if (aborted == 0) slot->left = slot->entered;
 }
 
 void rocpd_call_begin(const char* call, uint64_t group_id) {
     live::File* at = is_recording() ? live::file() : nullptr;
     live::Thread* slot = at != nullptr ? live::mine(at) : nullptr;
-    if (slot == nullptr || slot->since != 0) return;  // inside of another call
+    if (slot == nullptr || live::t_slot.depth++ > 0) return;
     const live::Change change(slot->turn);
     live::copy(slot->call, call);
     slot->group = group_id;
@@ -228,6 +274,7 @@ void rocpd_call_begin(const char* call, uint64_t group_id) {
 void rocpd_call_end(void) {
     live::File* at = live::g_file.load(std::memory_order_acquire);
     if (at == nullptr || live::t_slot.of != at || live::t_slot.slot == nullptr) return;
+    if (live::t_slot.depth == 0 || --live::t_slot.depth > 0) return;  // it began while recording was off; a nested one
     const live::Change change(live::t_slot.slot->turn);
     live::t_slot.slot->since = 0;
 }

@@ -19,8 +19,10 @@ public:
         : period_(static_cast<std::uint64_t>(1e9 / hz)), due_(clock_ns(CLOCK_MONOTONIC)) {}
 
     // Waits for the next sample; one is left out rather than made up for. Returns false when the file is closed.
-    bool wait() {
-        due_ += period_;
+    bool wait() { return wait(period_); }
+    // The same with another distance to this sample [ns].
+    bool wait(std::uint64_t distance) {
+        due_ += distance;
         const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
         if (due_ < now) due_ = now;
         sleep_until(due_);

@@ -2,6 +2,7 @@
 
 #include "json.h"
 #include "lifecycle.h"
+#include "live_state.h"
 #include "texts.h"
 
 namespace rocpd {
@@ -127,6 +128,23 @@ void Ranges::forget_strays() {
     for (auto stray = ended_.begin(); stray != ended_.end();)
         stray = stray->second.round != round_ ? ended_.erase(stray) : std::next(stray);
     ++round_;
+}
+
+void Ranges::show_open(const std::vector<ThreadBuffer*>& threads) const {
+    std::unordered_map<std::uint32_t, const Open*> innermost;
+    const auto take = [&innermost](const Open& range) {
+        const Open*& known = innermost[range.tid];
+        if (known == nullptr || known->start <= range.start) known = &range;
+    };
+    for (const auto& [number, range] : begun_)
+        if (range.of_thread) take(range);
+    for (const ThreadBuffer* thread : threads)
+        if (thread->timeline.depth > 0) take(thread->timeline.ranges[thread->timeline.depth - 1]);
+    live::show_ranges([&innermost](std::uint32_t tid) -> live::OpenRange {
+        const auto found = innermost.find(tid);
+        if (found == innermost.end()) return {0, {}};
+        return {found->second->start, found->second->text};
+    });
 }
 
 void Ranges::name_thread(ThreadBuffer& thread, std::string_view name) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "entry.h"
 #include "referenced_rows.h"
@@ -29,6 +30,8 @@ public:
     void end_thread(ThreadBuffer& thread, std::uint64_t time);
     // Ends the ranges that are still open.
     void end_all(std::uint64_t time);
+    // Writes down which ranges are open.
+    void show_open(const std::vector<ThreadBuffer*>& threads) const;
     // To be called when all rings have been emptied once more: drops ends whose start did not come in this round.
     void forget_strays();
 

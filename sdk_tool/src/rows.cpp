@@ -38,6 +38,7 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
         case kSamples: return gpu_rows_.samples(entry);
         case kCounter: return gpu_rows_.counter(entry);
         case kStack: return stacks_.sample(entry);
+        case kNativeStack: return stacks_.native_sample(entry);
         default: return;
     }
 }

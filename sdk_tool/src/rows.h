@@ -45,7 +45,10 @@ public:
     // Ends the ranges that a thread left open when it ended.
     void end_thread(ThreadBuffer& thread, std::uint64_t time) { ranges_.end_thread(thread, time); }
     // To be called when all rings have been emptied once more.
-    void drained() { ranges_.forget_strays(); }
+    void drained(const std::vector<ThreadBuffer*>& threads) {
+        ranges_.forget_strays();
+        ranges_.show_open(threads);
+    }
     // False: another process reads the file; try again.
     bool commit(const Losses& losses);
     // Ends all ranges, threads and the process; commit and close() follow.

@@ -1,4 +1,4 @@
-// The samplers: of Python's call stacks, of GPUs, of the process and its machine.
+// The samplers: of Python's call stacks, of those of C and C++, of GPUs, of the process and its machine.
 #pragma once
 
 namespace rocpd {

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "hooks.h"
 #include "lifecycle.h"
+#include "live_state.h"
 #include "state.h"
 
 namespace rocpd {
@@ -15,6 +16,7 @@ namespace {
 
 void ended_by(int number) {
     const int saved = errno;
+    live::stay();
     deliver_held();
     // The interrupted thread may hold a lock that the writer needs: wait only while the writer makes progress.
     finish(1000);

@@ -16,12 +16,15 @@ public:
     Stacks(Tables& tables, ReferencedRows& referenced);
 
     void sample(const Head& entry);
+    void native_sample(const Head& entry);
 
 private:
+    void put(std::uint64_t tid, std::uint64_t time, std::uint32_t track, const StackEvent& event);
+
     Tables& tables_;
     ReferencedRows& referenced_;
     std::unordered_map<std::string, std::int64_t> events_;  // by stack
-    const std::uint32_t category_, track_;                  // texts
+    const std::uint32_t category_, track_, native_track_;   // texts
 };
 
 }  // namespace rocpd

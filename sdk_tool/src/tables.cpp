@@ -46,7 +46,7 @@ Tables::Tables(Identity identity)
 
 void Tables::prepare() {
     event_ = database_.batch("rocpd_event", "id, category_id, stack_id, parent_stack_id, correlation_id, extdata");
-    stack_event_ = database_.batch("rocpd_event", "id, category_id, call_stack");
+    stack_event_ = database_.batch("rocpd_event", "id, category_id, call_stack, line_info, extdata");
     region_ = database_.batch("rocpd_region", "nid, pid, tid, start, \"end\", name_id, event_id");
     argument_ = database_.batch("rocpd_arg", "event_id, position, type, name, value");
     const std::string node = graphs_ ? ", graph_exec_id, graph_node_id" : "";
@@ -128,8 +128,9 @@ std::int64_t Tables::event(const Event& e) {
     return last_event_;
 }
 
-std::int64_t Tables::stack_event(std::uint32_t category, std::string_view call_stack) {
-    stack_event_.integer(++last_event_).integer(category).text(call_stack).run();
+std::int64_t Tables::stack_event(std::uint32_t category, const StackEvent& event) {
+    stack_event_.integer(++last_event_).integer(category);
+    stack_event_.text(event.call_stack).text(event.line_info).text(event.extdata).run();
     return last_event_;
 }
 

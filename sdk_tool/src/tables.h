@@ -13,6 +13,11 @@
 
 namespace rocpd {
 
+// What is said of a call stack, as JSON each.
+struct StackEvent {
+    std::string_view call_stack, line_info, extdata;
+};
+
 class Tables {
 public:
     // Makes the file and its rows of node, process and metadata; leaves a transaction open.
@@ -39,8 +44,8 @@ public:
 
     // Returns the id of the event.
     std::int64_t event(const Event& event);
-    // An event of nothing but a call stack [JSON].
-    std::int64_t stack_event(std::uint32_t category, std::string_view call_stack);
+    // An event of nothing but a call stack.
+    std::int64_t stack_event(std::uint32_t category, const StackEvent& event);
     void region(std::uint32_t tid, std::uint64_t start, std::uint64_t end, std::uint32_t name, std::int64_t event);
     void argument(std::int64_t event, std::size_t position, std::string_view type, std::string_view name,
                   std::string_view value);

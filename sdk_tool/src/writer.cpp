@@ -96,7 +96,7 @@ void Writer::drain() {
         drain_thread(*thread);
         if (ended) remove(thread);
     }
-    if (rows_ != nullptr) gated([this] { rows_->drained(); });
+    if (rows_ != nullptr) gated([this] { rows_->drained(ThreadBuffer::all()); });  // without those that are gone
 }
 
 void Writer::drain_thread(ThreadBuffer& thread) {
@@ -194,11 +194,11 @@ void Writer::finish() {
         gated([this] { rows_->finish(ThreadBuffer::all()); });
         commit();
         gated([this] { rows_->close(); });
-        live::end();
         if (const std::uint64_t lost = status_lost_.load(); lost > 0)
             say(rows_->path() + ": " + std::to_string(lost) +
                 " events were lost: full buffers, no memory, or ranges too deep");
     }
+    live::end();
     end(Phase::kClosed);
 }
 

@@ -258,6 +258,30 @@ void names(int) {
     standin::name_stream("nobody's", 0x7777);
 }
 
+// One process of a job, as mpirun starts it: `steps` steps with two exchanges each. $ROCPD_STANDIN_MISSING=R:S: member R
+// stays away from the all-reduce of step S, in no call.
+void job(int steps) {
+    const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
+    const int member = number("OMPI_COMM_WORLD_RANK");
+    const char* missing = std::getenv("ROCPD_STANDIN_MISSING");
+    int who = -1, when = -1;
+    if (missing != nullptr) std::sscanf(missing, "%d:%d", &who, &when);
+    standin::init_comm(number("OMPI_COMM_WORLD_SIZE"), member);
+    standin::capture_all_reduce();
+    for (int step = 0; step < steps; ++step) {
+        standin::push(("step " + std::to_string(step)).c_str());
+        standin::launch_on(standin::kStream);
+        standin::send_on();
+        standin::synchronize();
+        while (member == who && step == when) usleep(10000);
+        standin::all_reduce();
+        standin::synchronize();
+        standin::pop();
+        usleep(20000);
+    }
+    standin::destroy_comm();
+}
+
 // A signal arrives while the SDK has locked its buffer, and its handler ends the process.
 void handler(int) {
     signal(SIGUSR1, [](int) { _exit(kCode); });
@@ -271,7 +295,7 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
     {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
-    {"quick_exit", quickly}, {"fork", forked}, {"storm", storm}, {"generations", generations},
+    {"job", job}, {"quick_exit", quickly}, {"fork", forked}, {"storm", storm}, {"generations", generations},
     {"fork beside a put", [](int) { fork_beside(standin::interrupt_puts); }},
     {"fork beside a numbering", [](int) { fork_beside(standin::interrupt_numbering); }}, {"number before", standin::work},
 };

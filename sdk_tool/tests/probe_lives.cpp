@@ -193,12 +193,12 @@ int waits_for_others(const Arguments& a) {
     ranges(10);
     const int group = rocpd_group(77, 4, 2, "world");
     for (int i = 0; i < 3; ++i) {
-        rocpd_group_enter(group, "ncclAllReduce", 4096);
-        rocpd_group_leave(group, "ncclAllReduce");
+        rocpd_group_leave(group, rocpd_group_enter(group, "ncclAllReduce", 4096), "ncclAllReduce");
     }
     rocpd_group_enter(group, "ncclAllGather", 512);
     rocpd_call_begin("hipStreamSynchronize", 77);
     rocpd_call_begin("hsa_signal_wait", 0);
+    rocpd_call_end();
     rocpd_flush();
     while (a.at(0) == "until-killed") usleep(10000);
     rocpd_call_end();
@@ -211,9 +211,9 @@ int exchanges(const Arguments&) {
     const int group = rocpd_group(77, 4, 2, "world");
     for (;;) {
         rocpd_call_begin("ncclAllReduce", 77);
-        rocpd_group_enter(group, "ncclAllReduce", 4096);
+        const std::uint64_t number = rocpd_group_enter(group, "ncclAllReduce", 4096);
         rocpd_call_end();
-        rocpd_group_leave(group, "ncclAllReduce");
+        rocpd_group_leave(group, number, "ncclAllReduce");
     }
 }
 

@@ -1,4 +1,8 @@
 // The stand-in's script: what an application does on a GPU, reported as the SDK reports it.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -127,7 +131,7 @@ struct LongerDispatch {
     std::int32_t pipe_id;
 };
 
-void dispatch(const Call& call, std::uint64_t queue, std::uint64_t kernel) {
+LongerDispatch dispatched(const Call& call, std::uint64_t queue, std::uint64_t kernel) {
     LongerDispatch longer{};
     rocprofiler_buffer_tracing_kernel_dispatch_record_t& r = longer.record;
     r.kind = ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH;
@@ -146,7 +150,15 @@ void dispatch(const Call& call, std::uint64_t queue, std::uint64_t kernel) {
     r.dispatch_info.grid_size = {6400, 1, 1};
     count_dispatch(r.dispatch_info);
     r.size = world().ways.appended ? sizeof longer : sizeof r;
-    put_bytes(r.kind, r.operation, &longer, r.size);
+    return longer;
+}
+
+void put_dispatch(const LongerDispatch& longer) {
+    put_bytes(longer.record.kind, longer.record.operation, &longer, longer.record.size);
+}
+
+void dispatch(const Call& call, std::uint64_t queue, std::uint64_t kernel) {
+    put_dispatch(dispatched(call, queue, kernel));
 }
 
 void launch(std::uint64_t stream, std::uint64_t kernel, int kernels = 1) {
@@ -298,6 +310,107 @@ private:
 // Ranges of the calling thread that the SDK knows: pushed while their service was active.
 thread_local std::vector<Range> t_ranges;
 
+// ---- RCCL ----
+
+constexpr int kMembers = 64;
+
+// How far each member is, seen by all.
+struct Job {
+    std::atomic<std::uint64_t> reduced[kMembers], sent[kMembers];
+};
+
+struct Communicator {
+    Job* job = nullptr;
+    int size = 0, member = 0;
+    std::uint64_t address = 0;  // ncclComm_t
+};
+
+Communicator& communicator() {
+    static Communicator only;
+    return only;
+}
+
+Job* shared_job() {
+    const int file = open(std::getenv("ROCPD_STANDIN_JOB"), O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, sizeof(Job)) != 0) std::abort();
+    void* at = mmap(nullptr, sizeof(Job), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return static_cast<Job*>(at);
+}
+
+// A kernel that waits for the other members: where each of those has to be first.
+struct Running {
+    LongerDispatch record;
+    std::atomic<std::uint64_t>* others;
+    std::uint64_t number;
+};
+std::vector<Running> g_running;
+
+ncclComm_t as_comm() {
+    ncclComm_t comm = nullptr;
+    std::memcpy(&comm, &communicator().address, sizeof comm);
+    return comm;
+}
+
+// A call of RCCL: its callbacks and its record, which has no arguments.
+class RcclCall {
+public:
+    explicit RcclCall(int operation, rocprofiler_rccl_api_args_t args = {})
+        : frame_(fresh()),
+          operation_(operation),
+          external_(external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_RCCL_API, frame_.id)),
+          data_{sizeof data_, args},
+          told_(kRcclCallbacks, operation, frame_.id, frame_.parent, &data_),
+          start_(now()) {}
+    ~RcclCall() {
+        told_.leave(&data_);
+        HipCallRecord r{};
+        r.kind = ROCPROFILER_BUFFER_TRACING_RCCL_API;
+        r.operation = operation_;
+        r.correlation_id.internal = frame_.id;
+        r.correlation_id.external = external_;
+        r.correlation_id.ancestor = frame_.parent;
+        r.start_timestamp = start_;
+        r.end_timestamp = now();
+        r.thread_id = tid();
+        put(r, offsetof(HipCallRecord, arguments));
+    }
+    RcclCall(const RcclCall&) = delete;
+    RcclCall& operator=(const RcclCall&) = delete;
+
+private:
+    const Entered frame_;
+    const int operation_;
+    const rocprofiler_user_data_t external_;
+    rocprofiler_callback_tracing_rccl_api_data_t data_;
+    Told told_;
+    const std::uint64_t start_;
+};
+
+// The kernel of a call that is open: it runs until the others have come as far.
+void run_with_others(std::atomic<std::uint64_t>* others) {
+    const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipLaunchKernel, {{0x2012a0, kStream}});
+    const std::uint64_t number = others[communicator().member].fetch_add(1) + 1;
+    g_running.push_back({dispatched(call, 17, 2), others, number});
+}
+
+rocprofiler_rccl_api_args_t reduction() {
+    rocprofiler_rccl_api_args_t args{};
+    args.ncclAllReduce.count = 1024;
+    args.ncclAllReduce.datatype = 7;  // ncclFloat32
+    args.ncclAllReduce.comm = as_comm();
+    return args;
+}
+
+rocprofiler_rccl_api_args_t exchange_with(int peer) {
+    rocprofiler_rccl_api_args_t args{};
+    args.ncclSend.count = 256;
+    args.ncclSend.datatype = 7;
+    args.ncclSend.peer = peer;
+    args.ncclSend.comm = as_comm();
+    return args;
+}
+
 // What happens in every tenth round.
 void now_and_then() {
     scratch();
@@ -387,6 +500,53 @@ void meet_stream(std::uint64_t stream) {
 }
 
 void launch_on(std::uint64_t stream) { launch(stream, 2); }
+
+void init_comm(int size, int member) {
+    Communicator& comm = communicator();
+    comm = {shared_job(), size, member, 0xc0ffee00};
+    ncclComm_t made = nullptr;
+    rocprofiler_rccl_api_args_t args{};
+    args.ncclCommInitRank.newcomm = &made;
+    args.ncclCommInitRank.nranks = size;
+    std::strcpy(args.ncclCommInitRank.commId.internal, "the job's");
+    args.ncclCommInitRank.myrank = member;
+    const RcclCall call(ROCPROFILER_RCCL_API_ID_ncclCommInitRank, args);
+    made = as_comm();
+}
+
+void destroy_comm() {
+    rocprofiler_rccl_api_args_t args{};
+    args.ncclCommDestroy.comm = as_comm();
+    const RcclCall call(ROCPROFILER_RCCL_API_ID_ncclCommDestroy, args);
+}
+
+void all_reduce() {
+    const RcclCall call(ROCPROFILER_RCCL_API_ID_ncclAllReduce, reduction());
+    run_with_others(communicator().job->reduced);
+}
+
+void capture_all_reduce() { const RcclCall call(ROCPROFILER_RCCL_API_ID_ncclAllReduce, reduction()); }
+
+void send_on() {
+    const Communicator& comm = communicator();
+    const int next = (comm.member + 1) % comm.size, before = (comm.member + comm.size - 1) % comm.size;
+    { const RcclCall start(ROCPROFILER_RCCL_API_ID_ncclGroupStart); }
+    { const RcclCall send(ROCPROFILER_RCCL_API_ID_ncclSend, exchange_with(next)); }
+    { const RcclCall receive(ROCPROFILER_RCCL_API_ID_ncclRecv, exchange_with(before)); }
+    const RcclCall end(ROCPROFILER_RCCL_API_ID_ncclGroupEnd);
+    run_with_others(comm.job->sent);
+}
+
+void synchronize() {
+    const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipStreamSynchronize, {{kStream}});
+    for (Running& kernel : g_running) {
+        for (int member = 0; member < communicator().size; ++member)
+            while (kernel.others[member].load() < kernel.number) pause_for(1000);
+        kernel.record.record.end_timestamp = now();
+        put_dispatch(kernel.record);
+    }
+    g_running.clear();
+}
 
 void graph(int kernels) {
     push("graph");

@@ -46,8 +46,20 @@ Operations chosen(const rocprofiler_tracing_operation_t* operations, std::size_t
     return operations != nullptr ? Operations(operations, operations + count) : Operations();
 }
 
-const char* const kFunctions[kHipCalls] = {"hipInit",       "hipLaunchKernel", "hipMemcpy",        "some_call",
-                                           "hipModuleLoad", "hipStreamCreate", "hipDeviceGetName"};
+const char* const kFunctions[kHipCalls] = {"hipInit",         "hipLaunchKernel",  "hipMemcpy",           "some_call", "hipModuleLoad",
+                                           "hipStreamCreate", "hipDeviceGetName", "hipStreamSynchronize"};
+
+const std::map<int, const char*> kRcclFunctions = {
+    {kSomeCall, "some_call"},
+    {ROCPROFILER_RCCL_API_ID_ncclAllReduce, "ncclAllReduce"},
+    {ROCPROFILER_RCCL_API_ID_ncclSend, "ncclSend"},
+    {ROCPROFILER_RCCL_API_ID_ncclRecv, "ncclRecv"},
+    {ROCPROFILER_RCCL_API_ID_ncclGroupStart, "ncclGroupStart"},
+    {ROCPROFILER_RCCL_API_ID_ncclGroupEnd, "ncclGroupEnd"},
+    {ROCPROFILER_RCCL_API_ID_ncclCommInitRank, "ncclCommInitRank"},
+    {ROCPROFILER_RCCL_API_ID_ncclCommDestroy, "ncclCommDestroy"},
+    {ROCPROFILER_RCCL_API_ID_ncclCommAbort, "ncclCommAbort"},
+};
 
 const char* const kKinds[kLastKind] = {
     nullptr, "HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API", "HIP_RUNTIME_API",
@@ -65,6 +77,7 @@ const std::map<int, const char*> kCallbackKinds = {
     {ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, "MARKER_CONTROL_API"},
     {ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API, "MARKER_NAME_API"},
     {ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, "CODE_OBJECT"},
+    {kRcclCallbacks, "RCCL_API"},
     {ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, "HIP_STREAM"},
     {ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, "MARKER_CORE_RANGE_API"},
     {kGraphCallbacks, "HIP_GRAPH"},
@@ -272,6 +285,12 @@ STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_kind_operati
 STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_operation_name(
     rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, const char** name,
     std::uint64_t*) {
+    if (kind == ROCPROFILER_BUFFER_TRACING_RCCL_API) {
+        const auto found = kRcclFunctions.find(operation);
+        if (found == kRcclFunctions.end()) return ROCPROFILER_STATUS_ERROR;
+        *name = found->second;
+        return kGood;
+    }
     if (operation < 0 || operation >= kHipCalls) return ROCPROFILER_STATUS_ERROR;
     *name = kFunctions[operation];
     return kind == ROCPROFILER_BUFFER_TRACING_NONE ? ROCPROFILER_STATUS_ERROR : kGood;

@@ -45,6 +45,15 @@ constexpr std::uint64_t kStreamPerThread = 2;
 // A kernel on a stream.
 void launch_on(std::uint64_t stream);
 
+// RCCL above the stand-in: a communicator of processes that see how far the others are in a file that they share,
+// $ROCPD_STANDIN_JOB. A kernel of an operation is over when all have launched theirs.
+void init_comm(int size, int member);
+void destroy_comm();
+void all_reduce();
+void send_on();             // in a group of calls: to the next member, and from the one before
+void capture_all_reduce();  // launches nothing, as into a graph
+void synchronize();         // as hipStreamSynchronize
+
 // A range with one call that launches so many kernels.
 void graph(int kernels);
 

@@ -202,7 +202,10 @@ enum HipCall : int {
     kHipModuleLoad,
     kHipStreamCreate,
     kHipDeviceGetName,
+    kHipStreamSynchronize,
     kHipCalls
 };
+
+constexpr auto kRcclCallbacks = static_cast<rocprofiler_callback_tracing_kind_t>(14);
 
 }  // namespace standin

@@ -1,11 +1,11 @@
-"""The picture of a time line: its pixels say how busy each slice is."""
+"""The picture of a time line: its pixels say what is done in each slice, its shapes where to look."""
 
 from __future__ import annotations
 
 import zlib
 
-from rocpd.chart.draw import picture
-from rocpd.chart.model import WORK, Timeline
+from rocpd.chart.draw import Word, draw, picture, svg
+from rocpd.chart.model import WORK, Mark, Timeline
 from rocpd.table.palette import colour_of
 
 
@@ -15,24 +15,40 @@ def chunk(png: bytes, name: bytes) -> bytes:
     return png[at + 4 : at + 4 + int.from_bytes(png[at - 4 : at], "big")]
 
 
-def test_only_idle_slices_have_no_colour_and_busier_ones_never_less() -> None:
-    levels = [share / 63 for share in range(64)]
+def stacked(png: bytes, levels: int) -> list[list[int]]:
+    """Return the pixels of each slice of one row, from the bottom; 0 is idle."""
+    lines = zlib.decompress(chunk(png, b"IDAT"))
+    width = len(lines) // levels
+    return [[lines[level * width + 1 + at] for level in reversed(range(levels))] for at in range(width - 1)]
+
+
+def test_only_idle_slices_have_no_pixel_and_busier_ones_never_less() -> None:
+    shares = [share / 63 for share in range(64)]
     for work in range(len(WORK)):
-        shares = tuple(levels if part == work else [0.0] * len(levels) for part in range(len(WORK)))
-        png = picture(Timeline("", ("rank 0",), 0, 1, (shares,)))
-        pixels = zlib.decompress(chunk(png, b"IDAT"))[1:]
-        opacities = [chunk(png, b"tRNS")[pixel] for pixel in pixels]
-        assert (opacities[0], opacities[-1]) == (0, 255)
-        assert min(opacities[1:]) > 0
-        assert opacities == sorted(opacities)
+        row = tuple(shares if part == work else [0.0] * len(shares) for part in range(len(WORK)))
+        slices = stacked(picture(Timeline("", ("rank 0",), 0, 1, (row,)), 8), 8)
+        heights = [sum(pixel == work + 1 for pixel in slice_) for slice_ in slices]
+        assert (heights[0], heights[1], heights[-1]) == (0, 1, 8)
+        assert heights == sorted(heights)
 
 
-def test_each_kind_of_work_has_its_colour() -> None:
-    """Copies look like copies; what is half and half lies between the colours."""
-    shares = ((1.0, 0.0, 0.0, 0.5), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.5))
-    png = picture(Timeline("", ("rank 0",), 0, 1, (shares,)))
+def test_states_stand_on_each_other_in_their_colours() -> None:
+    """From the bottom: half compute, a quarter hidden, the rest exposed; a trace of copies has its pixel."""
+    row = ((0.5, 0.9), (0.25, 0.0), (0.25, 0.0), (0.0, 0.01))
+    png = picture(Timeline("", ("rank 0",), 0, 1, (row,)), 8)
+    assert stacked(png, 8) == [[1, 1, 1, 1, 2, 2, 3, 3], [1] * 7 + [4]]
     palette = chunk(png, b"PLTE")
-    *pure, half = (tuple(palette[3 * pixel : 3 * pixel + 3]) for pixel in zlib.decompress(chunk(png, b"IDAT"))[1:])
-    assert pure == [colour_of(name) for name in WORK]
-    low, high = colour_of("compute"), colour_of("copies")
-    assert all(min(pair) < part < max(pair) for part, *pair in zip(half, low, high, strict=True))
+    assert [tuple(palette[3 * at : 3 * at + 3]) for at in range(1, 5)] == [colour_of(name) for name in WORK]
+
+
+def test_findings_and_steps_are_drawn_where_they_are() -> None:
+    """A mark frames its row and leads to what is said; its rank is named however many there are."""
+    shares = tuple(((0.5,) * 10, (0.0,) * 10, (0.0,) * 10, (0.0,) * 10) for _ in range(200))
+    names = tuple(f"rank {number}" for number in range(200))
+    mark = Mark(20, 40, "late", 7, "finding-0")
+    chart = Timeline("", names, 0, 10, shares, ("a",) * 100 + ("b",) * 100, (("5", 0, 50),), (mark,))
+    drawn = draw(chart)
+    words = [shape for shape in drawn.shapes if isinstance(shape, Word)]
+    assert {"rank 7", "a", "b", "5"} <= {word.text for word in words}
+    assert [(word.text, word.span) for word in words if word.link] == [("1", (2.0, 4.0))]
+    assert '<a href="#finding-0">' in svg(drawn, "", shown="broad")

@@ -31,6 +31,7 @@ def completed(process: Cli, line: str) -> list[str]:
         ("rocpd convert -f p", ["pftrace", "perfetto", "parquet"]),
         ("rocpd convert --view kernel_s", ["kernel_symbols", "kernel_summary", "kernel_summary_region"]),
         ("rocpd convert --sta", ["--start", "--start-marker", "--stats"]),
+        ("rocpd summary --he", ["--help", "--help-all"]),
         ("rocpd query -f m", ["md"]),
         ("rocpd query --strategy a", ["auto", "aggregates", "attached"]),
         ("rocpd schema ker", ["kernel_symbols", "kernels"]),

@@ -129,7 +129,7 @@ def installed(tmp_path: Path, job: Path) -> Callable[..., Said]:
 
 
 def test_a_trace_format(installed: Callable[..., Said], job: Path) -> None:
-    shown = installed("convert", "--help", COLUMNS="100").out
+    shown = installed("convert", "--help-all", COLUMNS="100").out
     assert "--depth N" in shown
     assert "How deep. [count] (default: 3)" in shown
     assert installed("convert", "-f", "count", "csv", "--depth", "5", "--kernel-rename", "-d", "o", ".").code == 0
@@ -144,7 +144,7 @@ def test_a_trace_format(installed: Callable[..., Said], job: Path) -> None:
 
 
 def test_an_analysis_with_an_option_and_a_text_form(installed: Callable[..., Said], job: Path) -> None:
-    shown = installed("summary", "--help", COLUMNS="100").out
+    shown = installed("summary", "--help-all", COLUMNS="100").out
     assert "--level LEVEL" in shown
     assert "of ours: shout" in " ".join(shown.split())
     listed = [line.split()[:2] for line in installed("summary", "--list").out.splitlines()]
@@ -201,7 +201,7 @@ def test_a_table_format(installed: Callable[..., Said], job: Path) -> None:
     assert (job / "o" / "out_kernels_summary.tsv").read_text().startswith("Name\tCalls\t")
     assert installed("schema", "kernels", "-f", "tabs").out.startswith("column\tunit\tmeaning\n")
     shown = [name for name, entry in TABLE_FORMATS.items() if not entry.is_columnar]
-    assert ", ".join([*shown, "tabs", "bars"]) in " ".join(installed("query", "--help").out.split())
+    assert ", ".join([*shown, "tabs", "bars"]) in " ".join(installed("query", "--help-all").out.split())
 
 
 def readers(option: str) -> str:

@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.identity import JOURNALS
+from rocpd.base.identity import BESIDE
+from rocpd.base.option import Heading
+from rocpd.cli.build import command_of
+from rocpd.cli.commands import COMMANDS, function_of
 from rocpd.compare.options import DiffOptions, metric_of
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import Baseline
 from rocpd.history.store import add
+from rocpd.schema.live_state import StateWriter
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli, state_of
 from tests.hostile.traces import make_workload
@@ -52,6 +56,7 @@ FOLDERS: Mapping[str, Sequence[str]] = {
     "summary": ("summary", "kernels", "domains", "{}", "-f", "csv", "-d"),
     "plots": ("report", "{}", "-o", "new.html", "--force", "--plots"),
     "redact": ("redact", "{}", "-d"),
+    "symbolize": ("symbolize", "{}", "--debug-dir", "folder", "-d"),
     "import": ("import", "{}", "-d"),
     "package": ("package", "--copy", "{}", "-d"),
     "index": ("index", "{}", "-d"),
@@ -63,6 +68,14 @@ FOLDERS: Mapping[str, Sequence[str]] = {
 }
 """Commands that write a folder, which is the last word unless it says otherwise."""
 
+ELSEWHERE = {("record", "--output-path"), ("doctor", "-o")}
+"""What recorders write: files that did not exist, under names of their own (`tests/record`)."""
+NO_OUTPUTS = frozenset({
+    "--format", "--json", "--color", "--sections", "--split", "--history", "--alert", "--exec", "--metrics", "--join",
+    "--perfetto-ui",
+})  # fmt: skip
+"""Options about output that name none: what they take is no path, or a file that is read."""
+
 ADDS = ("index", "store")
 """Those that replace nothing, and know no --force."""
 
@@ -72,11 +85,15 @@ INPUTS = (
 )  # fmt: skip
 TARGETS = (
     "a.db", "b.db", "linked.db", "hard.db", "folder/../a.db", "a.db-wal", "b.db-journal", "folder/c.db", "trace.json",
+    "a.db.live", "b.db.live", "linked.db.live", "a.db-wal/new",
     "trace.json.gz", "csv/out_kernel_trace.csv", "csv/out_marker_api_trace.csv", "a.rpd", "nsys", "nsys-wal",
     "workload/pmc_perf.csv", "workload/pmc_perf_2.csv", "job.rpdb/index.yaml", "job.rpdb/a.db", "linked.html",
     "hard.xlsx", "linked.pdf", "./folder/./../hard.xlsx",
 )  # fmt: skip
-FOLDER_TARGETS = ("", "folder", "csv", "workload", "job.rpdb", "linked_folder", "folder/../csv", "nsys", "a.db")
+FOLDER_TARGETS = (
+    "", "folder", "csv", "workload", "job.rpdb", "linked_folder", "folder/../csv", "nsys", "a.db", "a.db-wal",
+    "b.db-journal/new", "a.db.live", "b.db.live",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +111,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, job / name)
     (job / "trace.json").write_bytes((made / "trace.json").read_bytes() + b"\n")
     (job / "trace.json.gz").write_bytes(gzip.compress((made / "trace.json").read_bytes(), mtime=0))
+    StateWriter(job / "b.db.live", host="node1").close(remove=False)
     server(job / "a.rpd")
     export(job / "nsys")
     make_workload(job / "workload")
@@ -147,10 +165,32 @@ def test_the_commands_of_these_laws_write(command: str, known: Sequence[str], cl
     assert list(job.parent.glob("new*")), said
 
 
+def outputs_of(command: str) -> dict[str, str]:
+    """Return the options of a command that say where something is written: spelling -> the longest one."""
+    made = command_of(function_of(command), command)
+    options = [each for each in made.params if getattr(each, "rich_help_panel", None) == Heading.OUTPUT]
+    paths = [each for each in options if each.type.name in ("str", "path")]
+    return {flag: max(each.opts, key=len) for each in paths for flag in each.opts if NO_OUTPUTS.isdisjoint(each.opts)}
+
+
+def test_each_option_for_an_output_is_in_these_laws() -> None:
+    tried = {(words[0], outputs_of(words[0]).get(words[-1])) for words in (*FILES.values(), *FOLDERS.values())}
+    by_folder = {(words[0], "--output-path") for words in FILES.values() if words[-1] == "-o"}
+    exist = {(command, flag) for command in COMMANDS for flag in outputs_of(command).values()}
+    assert exist - tried - by_folder == ELSEWHERE
+
+
 def words_of(command: Sequence[str], source: Path, target: str) -> list[str]:
     """Return a command line with its input and its output."""
     words = [word.format(source, target=target) for word in command]
     return words if "{target}" in command else [*words, target]
+
+
+def by_folder(words: Sequence[str]) -> list[str]:
+    """Return a command line that names folder and name of its output apart."""
+    *others, flag, target = words
+    folder, _, name = target.rpartition("/")
+    return [*others, "-d", folder, flag, name] if "-d" in outputs_of(words[0]) and flag == "-o" else [*words]
 
 
 @pytest.mark.soak(40)
@@ -162,12 +202,12 @@ def test_no_recording_changes(command: str, cli: Cli, job: Path) -> None:
     for number, target in enumerate(TARGETS):
         for source in source_of(number, command):
             words = words_of(FILES[command], job / source, f"{job}/{target}")
-            said = cli(*words, "--force")
+            said = cli(*(by_folder(words) if number % 2 else words), "--force")
             after = state_of(job)
             assert {name: after.get(name) for name in before} == before, (words, target, said)
             for name in after.keys() - seen:
                 assert Path(name).name.startswith(Path(target).stem), (words, target, name)
-                assert not name.endswith(JOURNALS), (words, target, name)
+                assert not name.endswith(BESIDE), (words, target, name)
             seen |= after.keys()
 
 
@@ -184,7 +224,7 @@ def test_no_recording_changes_in_a_folder(command: str, cli: Cli, job: Path) -> 
             after = state_of(job)
             assert {name: after.get(name) for name in before} == before, (words, target, said)
             for name in after.keys() - before.keys():
-                assert not name.endswith(JOURNALS), (words, target, name)
+                assert not name.endswith(BESIDE), (words, target, name)
     assert {name: rows_of(job / name) for name in answers} == answers
 
 
@@ -231,3 +271,4 @@ def test_stdout_is_an_output(cli: Cli, job: Path) -> None:
     said = cli("query", "select 1 as a", job / "a.db", "-f", "csv", "-o", "-")
     assert (said.code, said.out) == (0, "a\n1\n")
     assert "goes to files, not to stdout" in cli("merge", job / "a.db", "-o", "-").err
+    assert "goes to files, not to stdout" in cli("history", "report", job.parent / "store", "-o", "-").err

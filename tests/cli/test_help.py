@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
+from typer.core import TyperArgument
 
 from rocpd.base.option import Heading
+from rocpd.cli.build import command_of
 from rocpd.cli.commands import COMMANDS, function_of
 from tests.conftest import Cli
 
+MOST_LINES = 45
 READERS = ("query", "summary", "convert", "merge", "info", "shell")
 
 
@@ -24,7 +28,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_sections(command: str, cli: Cli) -> None:
-    text = cli(command, "--help").out
+    text = cli(command, "--help-all").out
     headings = sections(text)
     assert headings[0] == "Examples"
     assert headings[1:] == [heading for heading in Heading if heading in headings]
@@ -34,9 +38,43 @@ def test_sections(command: str, cli: Cli) -> None:
         assert strange not in text
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_screen(command: str, cli: Cli) -> None:
+    """It shows the options that are declared plain, each once, and leads to the others."""
+    text = cli(command, "--help").out
+    lines = text.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= 80
+    assert sections(text) == ["Examples", "Options"]
+    assert lines[lines.index("Examples:") + 1].startswith(("  rocpd ", "  mpirun ", "  srun "))
+    shown = re.findall(r"^  (?:-\w, )*(--[\w-]+)", text, re.MULTILINE)
+    declared = command_of(function_of(command), command)
+    plain = {max(each.opts, key=len) for each in declared.params if each.name in declared.plain}
+    assert sorted(shown) == sorted([*(flag for flag in plain if flag.startswith("--")), "--help-all"])
+    assert f"All {len(declared.params)} options" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_whole_help_has_every_option(command: str, cli: Cli) -> None:
+    text = cli(command, "--help-all").out
+    for each in command_of(function_of(command), command).params:
+        assert f"\n  {min(each.opts, key=len)}" in text or isinstance(each, TyperArgument)
+
+
+def test_spellings_of_amd_stand_apart(cli: Cli) -> None:
+    text = cli("summary", "--help-all").out
+    assert "--region-categories" in text.partition("AMD's spellings:")[2]
+    assert "--region-categories" not in cli("summary", "--help").out
+
+
+def test_a_typo_of_an_option_that_help_leaves_out(cli: Cli) -> None:
+    assert "--scheduler" not in cli("summary", "--help").out
+    assert "did you mean --scheduler?" in cli("summary", "--schedular", "x").err
+
+
 @pytest.mark.parametrize("command", READERS)
 def test_commands_that_read_share_their_options(command: str, cli: Cli) -> None:
-    text = cli(command, "--help").out
+    text = cli(command, "--help-all").out
     assert {"Inputs", "Window", "Filters", "Execution"} <= set(sections(text))
     for flag in ("-i, --input", "--skip-bad", "--start TIME", "--align ", "--clock-offset", "--rank LIST",
                  "-j, --jobs N", "--scheduler ADDRESS", "--local-hosts"):  # fmt: skip
@@ -81,7 +119,7 @@ def test_without_words_there_is_help(cli: Cli) -> None:
         (("query", "-i", ".", "kernls"), "kernls: neither SQL", 'rocpd query "select * from kernels"'),
         (("query", "select 1", "-f", "cvs"), "--format cvs: unknown", "did you mean csv?"),
         (("query", "select 1", "-o", "x.parquet"), "--format parquet: is for tables of `rocpd summary`", "one of"),
-        (("info", ".", "--only", "nothing"), "--only", "rocpd info --help"),
+        (("info", ".", "--only", "nothing"), "--only nothing: unknown", "one of job, ranks"),
         (("simulate",), "Missing option '-o'", "rocpd simulate --help"),
     ],
 )

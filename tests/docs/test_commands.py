@@ -62,7 +62,7 @@ def check(line: str, cli: Cli) -> None:
     """Run a command, or look its options up."""
     _, command, *words = shlex.split(line)
     if command in _ASK_HELP or "--follow" in words:  # which goes on until Ctrl-C
-        said = cli(command, "--help")
+        said = cli(command, "--help-all")
         options = words[: words.index("--")] if "--" in words else words
         assert [word for word in options if word.startswith("-") and word not in said.out] == [], line
         assert said.code == 0

@@ -93,6 +93,28 @@ def test_runs_of_another_job_are_kept_apart(tmp_path: Path) -> None:
         open_history(tmp_path, HistoryOptions(job=3))
 
 
+def test_runs_of_another_configuration_that_come_and_go_are_named_and_in_no_series(tmp_path: Path) -> None:
+    others = [run_of(n, 0.5e6, grid=128) for n in (10, 11, 12)]
+    runs = [*noisy(range(10)), *others, *noisy(range(13, 25))]
+    found = open_history(stored(tmp_path, runs))
+    assert found.found == []
+    assert found.step.places.tolist() == [*range(10), *range(13, 25)]
+    assert "run 11, 12, 13: another configuration that came and went, grid of gemm: 64x1x1 -> 128x1x1" in texts(found)
+    assert found.sql("select run, value_ns, level_ns from runs where reason is not null order by run").fetchall() == [
+        (run, 0.5e6, None) for run in (11, 12, 13)
+    ]
+    assert "run12" not in found.against([run_of(90)], DiffOptions()).base
+
+
+def test_another_configuration_that_stays_or_costs_nothing_stays_in_the_series(tmp_path: Path) -> None:
+    alike = [replace(run, uses=run_of(0, grid=128).uses) for run in noisy(range(10, 12))]
+    for what, runs in {
+        "alike": [*noisy(range(10)), *alike, *noisy(range(12, 20))],
+        "stays": [*noisy(range(10)), *noisy(range(10, 20), 0.5, grid=128)],
+    }.items():
+        assert open_history(stored(tmp_path / what, runs)).passing == {}
+
+
 def test_too_few_runs_say_what_can_be_known(tmp_path: Path) -> None:
     found = open_history(stored(tmp_path, noisy(range(3))))
     assert "from 8 runs on" in texts(found)
@@ -128,6 +150,8 @@ def test_sql_and_frames_have_what_tables_have(tmp_path: Path) -> None:
 
 def test_metrics_are_chosen_by_name_and_expression(tmp_path: Path) -> None:
     stored(tmp_path, noisy(range(10)))
+    with pytest.raises(rocpd.UsageError, match="no run has such a label"):
+        _ = open_history(tmp_path, HistoryOptions(by="branch")).groups
     chosen = {
         word: open_history(tmp_path, HistoryOptions(metrics=(word,))).metrics for word in ("kernel:ge", "part:idle")
     }

@@ -39,8 +39,45 @@ def test_a_newer_summary_and_a_newer_label_supersede(tmp_path: Path) -> None:
     store.add(tmp_path, [run_of(1, step=2e6)], {"commit": "def"}, FIRST, FIRST + 1)
     found = store.read(tmp_path)
     assert [(entry.metrics["step"], entry.labels["commit"]) for entry in found.entries] == [(2e6, "def")]
-    assert any("a newer one counts" in problem for problem in found.problems)
-    assert any("commit=abc and commit=def" in problem for problem in found.problems)
+    assert any(problem.endswith("left out: a newer summary of the run counts") for problem in found.problems)
+    assert "run1: commit=abc and commit=def: the newer label counts" in found.problems
+
+
+def test_a_label_that_is_added_later_moves_no_run(tmp_path: Path) -> None:
+    run = with_facts(run_of(1), started=FIRST + DAY)
+    store.add(tmp_path, [run], {}, FIRST, FIRST)
+    before = files(tmp_path).keys()
+    assert store.add(tmp_path, [run], {"commit": "abc"}, None, FIRST + DAY) == [True]
+    (entry,) = store.read(tmp_path).entries
+    assert (entry.date, entry.labels, len(files(tmp_path).keys() - before)) == (FIRST, {"commit": "abc"}, 1)
+
+
+def test_a_copy_is_said_and_labels_of_nobody_are_nothing(tmp_path: Path) -> None:
+    stored(tmp_path, [run_of(1), run_of(2)])
+    (path,) = (entry.path for entry in store.read(tmp_path).entries if entry.name == "run1")
+    (tmp_path / f"copy{ENDING}").write_bytes(path.read_bytes())
+    next(path for path in tmp_path.glob(f"*{ENDING}") if b"run2" in path.read_bytes()).unlink()
+    found = store.read(tmp_path)
+    assert [entry.path for entry in found.entries] == [path]
+    assert found.problems == (f"copy{ENDING}: left out: a copy of another file",)
+
+
+def test_a_label_of_several_runs_is_said_where_nearly_each_run_has_its_own(tmp_path: Path) -> None:
+    for number in range(5):
+        labels = {"commit": f"c{max(1, number)}", "branch": "main"}
+        store.add(tmp_path, [run_of(number)], labels, FIRST + number, FIRST + DAY)
+    assert store.read(tmp_path).problems == ("commit=c1: said of several runs",)
+
+
+def test_a_folder_of_other_files_becomes_no_store(tmp_path: Path) -> None:
+    (tmp_path / ".gitkeep").write_text("")
+    store.add(tmp_path, [run_of(1)], {})
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "rank0.db").write_bytes(b"SQLite format 3\0")
+    with pytest.raises(rocpd.UsageError, match=r"no store, it holds rank0\.db"):
+        store.add(job, [run_of(1)], {})
+    assert list(files(job)) == ["rank0.db"]
 
 
 def test_order_is_by_date_then_by_what_was_recorded(tmp_path: Path) -> None:
@@ -54,6 +91,14 @@ def test_order_is_by_date_then_by_what_was_recorded(tmp_path: Path) -> None:
     assert any("run4: dated after it was added" in problem for problem in found.problems)
 
 
+def test_runs_of_one_date_stand_as_they_were_added_and_wrong_clocks_are_said(tmp_path: Path) -> None:
+    for place, number in enumerate((3, 1, 2)):
+        store.add(tmp_path, [run_of(number)], {}, 0, FIRST + place)
+    found = store.read(tmp_path)
+    assert [entry.name for entry in found.entries] == ["run3", "run1", "run2"]
+    assert found.problems[0].startswith("run3, run1, run2: dated before ROCm was there (1970-01-01 00:00")
+
+
 _Spoil = Callable[[bytes], bytes]
 _WRONG: tuple[tuple[str, _Spoil], ...] = (
     ("half written", lambda whole: whole[:-100]),
@@ -62,6 +107,10 @@ _WRONG: tuple[tuple[str, _Spoil], ...] = (
     ("not of a history", lambda whole: b'{"a": 1}\n'),
     ("half written", lambda whole: b""),
     ("not of a history", lambda whole: b"\xff\xfe\n"),
+    ("not of a history", lambda whole: whole.replace(b'"ranks":1', b'"ranks":"1"')),
+    ("not of a history", lambda whole: whole.replace(b'"hosts":[', b'"hosts":[7,')),
+    ("not of a history", lambda whole: whole.replace(b'"date":1', b'"date":999999999991')),
+    ("not of a history", lambda whole: whole.replace(b'"config":{', b'"config":[],"":{')),
 )
 
 
@@ -107,8 +156,9 @@ def test_redacted_says_nothing_of_where_and_tells_machines_apart(tmp_path: Path)
 
 def test_dates() -> None:
     assert date_of("2026-11-12T03:00:00+03:00") == date_of("2026-11-12")
-    with pytest.raises(rocpd.UsageError, match="no date"):
-        date_of("yesterday")
+    for text in ("yesterday", "2999-01-01"):
+        with pytest.raises(rocpd.UsageError, match=text):
+            date_of(text)
 
 
 @pytest.mark.soak(times=12)

@@ -19,7 +19,7 @@ def write(folder: Path, writer: int, pipe: int) -> None:
     """Add runs, some of which others add too, and say of each that it is there."""
     for n in range(_RUNS):
         number = n if n % 4 == 0 else writer * 1000 + n
-        store.add(folder, [run_of(number)], {"writer": str(writer)} if n % 4 else {}, FIRST + number)
+        store.add(folder, [run_of(number)], {"writer": f"{writer}.{n}"} if n % 4 else {}, FIRST + number)
         os.write(pipe, b"%d\n" % number)
     os._exit(0)
 

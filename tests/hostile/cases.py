@@ -1,8 +1,8 @@
 """Runs commands on damaged files, each case in a process of its own, and says what a case did that none may do.
 
 `python -m tests.hostile.cases FIRST COUNT` runs cases and writes a JSON line for each that misbehaved, then one with
-counts; `--traces` runs those of other profilers' traces; `--only` with `--keep FOLDER` repeats the first and leaves its
-files. A case is a number: it chooses the file, the damage and the command.
+counts; `--traces` runs those of other profilers' traces, `--also` further numbers; `--only` with `--keep FOLDER`
+repeats the first and leaves its files. A case is a number: it chooses the file, the damage and the command.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("--traces", action="store_true")
+    parser.add_argument("--also", type=int, nargs="*", default=[])
     parser.add_argument("--only", action="store_true")
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
@@ -75,7 +76,7 @@ def main() -> None:
         folder = Path(name)
         originals = make_traces(folder) if asked.traces else make_originals(folder)
         counts = Counter[str]()
-        for number in range(asked.first, asked.first + (1 if asked.only else asked.count)):
+        for number in (*range(asked.first, asked.first + (1 if asked.only else asked.count)), *asked.also):
             case = trace_case(number, originals) if asked.traces else database_case(number, originals)
             home = asked.keep or folder / "case"
             outcome = run_case(case, home)

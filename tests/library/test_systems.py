@@ -41,8 +41,9 @@ for words in (
     "query select(count(*))from(kernels) live.db", "merge job -o merged.db", "trim job --end 50% -d trimmed",
     "convert -f pftrace -d out job -j 2", "convert -f parquet -d tables job", "convert -f json -d out job",
     "report job -o report.html", "diff merged.db job", "advise job", "whatif job", "history add store job",
-    "history store runs", "questions idle", "counters job", "package job -o packed", "doctor",
-    "schema kernels", "cache list",
+    "history store runs", "history report store -o history.html", "history export store", "hang job", "top job --once",
+    "redact job -d redacted", "import out/out.json -d imported", "questions idle", "counters job",
+    "package job -o packed", "doctor", "schema kernels", "cache list",
 ):
     code = run(words.split())
     assert code == 0, (words, code)

@@ -12,7 +12,7 @@ import pytest
 from rocpd.agents.answers import answers
 from rocpd.live.hang import Hanging, judged
 from rocpd.live.progress import SILENT_NS, Life, RankProgress
-from rocpd.schema.live_state import GroupState, LiveState, ThreadState
+from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState, LiveState, ThreadState
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.incidents import Incident, parse_incident
 from tests.conftest import Cli
@@ -97,6 +97,36 @@ def test_a_member_without_a_file_and_one_that_all_came_to() -> None:
     all_came = judged((rank(0, {"low": (4, 3)}), rank(1, {"low": (4, 3)})))
     assert all_came.missing == ()
     assert all_came.lines[0].startswith("hang: all members have called ncclAllReduce 4 of low, which has not ended")
+
+
+def test_who_aborted_a_group_waits_in_it_only_once_stopped() -> None:
+    """A process that goes on with another communicator does not wait in the one that it gave up."""
+    waits, late = rank(0, {"low": (4, 3)}), rank(1, {"low": (3, 3)})
+    assert waits.state
+    aborted = replace(waits.state, groups=tuple(replace(group, closed=ABORTED) for group in waits.groups))
+    assert judged((replace(waits, state=aborted), late)).verdict is Hanging.NO
+    assert judged((replace(waits, state=aborted, life=Life.STOPPED), late)).missing == (1,)
+
+
+def test_no_member_counts_as_absent_where_their_number_is_unknown_or_a_file_had_no_room() -> None:
+    """A part of a communicator; one that is in the file of one member only, as the other's is full."""
+    (one,) = (rank(0, {"low": (4, 3)}),)
+    assert one.state
+    part = replace(one.state, groups=tuple(replace(group, size=SIZE_UNKNOWN) for group in one.groups))
+    assert "files are not here" not in judged((replace(one, state=part),)).lines[0]
+    assert judged((replace(one, state=replace(one.state, flags=CROWDED)),)).verdict is Hanging.NO
+
+
+def test_what_a_missing_rank_is_at_is_its_range_and_its_call() -> None:
+    at = rank(1, {"low": (3, 3)}, call="hipMalloc")
+    assert at.state
+    inside = replace(at.state.threads[0], range="step 7", range_since=NOW - 20_000_000_000)
+    for threads, said in (
+        ((inside,), "it has been in hipMalloc for 10 s, in the range step 7 for 20 s"),
+        ((replace(inside, since=0),), "it has been in the range step 7 for 20 s, and is in no call that is recorded"),
+    ):
+        answer = judged((rank(0, {"low": (4, 3)}), replace(at, state=replace(at.state, threads=threads))))
+        assert answer.lines[0].endswith(said)
 
 
 def test_jobs_of_two_runs_do_not_meet() -> None:

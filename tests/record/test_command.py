@@ -165,15 +165,16 @@ def test_variables_count_where_options_are_not_given(built: Build) -> None:
 
 def test_each_option_sets_its_variable(built: Build) -> None:
     settings = Settings(
-        trace="hip,marker", counters="SQ_WAVES", sample_hz=2.5, smi=4, python_stacks=100, flush_ms=20, drop=True,
-        off=True, group=True, keep_env="A_TOKEN,B",
+        trace="hip,marker", counters="SQ_WAVES", sample_hz=2.5, smi=4, stacks=50, stack_threads="main",
+        flush_ms=20, drop=True, off=True, group=True, keep_env="A_TOKEN,B",
     )  # fmt: skip
     environ = {"ROCPD_TOOL_DIR": str(built.folder), "ROCPD_ROCM": "0", "ROCPD_GROUP": "0", "ROCPD_TRACE": "kernel"}
     values = environment_of(settings, environ)
     assert {name: value for name, value in values.items() if name.startswith("ROCPD_")} == {
         "ROCPD_TOOL_DIR": str(built.folder), "ROCPD_ROCM": "0", "ROCPD_OUTPUT_PATH": str(Path.cwd()),
         "ROCPD_TRACE": "hip,marker", "ROCPD_COUNTERS": "SQ_WAVES", "ROCPD_SAMPLE_HZ": "2.5", "ROCPD_SMI": "4",
-        "ROCPD_PYTHON_STACKS": "100", "ROCPD_FLUSH_MS": "20", "ROCPD_OVERFLOW": "drop", "ROCPD_START": "0",
+        "ROCPD_STACKS": "50", "ROCPD_STACK_THREADS": "main", "ROCPD_FLUSH_MS": "20", "ROCPD_OVERFLOW": "drop",
+        "ROCPD_START": "0",
         "ROCPD_GROUP": "1", "ROCPD_KEEP_ENV": "A_TOKEN,B",
     }  # fmt: skip
 

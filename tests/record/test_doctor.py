@@ -14,7 +14,19 @@ from rocpd.record.doctor import Check, State, examine
 from tests.conftest import Cli
 from tests.record.build import Build
 
-_NAMES = ["rocpd", "recorder", "GPU work", "markers", "GPUs", "SMI", "perf", "clock", "output", "other tools"]
+_NAMES = [
+    "rocpd",
+    "recorder",
+    "C++ stacks",
+    "GPU work",
+    "markers",
+    "GPUs",
+    "SMI",
+    "perf",
+    "clock",
+    "output",
+    "other tools",
+]
 
 
 @pytest.fixture
@@ -109,12 +121,12 @@ def test_permission(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "usermod -aG" in check.fix
 
 
-def test_ten_lines_that_name_nobody(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_eleven_lines_that_name_nobody(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     user = pwd.getpwuid(os.getuid()).pw_name
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ROCPD_TOOL_DIR", str(built.folder))
     said = cli("doctor", "-o", tmp_path / "out")
-    assert (said.code, said.err, len(said.out.splitlines())) == (0, "", 10)
+    assert (said.code, said.err, len(said.out.splitlines())) == (0, "", 11)
     assert "~/out" in said.out
     assert doctor._shown(Path("/scratch", user, "out")) == "/scratch/$USER/out"
     for private in (str(tmp_path), os.uname().nodename, f"/{user}/"):

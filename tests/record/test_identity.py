@@ -20,6 +20,7 @@ from rocpd.redact.texts import Pseudonyms, Redactor
 from tests.record.build import Build
 from tests.record.runs import CODE, databases, environment, metadata, probe, probe_until, rows
 from tests.redact.corpus import SETTINGS, TOKENS, secret
+from tests.soak import sized
 
 _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
@@ -213,9 +214,11 @@ def test_secrets_in_the_command_line_are_masked(built: Build, tmp_path: Path) ->
     assert _process(file)[2]["argv"][4:] == given
 
 
-def test_secrets_that_redact_knows_are_masked(built: Build, tmp_path: Path) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(1, 17)))
+def test_secrets_that_redact_knows_are_masked(seed: int, built: Build, tmp_path: Path) -> None:
     """One corpus runs through both matchers: keys of services and secrets with a name, as variables and as words."""
-    secrets = [secret(kind, 1) for kind in (*TOKENS, *SETTINGS)]
+    secrets = [secret(kind, seed) for kind in (*TOKENS, *SETTINGS)]
     given = {f"NOTE_{number}": each.text for number, each in enumerate(secrets)}
     redactor = Redactor(Pseudonyms(), {})
     assert not [each for each in secrets if each.secret in redactor.text(each.text)]

@@ -14,6 +14,7 @@ import pytest
 
 from tests.record.build import ADDRESS, SOURCE, build
 from tests.record.runs import databases, environment, only, probe, rows
+from tests.soak import sized
 
 _SCENARIOS = (
     ("threads", "4", "4000"),
@@ -69,6 +70,18 @@ def test_sampling_is_clean(tmp_path: Path, sanitizer: str) -> None:
     done = probe(chosen, tmp_path / "out", "toggles", "10", "0.3", "--password", "x", env=env)
     assert (done.returncode, done.stderr) == (7, "")
     assert databases(tmp_path / "out")
+
+
+@pytest.mark.soak(4)
+@pytest.mark.parametrize("sanitizer", [ADDRESS, "thread"])
+def test_native_stacks_are_sampled_cleanly(tmp_path: Path, sanitizer: str) -> None:
+    """While threads record, end, and recording is switched on and off."""
+    chosen = build(sanitizer)
+    scenarios = (("threads", "4", sized("10000", "100000")), ("toggles", "10", "0.3"))
+    for scenario in scenarios:
+        for variable in ("ROCPD_STACKS", "ROCPD_STACKS_WALL"):
+            done = probe(chosen, tmp_path / scenario[0] / variable, *scenario, env=_OPTIONS | {variable: "1000"})
+            assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_a_program_may_change_its_environment(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def page(tab: Page, path: Path) -> Page:
     """The page, as it is when it was opened."""
     tab.emulate_media(color_scheme="light", media="screen")
     tab.goto(path.as_uri())
+    tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     return tab
 
 
@@ -127,7 +128,7 @@ def test_printing_is_light(page: Page) -> None:
 
 def test_the_time_line_is_zoomed(page: Page) -> None:
     page.evaluate("addEventListener('rocpd-window', (event) => { window.part = event.detail; })")
-    line = page.locator("#time-line-figure > svg")
+    line = page.locator("#time-line-figure > svg.broad")
     whole = page.locator("#time-line-figure text[data-tick]").first.text_content()
     line.scroll_into_view_if_needed()
     box = line.bounding_box()
@@ -144,9 +145,24 @@ def test_the_time_line_is_zoomed(page: Page) -> None:
     assert page.evaluate("window.part") is None
 
 
+def test_on_a_telephone_text_is_large_and_nothing_is_cut(page: Page) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    wide = (
+        "() => [...document.querySelectorAll('body, .table')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
+    )
+    assert page.evaluate(f"{wide}.map((each) => each.getAttribute('aria-label'))") == []
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll("figure > svg")].filter((each) => each.checkVisibility())
+        .map((each) => 12 * each.getBoundingClientRect().width / each.viewBox.baseVal.width)"""
+    )
+    assert len(sizes) > 5
+    assert min(sizes) >= 11
+    page.set_viewport_size({"width": 1000, "height": 800})
+
+
 def test_names_of_what_is_drawn(page: Page) -> None:
     for figure in page.locator("figure > svg").all():
-        assert figure.get_attribute("role") == "img"
+        assert figure.get_attribute("role") in ("img", "group")
         assert figure.get_attribute("aria-label")
         assert figure.locator("desc").count() == 1
 

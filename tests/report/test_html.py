@@ -80,7 +80,7 @@ def test_a_page_of_many_kernels_is_small(tmp_path: Path) -> None:
         files.append(builder.write(tmp_path / f"{rank}.db"))
     with rocpd.connect(files) as session:
         page = html(build(session))
-    assert page.count("at::native::kernel_") >= 50
+    assert page.count("at::native::kernel_") >= 32
     assert len(page.encode()) <= 300_000
 
 
@@ -88,7 +88,7 @@ def test_every_chart_has_a_name_and_its_table(report: Report, page: str) -> None
     figures = re.findall(r"<figure.*?</figure>", page, re.S)
     assert len(figures) == len(list(report.figures())) > 5
     for figure in figures:
-        assert re.search(r'<svg role="img"[^>]* aria-label="[^"]+"', figure)
+        assert re.search(r'<svg role="(?:img|group)"[^>]* aria-label="[^"]+"', figure)
         assert re.search(r"<details.*<table.*</details>", figure, re.S)
 
 

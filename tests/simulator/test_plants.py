@@ -99,6 +99,13 @@ def intermittent(job: Job, clean: Job) -> None:
     assert all(factor == nearly(1.0) for factor in slower(job, Plant.INTERMITTENT, seldom))
 
 
+def slowdown(job: Job, clean: Job) -> None:
+    late, early = steps_of(job, Plant.SLOWDOWN)
+    assert min(late) > max(early)
+    assert all(factor == nearly(1.35) for factor in slower(job, Plant.SLOWDOWN, late))
+    assert all(factor == nearly(1.0) for factor in slower(job, Plant.SLOWDOWN, early))
+
+
 def slow_node(job: Job, clean: Job) -> None:
     fact = job.facts.fact(Plant.SLOW_NODE)
     assert fact is not None
@@ -420,6 +427,7 @@ TOUCHED = {
     Plant.LATE_NODE: {"delay"},
     Plant.HOST_STALL: {"stall"},
     Plant.THROTTLED: {"stretch", "clock"},
+    Plant.SLOWDOWN: {"stretch"},
     Plant.SLOW_COLLECTIVES: {"transfer"},
     Plant.SLOW_LINK: {"slow_link"},
     Plant.SLOW_GPUS: {"stretch"},
@@ -455,7 +463,7 @@ def test_whom_a_fact_strikes_does_not_depend_on_the_others() -> None:
     together = plan(JobOptions(Path("job"), ranks=8, nodes=2, steps=9, plant=",".join(Plant))).facts
     assert {fact.plant: fact for fact in together} == alone
     ranks = [fact.rank for fact in together if fact.rank is not None]
-    assert len(ranks) == len(set(ranks)) == 7
+    assert len(ranks) == len(set(ranks)) == 8
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,24 @@ def test_why_a_rank_is_late(plant: str, cause: str, seed: int, tmp_path: Path) -
     assert (finding.rank, bool(re.search(pattern, finding.text))) == (fact.rank, True), finding.text
 
 
+@pytest.mark.parametrize(
+    ("plant", "cause"),
+    [
+        ("straggler=20", "; the same kernels and grids"),
+        ("imbalance=20", "; it has more work: (1[6-9]|2[0-4]) % more work-items"),
+    ],
+)
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(1, 20)))
+def test_a_window_that_cuts_operations_says_the_same(plant: str, cause: str, seed: int, tmp_path: Path) -> None:
+    """One rank then has some dispatches more between the same steps."""
+    files = simulate(JobOptions(tmp_path, ranks=4, steps=12, seed=seed, plant=plant))
+    with rocpd.connect(files) as session:
+        for start, end in (("20%", "70%"), ("33%", "81%"), ("11.3%", "57.7%")):
+            (finding, *_) = session.within(rocpd.Window(start, end)).summary("stragglers").findings
+            assert re.search(cause, finding.text), (start, end, finding.text)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(sized(1, 20)))
 def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ GLANCE = Glance(
     ("rank 4 on node17 costs 2 ms of a step",),
     (("gemm", 10, 1000, 80.0),),
     ("/job/rank7.db: empty",),
+    ("hang: rank 3 has not come to ncclAllReduce 7 of tp 2,3", "held up by rank 3: rank 2 on node17"),
 )
 
 

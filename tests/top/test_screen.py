@@ -45,6 +45,7 @@ async def _press_all(app: TopScreen, asked: _Asked) -> None:
         for key, text in (
             ("k", "gemm"),
             ("o", "node17"),
+            ("g", "rank 3 has not come to ncclAllReduce 7"),
             ("r", "silent 42 s"),
             ("p", "paused"),
             ("question_mark", "p pause"),

@@ -157,7 +157,7 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     if not regions:
         return RcclLaunches()
     of_calls: dict[int, dict[str, str]] = {}
-    for event, name, value in reader.rows(_ARGS, (json.dumps([event for event, *_ in regions]),)):
+    for event, name, value in reader.rows(_ARGS, (json.dumps([number(event) for event, *_ in regions]),)):
         of_calls.setdefault(event, {})[name] = as_text(value) or ""
     launched = list(_launching_calls(reader, kernels))
     times: dict[int | None, list[int]] = {}
@@ -183,7 +183,7 @@ def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...
 
 def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, tuple[int, int, int, int | None]]]:
     """Yield dispatches with stack id, start, end [ns] and thread of the region that launched them."""
-    stacks: dict[int, int] = dict(reader.rows(_STACKS, (json.dumps(kernels.tolist()),)))
+    stacks = {kernel: number(stack) for kernel, stack in reader.rows(_STACKS, (json.dumps(kernels.tolist()),))}
     calls = reader.rows(_CALLS, (json.dumps(sorted(set(stacks.values()))),))
     stack, start, end = (np.array([number(row[column]) for row in calls], np.int64) for column in range(3))
     launcher = launching_regions(stack, start, end, np.array(list(stacks.values()), np.int64))

@@ -75,6 +75,8 @@ def _front(note: FileNote) -> str:
     return "left out: " if note.left_out else ""
 
 
+COPY_AGAIN = "copy it again from where it was written; --skip-bad leaves it out"
+"""The hint for a damaged file."""
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
@@ -199,9 +201,7 @@ def as_input_error(path: Path) -> Iterator[None]:
     except apsw.FullError as error:  # reading fills no disk: it was a temporary file
         raise OutputError(f"temporary files: {error}", "set TMPDIR to a folder with more space") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
-        raise InputError(
-            f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
-        ) from error
+        raise InputError(f"{path}: damaged: {error}", COPY_AGAIN) from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
         if _lacks_descriptors():
             raise InputError(f"{path}: too many open files", "raise `ulimit -n`, or merge the files first") from error
@@ -266,7 +266,7 @@ def _check_last_page(path: Path, header: bytes) -> None:
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
     if page and _size(path) % page:
-        raise InputError(f"{path}: damaged: truncated within a page", "copy it again from where it was written")
+        raise InputError(f"{path}: damaged: truncated within a page", COPY_AGAIN)
 
 
 def _size(path: Path) -> int:
@@ -424,4 +424,4 @@ def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | N
             check_file(opening)
         if files and isinstance(error, apsw.CorruptError):  # in a way that the check does not look for
             where = f"{files[0].path}" if len(files) == 1 else f"one of {len(files)} files, {files[0].path} …"
-            raise InputError(f"{where}: damaged: {error}", "copy it again from where it was written")
+            raise InputError(f"{where}: damaged: {error}", COPY_AGAIN)

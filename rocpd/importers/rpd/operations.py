@@ -81,7 +81,7 @@ class Places:
         return self._streams[text or ""]
 
     def _line(self, key: tuple[int, int]) -> ThreadInfo:
-        """Return the line on which a queue waits, as a thread that is none."""
+        """Return the line on which a queue waits, as a thread of its own."""
         return ThreadInfo(_ABOVE_THREADS + len(self.lines), name=f"GPU {key[0]} queue {key[1]} waits")
 
 

@@ -25,13 +25,15 @@ class ReportFormat:
     needs: tuple[str, ...] = ()
 
 
+_WORKBOOK = ("xlsxwriter", "resvg_py", "font_roboto")
+
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     form.ending: form
     for form in (
         ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),
         ReportFormat(".md", "Markdown", "rocpd.report.writers.markdown:write_markdown"),
         ReportFormat(".pdf", "pages to print", "rocpd.report.writers.pdf:write_pdf", ("fpdf", "font_roboto")),
-        ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", ("xlsxwriter",)),
+        ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", _WORKBOOK),
         ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.markdown:write_notebook"),
     )
 }

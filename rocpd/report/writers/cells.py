@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rocpd.report.model import Column, Counts, Name, Table
 from rocpd.summary.findings import JOB, Finding
 from rocpd.table.cell import one_line
-from rocpd.table.human import readable
+from rocpd.table.human import brief, readable
 from rocpd.table.pictures import spark
 
-MOST_ROWS = 60
+MOST_ROWS = 32
 """Rows of a table on a page; workbooks have more."""
 
 SEEN = {"problem": "Problem", "note": "Note", "none": "Fine", "unknown": "Unknown"}
@@ -32,7 +32,7 @@ def shown(value: object, column: Column) -> str:
         return spark(value.counts)
     if isinstance(value, Name):
         return one_line(value.short)
-    return readable(value, column.unit)
+    return (brief if column.is_count else readable)(value, column.unit)
 
 
 def lines(table: Table, most: int = MOST_ROWS) -> list[list[str]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from rocpd.chart.draw import spark_svg, svg
+from rocpd.chart.draw import NARROW, Dot, Rect, Stroke, draw, spark_svg, svg
 from rocpd.chart.model import WORK, Timeline
 from rocpd.report.contents import section_of
 from rocpd.report.model import (
@@ -104,8 +105,13 @@ def _section(section: Section) -> Iterator[str]:
     if section.is_folded:
         titles = ", ".join(_text(block.title) for block in section.blocks if isinstance(block, Table))
         yield f"<details><summary>{titles}</summary>\n"
-    for block in section.blocks:
-        yield from _block(block, section.name)
+    for number, block in enumerate(section.blocks):
+        if number and isinstance(block, Table) and not section.is_folded:
+            yield f"<details><summary>{_text(block.title)}</summary>\n"
+            yield from _block(block, section.name)
+            yield "</details>\n"
+        else:
+            yield from _block(block, section.name)
     if section.is_folded:
         yield "</details>\n"
     yield "</section>\n"
@@ -131,12 +137,13 @@ def _findings(block: Findings, here: str) -> Iterator[str]:
     yield '<ol class="findings">\n'
     for conclusion in block.conclusions:
         finding = conclusion.finding
-        section = section_of(finding.rule)
+        section = section_of(finding.rule) if conclusion.section is None else conclusion.section
         where = f' <a href="#{section}">{section}</a>' if section not in ("", here) else ""
         before = word(finding)
         said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)
         kind = finding.verdict if before else "job"
-        yield f'<li class="{kind}"{_place(finding)}>{said}{where}{_notes(conclusion)}</li>\n'
+        name = f' id="{conclusion.id}"' if conclusion.id else ""
+        yield f'<li class="{kind}"{name}{_place(finding)}>{said}{where}{_notes(conclusion)}</li>\n'
     yield "</ol>\n"
 
 
@@ -158,10 +165,14 @@ def _figure(figure: Figure) -> Iterator[str]:
     name = _text(figure.name)
     zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
     yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b><br>'
-    yield f"{_text(figure.description)}</figcaption>\n"
-    yield svg(figure.drawing, figure.chart.title, figure.description, is_alone=False)
-    is_open = " open" if any(isinstance(value, Counts) for row in figure.table.rows[:1] for value in row) else ""
-    yield f"<details{is_open}><summary>{_text(figure.table.title)}</summary>\n"
+    yield f"{quoted(_text(figure.description))}</figcaption>\n"
+    yield svg(figure.drawing, figure.chart.title, figure.description, shown="broad")
+    narrow = draw(figure.chart, NARROW)
+    shapes = tuple(
+        replace(shape, tip="") if isinstance(shape, Rect | Stroke | Dot) else shape for shape in narrow.shapes
+    )
+    yield svg(replace(narrow, shapes=shapes), figure.chart.title, figure.description, shown="narrow")
+    yield f"<details><summary>{_text(figure.table.title)}</summary>\n"
     yield from table_html(figure.table)
     yield "</details>\n</figure>\n"
 

@@ -1,6 +1,6 @@
 """Writes a report as PDF: pages in A4, charts as vectors, a font of its own, bookmarks for sections.
 
-The font is Roboto: characters that it lacks are written as `\\uNNNN`.
+The font is Roboto, that of code Courier: characters that it lacks are written as `\\uNNNN`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ from fpdf.enums import XPos, YPos
 from PIL import Image
 
 from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Folded, Name, Report, Section, Table, Text
+from rocpd.report.model import (
+    COMMANDS,
+    Block,
+    Conclusion,
+    Counts,
+    Figure,
+    Findings,
+    Folded,
+    Name,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.human import readable
@@ -26,6 +39,7 @@ _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
 _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
+_CODE = 0.9  # size of code by that of the text around it
 _FEW = 3  # columns that have room for long cells
 _LEAST = 12  # characters of a name that is shortened together with others
 _WIDEST_HEAD = 26.0  # mm
@@ -99,7 +113,7 @@ class _Pages(FPDF):
             case Table():
                 self._table(block)
             case Figure():
-                self._room(20)
+                self._room(block.drawing.height * self._scale(block.drawing) + 15)
                 self._paragraph(block.chart.title, 9.5, 5, is_bold=True)
                 self._paragraph(block.description)
                 self._draw(block.drawing)
@@ -117,15 +131,31 @@ class _Pages(FPDF):
             self.set_x(_MARGIN + 3)
             self.cell(12, 4, name)
             self._font(8)
-            self._indented(text, 15, 4)
+            self._indented(f"`{text}`" if name in COMMANDS else text, 15, 4)
         self.set_fill_color(*colour)
         if self.page == page:
             self.rect(_MARGIN, top, 1.2, self.y - top, style="F")
         self.ln(1)
 
     def _indented(self, text: str, left: float, height: float) -> None:
+        """Write a paragraph; what stands in backquotes is code."""
         self.set_x(_MARGIN + left)
+        if "`" in text:
+            self._with_code(self._shown(text).split("`"), left, height)
+            return
         self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
+
+    def _with_code(self, parts: Sequence[str], left: float, height: float) -> None:
+        """Write parts of which every second one is code, in a font of equal widths where it has the characters."""
+        size = self.font_size_pt
+        self.set_left_margin(_MARGIN + left)
+        for number, part in enumerate(parts):
+            is_code = number % 2 and part.isascii()
+            self.set_font("courier" if is_code else "roboto", size=size * (_CODE if is_code else 1))
+            self.write(height, part)
+        self.set_font("roboto", size=size)
+        self.set_left_margin(_MARGIN)
+        self.ln(height)
 
     def _paragraph(self, text: str, size: float = 8, height: float = 4, *, is_bold: bool = False) -> None:
         self._font(size, _INK if is_bold else _DIM, is_bold=is_bold)
@@ -231,9 +261,13 @@ class _Pages(FPDF):
             height = max(0.2, count / most * (_LINE - 1)) if count else 0.0
             self.rect(self.x + 1 + place * 0.9, self.y + _LINE - 0.5 - height, 0.7, height, style="F")
 
+    def _scale(self, drawing: Drawing) -> float:
+        """Return how many mm of the page a px of a drawing has."""
+        return (self.w - 2 * _MARGIN) / drawing.width
+
     def _draw(self, drawing: Drawing) -> None:
         """Draw a chart at the place where the next text would come."""
-        scale = (self.w - 2 * _MARGIN) / drawing.width
+        scale = self._scale(drawing)
         self._room(drawing.height * scale + 2)
         left, top = _MARGIN, self.y
         self.set_auto_page_break(False)

@@ -44,6 +44,9 @@
   const copied = (table) => [...table.rows].filter((row) => !row.hidden)
     .map((row) => [...row.cells].map((cell) => (cell.dataset.v ?? cell.textContent).replace(/[\t\n]/g, " ")).join("\t")).join("\n");
   const addTools = (where) => all("table", where).forEach((table) => {
+    const heads = all("th", table).map((head) => head.textContent);
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, at) => { cell.dataset.h = heads[at]; });
+    table.classList.add("stacked"); // on a telephone: a block a row, and no column is cut
     all("th", table).forEach((head) => {
       const text = head.textContent;
       head.textContent = "";
@@ -88,17 +91,18 @@
     return Number((ns / size).toPrecision(5)) + " " + unit;
   };
   const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  all("[data-zoom]").forEach((figure) => {
+  all("[data-zoom] > svg").forEach((outer) => {
+    const figure = outer.parentElement;
     const data = JSON.parse(document.getElementById(figure.dataset.zoom).textContent);
-    const outer = figure.querySelector("svg");
-    const inner = outer.querySelector("svg");
+    const inner = outer.querySelector("svg"), high_ = inner.viewBox.baseVal.height;
     const ticks = all("text[data-tick]", outer);
+    const spans = all("[data-span]", outer).map((shape) => [shape, shape.dataset.span.split(" ").map(Number)]);
     const number = data.shares[0][0].length;
     let [from, to] = [0, number];
     const at = (slice) => data.start + slice * data.slice;
-    const said = make("output", "", figure);
+    const said = figure.querySelector("output") || make("output", "", figure);
     said.className = "said";
-    outer.after(said);
+    figure.querySelector("details").before(said);
     outer.tabIndex = 0;
     const help = "Drag, or + and -, to look closer; arrows move; 0 shows all.";
     said.textContent = help;
@@ -107,7 +111,13 @@
       const width = Math.min(number, Math.max(4, most - low));
       from = Math.max(0, Math.min(low, number - width));
       to = from + width;
-      inner.setAttribute("viewBox", `${from} 0 ${width} ${data.rows.length}`);
+      inner.setAttribute("viewBox", `${from} 0 ${width} ${high_}`);
+      for (const [shape, [first, last]] of spans) {
+        const [x, until] = [first, last].map((slice) => left + Math.min(1, Math.max(0, (slice - from) / width)) * wide);
+        shape.style.display = last < from || first > to ? "none" : "";
+        if (shape.tagName === "rect") { shape.setAttribute("x", x); shape.setAttribute("width", Math.max(2, until - x)); }
+        else shape.setAttribute("x", shape.getAttribute("text-anchor") ? (x + until) / 2 : x + 3);
+      }
       ticks.forEach((tick) => { tick.textContent = time(at(from + (Number(tick.getAttribute("x")) - left) / wide * width)); });
       said.textContent = width < number ? `${time(at(from))} to ${time(at(to))}; 0 shows all` : help;
       const detail = width < number ? { start: at(from), end: at(to) } : null;

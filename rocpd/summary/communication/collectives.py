@@ -295,6 +295,7 @@ def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, f
 _MOSTLY = 2 / 3  # of what a rank computes longer
 _MATTERS = 0.01  # of what a peer takes
 _LEAST_SAMPLES = 3
+_CUT = 0.5  # of a step: so many more of its kernels one of two ranks may have between the same steps
 
 Shape = tuple[object, ...]
 """A kernel's name and what it was launched with."""
@@ -329,7 +330,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         categories: say which kernels are communication.
     """
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
-    causes = [why for why in (_computing(*both), _clock(*both)) if why]
+    causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Explanation(", ".join(cause.text for cause in causes), evidence)
 
@@ -349,19 +350,31 @@ def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
     return _Rank(kernels, clock if samples >= _LEAST_SAMPLES else None)
 
 
-def _computing(late: _Rank, peer: _Rank) -> Explanation | None:
-    """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do."""
-    sums = [[sum(column) for column in zip((0, 0, 0), *rank.kernels.values(), strict=True)] for rank in (late, peer)]
-    (_, time, items), (_, usual, usual_items) = sums
-    longer = time - usual
+def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
+    """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do.
+
+    Ranks lie apart in time, and windows cut: one may have some dispatches more between the same steps. So what both
+    run with the same grids is compared dispatch by dispatch, by the mean of each.
+    """
+    compared = slower = longer = more = 0.0
+    for shape in {**peer.kernels, **late.kernels}:
+        (count, time, items), (others, their_time, their_items) = (
+            rank.kernels.get(shape, (0, 0, 0)) for rank in (late, peer)
+        )
+        fewer = min(count, others)
+        if fewer and abs(count - others) <= max(1, _CUT * max(count, others) / steps):
+            compared += fewer * their_time / others
+            slower += fewer * (time / count - their_time / others)
+        else:
+            longer += time - their_time
+            more += items - their_items
+    longer += slower
+    _, usual, usual_items = map(sum, zip((0, 0, 0), *peer.kernels.values(), strict=True))
     if not usual or longer < _MATTERS * usual:
         return None
-    same = [key for key, (count, *_) in late.kernels.items() if peer.kernels.get(key, (0,))[0] == count]
-    times = [sum(rank.kernels[key][1] for key in same) for rank in (late, peer)]
-    slower = times[0] - times[1]
-    percent = slower * 100 / times[1] if times[1] else 0.0
-    more = (items / usual_items - 1) * 100 if usual_items else 0.0
-    evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more}
+    percent = slower * 100 / compared if compared else 0.0
+    more_percent = more * 100 / usual_items if usual_items else 0.0
+    evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more_percent}
     if slower >= _MOSTLY * longer:
         return Explanation("the same kernels and grids", evidence)
     if slower > (1 - _MOSTLY) * longer:
@@ -369,7 +382,8 @@ def _computing(late: _Rank, peer: _Rank) -> Explanation | None:
             f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence
         )
     return Explanation(
-        f"it has more work: {more:.2g} % more work-items" if more >= 1 else "it runs other kernels", evidence
+        f"it has more work: {more_percent:.2g} % more work-items" if more_percent >= 1 else "it runs other kernels",
+        evidence,
     )
 
 

@@ -54,6 +54,7 @@ TABLES = by_name(
         Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
         Field("gpu_self_ns", "ns", "operations that they launched themselves", True),
         Field("percent", "%", "cpu_ns (on an agent or stream gpu_ns) by that of all regions at the top"),
+        chart="rocpd.summary.plots:calls",
     ),
     table_of(
         "functions",

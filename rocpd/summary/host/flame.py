@@ -1,15 +1,19 @@
-"""Writes flame graphs of the call tree and of call stacks: folded stacks (`a;b;c 123`) and speedscope's JSON."""
+"""Flame graphs of the call tree and of call stacks: as charts, folded stacks (`a;b;c 123`) and speedscope's JSON."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rocpd.base.version import __version__
+from rocpd.base.visible import visible
+from rocpd.chart.model import Flames, Frame
 from rocpd.facts.rank import LANES, By, Key
+from rocpd.schema.rules.steps import folded as folded_text
 from rocpd.summary.grouping import in_order, order_of
 from rocpd.summary.host.calls import grown, is_lane, trees_of_rank
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
@@ -37,6 +41,9 @@ class FlameProfile(NamedTuple):
 
 Profiles: TypeAlias = Callable[[Reading], Iterator[FlameProfile]]
 """Of an analysis; those with the same labels come one after the other."""
+
+Charts: TypeAlias = Callable[[Reading], Iterator[Flames]]
+"""Of an analysis."""
 
 
 def folded_of(profiles: Profiles, reading: Reading) -> Iterator[str]:
@@ -76,6 +83,81 @@ def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[s
     yield "\n"
 
 
+_LEAST = 1 / 2000  # of all: narrower frames are not drawn
+_FUNCTIONS = 200
+
+
+def charts_of(profiles: Profiles, reading: Reading) -> Iterator[Flames]:
+    """Yield a chart of each profile that has anything; raises what `profiles` raises."""
+    for labels, unit, stacks in profiles(reading):
+        chart = chart_of(", ".join([*labels, *([f"{unit} time"] if unit != SAMPLES else [])]), stacks, unit)
+        if chart.total:
+            yield chart
+
+
+def chart_of(title: str, stacks: Sequence[tuple[Sequence[str], int]], unit: str, least: float = _LEAST) -> Flames:
+    """Return stacks as a flame graph: each frame as wide as what it and all above it have, the widest first.
+
+    Frames around which the same ones are and that differ in numbers only, as those of steps do, are one.
+
+    Args:
+        title: of the chart.
+        stacks: frames, the outermost first, and what they have of their own.
+        unit: of profiles.
+        least: frames that have a smaller share of all are left out.
+    """
+    rows: dict[tuple[int, str], int] = {}
+    names: list[str] = []
+    own: Counter[int] = Counter()
+    for path, value in stacks:
+        row = -1
+        for name in path:
+            row = rows.setdefault((row, folded_text(name)), len(rows))
+            if row == len(names):
+                names.append(name)
+            elif names[row] != name:
+                names[row] = folded_text(name)
+        own[row] += value
+    every, above = [own[row] for row in range(len(rows))], [row for row, _ in rows]
+    for row in range(len(rows) - 1, -1, -1):
+        if above[row] >= 0:
+            every[above[row]] += every[row]
+    below = defaultdict(list)
+    for row in range(len(rows)):
+        below[above[row]].append(row)
+    total = sum(every[row] for row in below[-1])
+    frames, waiting = [], [(row, 0, start) for row, start in _placed(below[-1], every, 0)]
+    while waiting:
+        row, depth, start = waiting.pop()
+        if every[row] > total * least:
+            frames.append(Frame(visible(names[row]), depth, start, every[row], own[row]))
+            waiting += [(inner, depth + 1, at) for inner, at in reversed(list(_placed(below[row], every, start)))]
+    functions = _functions(names, above, every, own)
+    return Flames(title, "" if unit == SAMPLES else "ns", total, tuple(frames), functions, unit == _GPU)
+
+
+def _placed(rows: Sequence[int], values: Sequence[int], start: int) -> Iterator[tuple[int, int]]:
+    """Yield rows side by side, the largest first, each with its start."""
+    for row in sorted(rows, key=lambda row: -values[row]):
+        yield row, start
+        start += values[row]
+
+
+def _functions(
+    names: Sequence[str], above: Sequence[int], every: Sequence[int], own: Counter[int]
+) -> tuple[tuple[str, int, int], ...]:
+    """Return names with most of their own: all that they have, what is recursive once, and their own."""
+    around: list[frozenset[str]] = []
+    with_inner: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    for row, name in enumerate(names):
+        outer = around[above[row]] if above[row] >= 0 else frozenset()
+        around.append(outer if name in outer else outer | {name})
+        alone[name] += own[row]
+        with_inner[name] += 0 if name in outer else every[row]
+    return tuple((visible(name), with_inner[name], value) for name, value in alone.most_common(_FUNCTIONS))
+
+
 def labels_of(reading: Reading, key: Key) -> list[str]:
     """Return the values of a division with the names of its columns."""
     return [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
@@ -112,6 +194,12 @@ def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
         for unit, place in ((_CPU, TIME), (_GPU, GPU)):
             yield FlameProfile([*labels_of(reading, key), kind], unit, [(path, sums[place]) for path, sums in paths])
 
+
+charts = partial(charts_of, _profiles_of_calls)
+"""Charts of CPU and GPU time of calls."""
+
+charts_of_stacks = partial(charts_of, _profiles_of_stacks)
+"""Charts of CPU and GPU time of call stacks, kind by kind."""
 
 folded = partial(folded_of, _profiles_of_calls)
 """CPU time of calls; under an agent or stream the GPU time of what was launched there."""

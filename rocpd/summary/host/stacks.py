@@ -6,8 +6,8 @@ Reads the call stacks of one rank, however they were recorded, and adds up how m
 
 Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
 functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
-a sample stands for the usual time between two samples of its thread. Stretches count for the step and the marker in
-which they start.
+a sample stands for the time that its sampler says, else for the usual time between two samples of its thread. Stretches
+count for the step and the marker in which they start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import Ints, Row
+from rocpd.base.types import NULL, Ints, Row
 from rocpd.facts.columns import Select, batches, columns, grouped, statement
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
@@ -71,7 +71,7 @@ _Times: TypeAlias = dict[tuple[Key, str, Path], Sums]
 
 _RANGE = ("start", "end", "thread", "event")
 _FUNCTION = ("start", "end", "thread", "name")
-_SAMPLE = ("at", "thread", "event")
+_SAMPLE = ("at", "thread", "event", "length")
 
 
 TIME, GPU = 1, 3
@@ -184,7 +184,7 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Call
 
 def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
     """Add samples, apart from those that are calls too."""
-    (at, thread, event), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
+    (at, thread, event, stated), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
     valid = valid_start(at)
     reading.left_out["samples of call stacks"] += int((~valid).sum())
     rows = np.flatnonzero(valid & ~np.isin(event, events))
@@ -194,13 +194,14 @@ def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callab
     keys, codes = _divisions(reading, thread[rows], at[rows])
     is_idle = (idle(at[rows] + 1) > idle(at[rows])).tolist()
     for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
-        length = interval[int(thread[row])]
+        length = int(stated[row]) if stated[row] != NULL else interval[int(thread[row])]
         merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, length, length if idles else 0, 0))})
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:
     """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
-    at, thread, _ = columns(reading.reader.whole(), "rocpd_sample", statement("stack_samples"), _SAMPLE)
+    at, thread, _, stated = columns(reading.reader.whole(), "rocpd_sample", statement("stack_samples"), _SAMPLE)
+    at, thread = at[stated == NULL], thread[stated == NULL]
     intervals = {}
     for (number,), rows in grouped([thread]):
         apart = np.diff(np.sort(at[rows][valid_start(at[rows])]))
@@ -252,8 +253,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     if not times:
         raise nothing(
             "call stacks",
-            "`rocpd record --python-stacks 100` records those of Python, PyTorch does with `with_stack=True`, RPD with "
-            "RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch "
+            "does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

@@ -17,7 +17,7 @@ import numpy as np
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, read_before, statement
+from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, number, read_before, statement
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
 from rocpd.facts.operations import (
     COPY,
@@ -529,9 +529,10 @@ def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
 
 def _gpus(reading: RankReading) -> dict[int, GpuLimits]:
     gpus = {}
-    for number, name, units, simds, *limits in reading.reader.rows(_AGENTS):
+    for agent, name, *limits in reading.reader.rows(_AGENTS):
+        units, simds, *others = (max(0, number(limit)) for limit in limits)
         if units:
-            gpus[number] = GpuLimits(str(name), units, (simds or 0) // units, *(limit or 0 for limit in limits))
+            gpus[agent] = GpuLimits(str(name), units, simds // units, *others)
     return gpus
 
 

@@ -435,7 +435,7 @@ class _Budget(Total):
 
 @frozen
 class _Copies(Total):
-    """Copies in one direction: time that nothing hides, time in all [ns], and bytes."""
+    """Copies in one direction: exposed time, time in all [ns], and bytes."""
 
     exposed: int
     time: int

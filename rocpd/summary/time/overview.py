@@ -80,7 +80,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
     options, session = dict.fromkeys(analyses, reading.options), reading.session
     tables: dict[str, Summary] = {}
-    for _, known in known_tables(session, analyses, options, _SHOWN, lambda done, _: reading.report(done)):
+    for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress):
         tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
     if reading.session.runs > 1:

@@ -2,13 +2,10 @@
 // It draws tiles that the server makes for the pixels that there are, so its work goes by pixels and not by events.
 // Times are ns from the start of the job. Texts from files are drawn or go in as texts, never as markup.
 
+import { duration, inkOn } from "./page.js";
+
 const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, AT_ONCE = 4, LEVELS = 24, TICK = 90;
 const LEAST_SPAN = 50; // ns over the whole width
-
-export function duration(ns) {
-  const [unit, size] = ns < 1e3 ? ["ns", 1] : ns < 1e6 ? ["us", 1e3] : ns < 1e9 ? ["ms", 1e6] : ["s", 1e9];
-  return `${Number((ns / size).toPrecision(4))} ${unit}`;
-}
 
 const [clamp, sum] = [(x, low, high) => Math.min(high, Math.max(low, x)), (list) => list.reduce((a, b) => a + b, 0)];
 
@@ -16,20 +13,16 @@ function bytesOf(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// Black or white, whichever is read better on a colour.
-function inkOn(hex) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-  return red * 0.3 + green * 0.59 + blue * 0.11 > 120 ? "#000" : "#fff";
-}
-
 export class TimeLine {
   // elements: canvas, scroller (scrolls rows), spacer (as high as all rows), tip, said (what is read).
   // calls: ask(path), taken(part) when a part was dragged, picked(details), moved() when the address should change,
   // coloured(map) with the colours of slices that are shown.
+  // May be set: zero (what the axis counts from [ns]), share (of a screen that rows take), slack (of the job, before and
+  // after it, that can be shown).
   constructor(elements, colours, calls) {
     Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: 0, part: null, drag: null });
-    Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, version: 0, widths: new Map() });
+    Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
     this.listen();
@@ -198,7 +191,7 @@ export class TimeLine {
   // Takes the sizes that the page gives. The row area is as high as its rows, up to most of a screen.
   fit() {
     const ratio = window.devicePixelRatio || 1, width = this.scroller.clientWidth;
-    const most = Math.max(240, window.innerHeight * 0.68);
+    const most = Math.max(240, window.innerHeight * this.share);
     const height = Math.round(Math.min(most, this.high + this.head + 4));
     this.gutter = width < 600 ? 96 : 190;
     this.wide = Math.max(50, width - this.gutter - 1);
@@ -257,7 +250,7 @@ export class TimeLine {
     pen.clip();
     pen.translate(0, head - top);
     const shown = this.lines.filter((line) => line.y + line.height > top && line.y < top + height - head), tick = this.tick();
-    for (let at = Math.ceil(this.from / tick) * tick; at <= this.to; at += tick) this.box(this.x(at), top, 1, height, this.ink.line);
+    for (const at of this.ticks(tick)) this.box(this.x(at), top, 1, height, this.ink.line);
     for (const line of shown) this.drawLine(line);
     this.drawPlaces(shown);
     pen.restore();
@@ -369,16 +362,21 @@ export class TimeLine {
     return power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9));
   }
 
+  ticks(tick) {
+    const first = Math.ceil((this.from - this.zero) / tick), last = Math.floor((this.to - this.zero) / tick);
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => this.zero + (first + index) * tick);
+  }
+
   drawHead() {
     const { pen, ink, gutter, width, head } = this;
     this.box(0, 0, width, head, ink.page);
-    const span = this.to - this.from, [unit, size] = this.to < 1e3 ? ["ns", 1] : span < 1e4 ? ["us", 1e3] : this.to < 2e10 ? ["ms", 1e6] : ["s", 1e9];
+    const span = this.to - this.from, last = this.to - this.zero, [unit, size] = last < 1e3 ? ["ns", 1] : span < 1e4 ? ["us", 1e3] : last < 2e10 ? ["ms", 1e6] : ["s", 1e9];
     const tick = this.tick(), digits = Math.max(0, Math.ceil(-Math.log10(tick / size) - 1e-9));
     this.text(`time [${unit}]`, 4, AXIS / 2, gutter - 8, ink.dim);
-    for (let at = Math.ceil(this.from / tick) * tick; at <= this.to; at += tick) {
+    for (const at of this.ticks(tick)) {
       const x = this.x(at);
       this.box(x, AXIS - 5, 1, 5, ink.dim);
-      this.text((at / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }), x + 4, AXIS / 2, TICK, ink.text);
+      this.text(((at - this.zero) / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }), x + 4, AXIS / 2, TICK, ink.text);
     }
     this.text(this.steps.size ? "steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
     for (const [step, [start, end]] of this.steps) {
@@ -458,7 +456,7 @@ export class TimeLine {
   }
 
   zoom(factor, around = this.at ? this.ns(this.at.x) : (this.from + this.to) / 2) {
-    const span = clamp((this.to - this.from) * factor, LEAST_SPAN, (this.whole[1] - this.whole[0]) * 1.05);
+    const span = clamp((this.to - this.from) * factor, LEAST_SPAN, (this.whole[1] - this.whole[0]) * (1.01 + 2 * this.slack));
     const share = (around - this.from) / (this.to - this.from);
     this.move(around - share * span, around + (1 - share) * span);
   }
@@ -470,7 +468,7 @@ export class TimeLine {
 
   // Shows a time, as far as the job goes.
   move(from, to) {
-    const [low, high] = this.whole, margin = (high - low) * 0.02, span = Math.min(to - from, high - low + 2 * margin);
+    const [low, high] = this.whole, margin = (high - low) * this.slack, span = Math.min(to - from, high - low + 2 * margin);
     const start = clamp(from, low - margin, Math.max(low - margin, high + margin - span));
     [this.from, this.to] = [start, start + span];
     this.paint();

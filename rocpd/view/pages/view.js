@@ -1,39 +1,10 @@
 // The page of `rocpd view`: the time line (`timeline.js`), the report of the part that was taken, SQL, and a trace for Perfetto.
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
-import { TimeLine, duration } from "./timeline.js";
+import { $, ask, button, duration, element, fillLegend, ms, query, say } from "./page.js";
+import { TimeLine } from "./timeline.js";
 
-const $ = (id) => document.getElementById(id);
 const state = { job: null, origin: 0n, line: null, start: null, end: null, stamp: null, asked: 0 };
-
-async function ask(path, body) {
-  const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch {
-    throw new Error("the server has ended: start rocpd view again");
-  }
-  if (!response.ok) {
-    const { error, hint } = await response.json();
-    throw new Error(hint ? `${error} (${hint})` : error);
-  }
-  return response;
-}
-
-function say(element, text, failed = false) {
-  element.textContent = text;
-  element.classList.toggle("failed", failed);
-}
-
-function ms(ns, digits = 3) {
-  return (ns / 1e6).toFixed(digits).replace(/\.?0+$/, "");
-}
-
-function query(part) {
-  const sides = Object.entries(part).filter(([, ns]) => ns !== null && ns !== undefined);
-  return sides.length ? `?${new URLSearchParams(sides)}` : "";
-}
 
 const taken = () => ({ start: state.start, end: state.end });
 
@@ -63,25 +34,14 @@ function makeLine() {
   fillLegend("legend", [...state.line.names.map((name) => [name, state.job.colours[name]]), ["idle", "var(--soft)"]]);
 }
 
-function fillLegend(id, entries) {
-  $(id).replaceChildren(...entries.map(([name, colour]) => {
-    const entry = element("span", name), box = element("i");
-    box.style.background = colour;
-    entry.prepend(box);
-    return entry;
-  }));
-}
-
 function writeAddress() {
   const parts = Object.entries({ ...taken(), ...state.line.address() }).filter(([, value]) => value !== null);
   history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname);
+  linkToFlames();
 }
 
-function button(text, act) {
-  const made = element("button", text);
-  made.type = "button";
-  made.addEventListener("click", act);
-  return made;
+function linkToFlames() {
+  $("flame").href = `flame#${query(taken()).slice(1)}`;
 }
 
 // All of a slice, and where to go from it.
@@ -104,7 +64,10 @@ function showSlice(slice) {
     const text = `${other.name} · ${duration(other.length)}, ${ms(Math.abs(start - other.start))} ms ${other.start < start ? "before" : "after"}`;
     add(other.text, other.id < 0 ? text : button(text, () => state.line.choose({ rank, row: other.row, id: other.id }, true)));
   }
-  if (step !== null) add(`diff of step ${step}`, element("code", `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`));
+  if (step !== null) {
+    const link = Object.assign(element("a", `step ${step} beside ${state.job.base ? "the base" : "another one"}`), { href: `diff#step=${step}` });
+    add("diff", link, " · ", element("code", `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`));
+  }
   add("category", category);
   for (const [key, value] of values) add(key, value);
   $("picked").replaceChildren(element("h3", name), tools, list);
@@ -158,13 +121,6 @@ async function loadReport() {
 }
 
 // --- SQL -------------------------------------------------------------------------------------------------------------
-
-function element(tag, text, name) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (name) made.className = name;
-  return made;
-}
 
 function tableOf({ columns, rows, numeric }) {
   const table = element("table"), head = table.createTHead().insertRow(), body = table.createTBody();
@@ -296,6 +252,7 @@ async function start() {
   const given = new URLSearchParams(location.hash.slice(1)), side = (name) => (given.has(name) ? Number(given.get(name)) : null);
   if (given.has("start")) Object.assign(state, { start: side("start"), end: side("end") });
   fillWindow(taken());
+  linkToFlames();
   state.job = await (await ask("job")).json();
   makeLine();
   state.line.restore(given);

@@ -108,13 +108,17 @@ ROCPD_API void rocpd_name_thread(const char* name, size_t size);
 /* ---- what has begun and not ended: in a small file beside the database, which survives SIGKILL ---- */
 
 /* Names a communicator, or one direction between two of its members, by a number that is the same in all members.
- * `member` is which one this process is, -1 where it is not known. Returns its number for the functions below, the same
- * when it is named again; -1: no room, or recording is off. */
+ * `size` is ROCPD_SIZE_UNKNOWN where it is not known, `member` which one this process is, -1 where it is not known.
+ * Returns its number for the functions below, the same when it is named again; -1: no room, or recording is off. */
+#define ROCPD_SIZE_UNKNOWN UINT32_MAX
 ROCPD_API int rocpd_group(uint64_t id, uint32_t size, int member, const char* name);
 
-/* The process calls the next operation of a group; it is over. Operations of a group end in the order of their calls. */
-ROCPD_API void rocpd_group_enter(int group, const char* operation, uint64_t bytes);
-ROCPD_API void rocpd_group_leave(int group, const char* operation);
+/* The process calls the next operation of a group, whose number in it is returned, from 1; all up to that one are over. */
+ROCPD_API uint64_t rocpd_group_enter(int group, const char* operation, uint64_t bytes);
+ROCPD_API void rocpd_group_leave(int group, uint64_t number, const char* operation);
+
+/* The process has left the group: nothing of it is to come. `aborted`: it did not wait for what had begun. */
+ROCPD_API void rocpd_group_close(int group, int aborted);
 
 /* The calling thread is in a call until its end; about a group by its id, 0: about none. Of nested calls the outermost
  * counts: a call inside of another one is left out. */

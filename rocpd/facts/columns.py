@@ -145,13 +145,20 @@ Text = TypeVar("Text", str, str | None)
 class TextCodes(Generic[Text]):
     """Numbers for texts, from 0 in the order in which they come.
 
+    Args:
+        texts: different ones that have numbers already.
+
     Attributes:
         texts: the text of each number.
     """
 
-    def __init__(self) -> None:
-        self.texts: list[Text] = []
-        self._codes: dict[Text, int] = {}
+    def __init__(self, texts: Sequence[Text] = ()) -> None:
+        self.texts: list[Text] = list(texts)
+        self._codes: dict[Text, int] = dict(zip(texts, range(len(texts)), strict=True))
+
+    def parts(self) -> tuple[list[Text]]:
+        """Return what makes an equal one."""
+        return (self.texts,)
 
     def code(self, text: Text) -> int:
         """Return the number of a text; a new one gets the next."""

@@ -11,10 +11,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
-from rocpd.facts.columns import Names, Select, as_text, grouped, read_all, statement
+from rocpd.facts.columns import Names, Select, TextCodes, as_text, grouped, read_all, statement
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import marked_threads, read_regions
 from rocpd.facts.spread import total
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
 from rocpd.schema.rules.launch import launching_regions
 
@@ -87,7 +88,10 @@ class Callers:
 
 def read_allocations(reading: RankReading) -> Allocations:
     """Read all allocations and frees of a rank, whatever the selection; what comes back is not to be changed."""
-    return reading.reader.once("allocations", lambda: _read(reading))
+    return reading.reader.once(_ALLOCATIONS, lambda: _read(reading))
+
+
+_ALLOCATIONS = Fact("allocations", 1, (Allocations, TextCodes))
 
 
 def _read(reading: RankReading) -> Allocations:
@@ -176,8 +180,16 @@ def freed(keys: MemoryKeys, allocates: Flags) -> Ints:
 
 
 def read_callers(reading: RankReading, allocations: Allocations) -> Callers:
-    """Return who allocates and frees, in the whole trace of a rank."""
-    regions, names = read_regions(reading.whole())
+    """Return who allocates and frees, in the whole trace of a rank; what comes back is not to be changed."""
+    whole = reading.whole()
+    return whole.reader.once(_CALLERS, lambda: _read_callers(whole, allocations))
+
+
+_CALLERS = Fact("callers", 1, (Callers, TextCodes))
+
+
+def _read_callers(reading: RankReading, allocations: Allocations) -> Callers:
+    regions, names = read_regions(reading)
     call = launching_regions(regions.stack, regions.start, regions.end, allocations.stack)
     known = np.flatnonzero(call >= 0)
     marker = np.full(len(call), NULL)

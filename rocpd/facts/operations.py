@@ -19,7 +19,7 @@ from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, union
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.agents import GPUS
 from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
@@ -241,7 +241,8 @@ def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None]
 
 def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads their stack ids."""
-    read = reading.reader.once(("operations", stacks), lambda: _in_order(reading.reader, stacks))
+    stacks = stacks or reading.reader.keeps_facts  # then they are kept once, with all columns
+    read = reading.reader.once(_OPERATIONS.of(stacks), lambda: _in_order(reading.reader, stacks))
     reading.left_out["GPU operations"] += read.invalid
     shown, full = kernel_forms(reading, read.kernels)
     texts = string_texts(reading.reader, read.copies)
@@ -263,6 +264,9 @@ class _InOrder(NamedTuple):
     kernels: Ints
     copies: Ints
     invalid: int
+
+
+_OPERATIONS = Fact("operations", 1, (_InOrder, Ops))
 
 
 def _in_order(reader: RankReader, stacks: bool) -> _InOrder:

@@ -179,6 +179,11 @@ class RankReading:
         """Return what reads the rows of the rank that pass the filters, whatever the window."""
         return RankReading(self.reader.unwindowed(), self.options)
 
+    def also_left_out(self, counts: Mapping[str, int]) -> None:
+        """Count what another reading of the same rank left out, where it is more than this one did."""
+        for what, count in counts.items():
+            self.left_out[what] = max(self.left_out[what], count)
+
     def key(self, lane: int | None = None) -> Key:
         """Return the values of the columns of the division that was asked for; as `key_of`."""
         return key_of(self.options.by, self.rank, lane)

@@ -22,7 +22,7 @@ from rocpd.facts.operations import launching_rows, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
@@ -140,21 +140,27 @@ class RankRegions(NamedTuple):
         return RankRegions(*(column[rows] for column in self))
 
 
+_REGIONS = Fact("regions", 1, (RankRegions,))
+
+
 def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
     """Read the regions of a rank, and the names that their numbers stand for; neither is to be changed."""
-    regions, names, invalid = reading.reader.once("regions", lambda: _read(reading))
+    regions, texts, invalid = reading.reader.once(_REGIONS, lambda: _read(reading))
     reading.left_out["regions"] += invalid
-    return regions, names
+    return regions, reading.reader.once("names of regions", lambda: Names(texts))
+
+
+_MARKERS = Fact("markers", 1, (Piece,))
 
 
 def read_markers(reader: RankReader) -> Piece:
     """Read the marker ranges of a rank: ids, in order, threads, starts and ends [ns]; messages; not to be changed."""
     select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
-    return reader.once("markers", lambda: read_all(reader, select))
+    return reader.once(_MARKERS, lambda: read_all(reader, select))
 
 
-def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:
-    """Return regions, names, and how many regions have invalid timestamps."""
+def _read(reading: RankReading) -> tuple[RankRegions, list[str | None], int]:
+    """Return regions, what their names stand for, and how many regions have invalid timestamps."""
     names = Names()
     selected = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
     stack, start, end, row, thread, name, category = selected
@@ -172,7 +178,7 @@ def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
     order = order[valid[order]]
     every = (thread, start, end, codes, names.codes(category, texts.get), stack, row)
-    return RankRegions(*(column[order] for column in every)), names, int((~valid).sum())
+    return RankRegions(*(column[order] for column in every)), names.texts, int((~valid).sum())
 
 
 def marked_threads(regions: RankRegions, names: Names) -> dict[int, Course]:
@@ -239,9 +245,12 @@ def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[Coun
             yield CountedStep(text, seen[text], number, *ranges.counted[row])
 
 
+_NESTING = Fact("nesting", 1, (Nesting,))
+
+
 def read_nesting(reader: RankReader) -> Nesting:
     """Return how the ranges of `read_ranges` lie in each other; it is not to be changed."""
-    return reader.once("nesting of marker ranges", lambda: nest(read_ranges(reader).every))
+    return reader.once(_NESTING, lambda: nest(read_ranges(reader).every))
 
 
 def _read_ranges(reader: RankReader) -> Ranges:

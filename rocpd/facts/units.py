@@ -24,7 +24,7 @@ from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.events import VALID_TIMES
@@ -137,8 +137,12 @@ def _begun(session: Federation, step_marker: str) -> Mapping[int, _Begun]:
     return _of_ranks(session, ("steps", step_marker), work)
 
 
+_BEGUN = Fact("begun", 1, (_Begun,))
+
+
 def _begin(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Begun:
-    return _Begun(step_spans(reader, pattern), () if is_alone else _used(reader))
+    fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
+    return reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:

@@ -26,6 +26,7 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.local import Executor
 from rocpd.federate.run.pool import Pool
+from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
 
@@ -53,6 +54,7 @@ class HowToOpen:
     aligner: Aligner | None = None
     foreign: Foreign | None = None
     index: Callable[[Sequence[Rank], Sequence[Path]], Columnar | None] = lambda _ranks, _packages: None
+    facts: Callable[[], FactStore | None] = lambda: None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = False) -> Job:
@@ -90,6 +92,8 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
         notes.add(note)
     ranks = with_runs(numbered(with_machines(ranks)))
     files.index = how.index(ranks, [index.parent for index in sources.indexes])
+    # What is derived of a smaller job takes as long as looking for what was kept of it, and starting.
+    files.facts = how.facts() if sum(opening.size for opening in used) >= how.limits.small_bytes else None
     offsets = how.clock_offsets or {}
     return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=all_passes)
 

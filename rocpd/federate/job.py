@@ -196,7 +196,7 @@ class Job:
             what `work` raises.
         """
         self.files.check_open()
-        tasks = [RankTask(rank, tables[rank.number], work) for rank in self.ranks]
+        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts) for rank in self.ranks]
         index, do = self.files.index, self.files.executor.each
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)

@@ -33,7 +33,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankTask, Work, Works, run_task
 
-_MOST_OF_AN_ANSWER = 32 << 20  # bytes; larger ones are found again nearly as fast
+_MOST_OF_AN_ANSWER = 1 << 20  # bytes; larger ones are columns, which are kept as facts
 _MOST_OF_A_RANK = 256 << 20  # bytes
 _DIGEST = 16
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

@@ -33,6 +33,7 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import RankRegions, read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
 
@@ -218,9 +219,23 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
         step: markers that are steps.
     """
     whole = reading.whole()
+
+    def derive() -> tuple[RankGraph, dict[str, int]]:
+        return _read_graph(whole, categories, step), dict(whole.left_out)
+
+    asked = _GRAPH.of(whole.rank.number, step.pattern, step.flags)
+    graph, left_out = whole.reader.once(asked, derive) if categories.is_built_in else derive()
+    reading.also_left_out(left_out)
+    return graph
+
+
+_GRAPH = Fact("graph", 1, (RankGraph, Points, Edges, WaitPlace))
+
+
+def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
     operations = OperationNames()
     ops = read_ops(whole, operations, stacks=True)
-    history = read_history(reading)
+    history = read_history(whole)
     kinds = kinds_of(ops, categories, operations)
     steps = _marked_steps(whole, step)
     return _Drawing(ops, kinds, operations.full, history.regions, history.names, steps).graph(whole.rank.number)

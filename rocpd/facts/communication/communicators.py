@@ -7,6 +7,7 @@ when all of them name the same one.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from bisect import bisect_left, bisect_right
@@ -31,7 +32,7 @@ from rocpd.facts.communication.rccl import (
     transfer_of,
     whole_number,
 )
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.launch import launching_regions
 
 _RCCL_CALLS = """
@@ -140,6 +141,15 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     """
     kernels = np.sort(kernels)
     return reader.once(("RCCL", kernels.tobytes()), lambda: _launches(reader, kernels))
+
+
+def with_communicator(reader: RankReader, kernels: Ints) -> int:
+    """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
+    asked = hashlib.blake2b(np.sort(kernels).tobytes(), digest_size=16).hexdigest()
+    return reader.once(_KNOWN.of(asked), lambda: len(launches(reader, kernels).communicators))
+
+
+_KNOWN = Fact("with-communicator", 1, ())
 
 
 def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:

@@ -18,11 +18,12 @@ from rocpd.facts.communication.arrivals import Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.rccl import SendRole, Transfer
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
 from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.units import windows
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.kernel_categories import Categories, load
 
 _BLOCK = 1 << 22  # times in memory at once
@@ -45,10 +46,18 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
         counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
         if not len(counted):
             return []
-    launched = launches(reading.reader.whole(), every.row)
+    whole = reading.reader.whole()
+
+    def derive() -> list[Channel]:
+        return channels(whole, names.full, every, counted, launches(whole, every.row))
+
     shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
-    known = channels(reading.reader.whole(), names.full, every, counted, launched)
+    is_whole = whole is reading.reader and categories.is_built_in and not reading.window.base
+    known = whole.once(_CHANNELS.of(whole.rank.number), derive) if is_whole else derive()
     return [replace(channel, shown=shown[channel.name]) for channel in known]
+
+
+_CHANNELS = Fact("channels", 1, (Channel, CommunicationKernels, SendRole, Transfer))
 
 
 def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:

@@ -11,8 +11,8 @@ from rocpd.base.types import Ints
 from rocpd.facts.columns import Names, as_text, columns, find_rows
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.communicators import channels, launches
-from rocpd.facts.communication.rccl import Transfer, transfer_of
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.facts.communication.rccl import SendRole, Transfer, transfer_of
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
@@ -32,8 +32,15 @@ class Communication(NamedTuple):
     transfers: Sequence[Transfer | None]
 
 
+_COMMUNICATION = Fact("communication", 1, (Communication, Channel, CommunicationKernels, SendRole, Transfer))
+
+
 def communication(reader: RankReader) -> list[Communication]:
-    """Return the channels of one rank."""
+    """Return the channels of one rank; they are not to be changed."""
+    return reader.once(_COMMUNICATION.of(reader.rank.number), lambda: _communication(reader))
+
+
+def _communication(reader: RankReader) -> list[Communication]:
     categories, names = load(None), Names()
     symbols = reader.rows(names_of_kernels() + _DISPATCHED)
     texts = {number: as_text(name) for number, name in symbols if isinstance(number, int)}

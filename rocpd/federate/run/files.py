@@ -18,6 +18,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
+from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
 
 
@@ -59,6 +60,7 @@ class Files:
 
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
+        facts: keeps what is derived of ranks; None: nothing does.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -73,6 +75,7 @@ class Files:
         self.openings = tuple(dict.fromkeys(openings))
         self.limits = pool.limits
         self.index: Columnar | None = None
+        self.facts: FactStore | None = None
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)
@@ -117,6 +120,8 @@ class Files:
             self._release()
             if self.index:
                 self.index.close()
+            if self.facts:
+                self.facts.close()
             self.pool.close()
             for dependent in list(self._dependents):
                 dependent.close()

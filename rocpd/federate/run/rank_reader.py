@@ -19,6 +19,50 @@ from rocpd.schema.render import RankTables, outside_of
 
 
 @frozen
+class Fact:
+    """What is derived of all rows of a rank, under a name that means the same in every process.
+
+    Args:
+        name: of the fact.
+        version: of its definition: raise it when the same rows give another value.
+        types: of its parts, besides columns, texts, numbers and what holds these; frozen, or named tuples.
+        asked: what the value hangs on besides the rows: texts and numbers.
+    """
+
+    name: str
+    version: int
+    types: tuple[type, ...]
+    asked: tuple[object, ...] = ()
+
+    def of(self, *asked: object) -> Fact:
+        """Return the fact for what is asked."""
+        return Fact(self.name, self.version, self.types, asked)
+
+
+class FactsOfRank(Protocol):
+    """The facts of one rank that are kept, while work on it is done."""
+
+    def known(self, fact: Fact) -> Any:
+        """Return the value of a fact; None: it is not kept."""
+
+    def derived(self, fact: Fact, value: object) -> None:
+        """Take the value of a fact, to be kept."""
+
+    def keep(self) -> None:
+        """Keep what was derived."""
+
+
+class FactStore(Protocol):
+    """Keeps facts of ranks; can be sent to another process."""
+
+    def of(self, rank: Rank) -> FactsOfRank | None:
+        """Return what is kept of a rank; None: nothing can be."""
+
+    def close(self) -> None:
+        """Release what was opened; idempotent."""
+
+
+@frozen
 class RankReader:
     """Reads one rank.
 
@@ -28,12 +72,14 @@ class RankReader:
         lend: lends a connection to that file.
         known: what was read before, by what it was read with, where several works on the rank share what they read;
             None: nothing is kept.
+        facts: keeps facts for other commands; None: nothing does.
     """
 
     rank: Rank
     tables: RankTables
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
     known: dict[object, Any] | None = None
+    facts: FactsOfRank | None = None
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
@@ -56,14 +102,23 @@ class RankReader:
         return dataclasses.replace(self, known={})
 
     def once(self, what: object, read: Callable[[], Answer]) -> Answer:
-        """Return what `read` gives; the same as before where `what` was read from these rows and kept."""
+        """Return what `read` gives; the same as before where `what` was read from these rows and kept.
+
+        A `Fact` of all rows of the rank is the same as in another command, too.
+        """
         if self.known is None:
             return read()
         key = self._key(what)
         if key not in self.known:
-            self.known[key] = read()
+            facts = self.facts if self.keeps_facts else None
+            self.known[key] = _kept(facts, what, read) if facts and isinstance(what, Fact) else read()
         answer: Answer = self.known[key]
         return answer
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Whether facts of what it reads, all rows of the rank, are kept for other commands."""
+        return self.facts is not None and not self.tables.only and not self.tables.values
 
     def _key(self, what: object) -> object:
         cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
@@ -89,6 +144,15 @@ class RankReader:
             cursor = database.execute(select, parameters, (self.tables,))
             while rows := cursor.fetchmany(size):
                 yield rows
+
+
+def _kept(facts: FactsOfRank, fact: Fact, derive: Callable[[], Answer]) -> Answer:
+    """Return the value of a fact as it is kept, else as it is derived now."""
+    value: Answer | None = facts.known(fact)
+    if value is None:
+        value = derive()
+        facts.derived(fact, value)
+    return value
 
 
 class MapRanks(Protocol):
@@ -131,14 +195,21 @@ class RankTask(Generic[Answer]):
         rank: the rank.
         tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
+        facts: keeps facts of ranks; None: nothing does.
     """
 
     rank: Rank
     tables: RankTables
     work: Callable[[RankReader], Answer]
+    facts: FactStore | None = None
 
 
 def run_task(task: RankTask[Answer]) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
+    facts = task.facts.of(task.rank) if task.facts else None
     with borrow(task.rank.opening, task.tables) as database:
-        return task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database)))
+        known: dict[object, Any] | None = {} if facts else None
+        answer = task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts))
+    if facts:
+        facts.keep()
+    return answer

@@ -40,9 +40,14 @@ class Categories:
             *_, self._known[name] = self.other, *matching
         return self._known[name]
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether they are the standard ones."""
+        return self is _standard()
+
     def __reduce__(self) -> tuple[Callable[..., Categories], tuple[object, ...]]:
         """Send the expressions to another process, not what is known by them; there, too, the standard ones are one."""
-        return (_standard, ()) if self is _standard() else (Categories, (self._patterns, self.other))
+        return (_standard, ()) if self.is_built_in else (Categories, (self._patterns, self.other))
 
 
 def is_communication(category: str) -> bool:

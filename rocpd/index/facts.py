@@ -1,0 +1,152 @@
+"""Keeps facts of ranks, as columns, for the next command that reads the same files.
+
+A fact belongs to the state of a file and to the version of its definition: not to what was asked, nor to other code. An
+entry is a folder of a file with one file per fact, each complete when it has its name. Never keeps an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rocpd.base import leftovers
+from rocpd.base.cache import Cache, size_of
+from rocpd.base.errors import RocpdError
+from rocpd.base.frozen import frozen
+from rocpd.base.home import cache_root
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import Fact
+from rocpd.index.entries import cannot_index, is_still, state_of
+from rocpd.index.packed import packed, unpacked
+
+LAYOUT = 1
+"""Goes into the name of every file: raise it when facts are written in another way."""
+
+_MOST = 0.12  # of the size of a file, that its facts may take; with its index 15 %
+
+
+@frozen
+class FactsEntry:
+    """The facts of one rank in one state of its file.
+
+    Args:
+        folder: with a file per fact.
+        source: the file of the rank, as it was called.
+        used: when it was last used [s since 1970].
+    """
+
+    folder: Path
+    source: str
+    used: float
+
+    @property
+    def size(self) -> int:
+        """Size of all files [bytes]; 0 where it was removed meanwhile."""
+        return size_of(self.folder)
+
+
+def kept_facts() -> Cache[FactsEntry]:
+    """Return the facts of all ranks, in the user's cache.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+    return Cache(cache_root("facts"), "entry.json", _entry)
+
+
+def _entry(folder: Path, manifest: Mapping[str, Any], used: float) -> FactsEntry:
+    return FactsEntry(folder, str(manifest["source"]), used)
+
+
+class FactCache:
+    """The facts that are kept; see `rocpd.federate.run.rank_reader.FactStore`.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+
+    def __init__(self) -> None:
+        self._cache = kept_facts()
+        self._listed = self._state()
+
+    def of(self, rank: Rank) -> FactFolder | None:
+        """Return those of a rank; None: of its file nothing can be kept now."""
+        with contextlib.suppress(RocpdError, OSError):
+            if not cannot_index(rank):
+                return FactFolder(self._cache, rank, state_of(rank))
+        return None
+
+    def close(self) -> None:
+        """Remove what was not used for the longest time, if something was added; idempotent."""
+        if self._state() != self._listed:
+            with contextlib.suppress(RocpdError):
+                self._cache.evict()
+
+    def _state(self) -> int:
+        with contextlib.suppress(OSError):
+            return self._cache.root.stat().st_mtime_ns
+        return 0
+
+
+class FactFolder:
+    """The facts of one rank, while work on it is done.
+
+    Args:
+        cache: of all facts.
+        rank: the rank.
+        state: of its file, when the work begins.
+    """
+
+    def __init__(self, cache: Cache[FactsEntry], rank: Rank, state: str) -> None:
+        self._cache, self._rank, self._state = cache, rank, state
+        self._folder = cache.root / state
+        self._derived: dict[str, bytes] = {}
+        self._is_used = False
+
+    def known(self, fact: Fact) -> Any:
+        """Return the value of a fact that is kept; None: it is not, or it is damaged."""
+        try:
+            value = unpacked(fact, (self._folder / _name(fact)).read_bytes())
+        except Exception:  # noqa: BLE001 (what is no fact may be anything)
+            return None
+        self._is_used = True
+        return value
+
+    def derived(self, fact: Fact, value: object) -> None:
+        """Take the value of a fact, to be kept when the work is done."""
+        with contextlib.suppress(TypeError, OverflowError):  # a damaged file may make it hold anything
+            self._derived[_name(fact)] = packed(fact, value)
+
+    def keep(self) -> None:
+        """Write what was derived, unless the file has changed meanwhile, or there is no room."""
+        with contextlib.suppress(RocpdError, OSError):
+            if self._derived and is_still(self._rank, self._state):
+                self._write()
+            elif self._is_used:
+                os.utime(self._folder / self._cache.manifest)
+
+    def _write(self) -> None:
+        if not self._folder.exists():
+            source = os.fsdecode(self._rank.opening.path.absolute())
+            self._cache.place(leftovers.make_folder(self._cache.make()), self._state, {"source": source})
+        leftovers.sweep(self._folder)
+        left = _MOST * self._rank.opening.size - size_of(self._folder)
+        for name, content in self._derived.items():
+            left -= len(content)
+            if left < 0:
+                return
+            temporary = leftovers.temporary_path(self._folder)
+            try:
+                temporary.write_bytes(content)
+                temporary.replace(self._folder / name)
+            finally:
+                leftovers.remove(temporary)
+
+
+def _name(fact: Fact) -> str:
+    asked = hashlib.blake2b(repr(fact.asked).encode(), digest_size=8).hexdigest()
+    return f"{fact.name.replace(' ', '-')}-{LAYOUT}-{fact.version}-{asked}"

@@ -1,0 +1,203 @@
+"""Writes a fact as bytes and reads it: its columns in as few bytes as their values need, the rest as JSON.
+
+Never makes a value of a type that its definition does not list, whatever the bytes say: nothing in them is run. What
+does not come back the same to the last bit is refused when it is written, and damaged bytes when they are read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rocpd.base.types import NULL, Ints
+from rocpd.federate.run.rank_reader import Fact
+
+_DIGEST = 16
+_PLAIN = (type(None), bool, int, float, str)
+_MANY = 16
+_UNSIGNED = (np.uint8, np.uint16, np.uint32)
+
+
+def packed(fact: Fact, value: object) -> bytes:
+    """Return a value of a fact as bytes.
+
+    Raises:
+        TypeError: a part of it is of no type that the fact lists.
+    """
+    writing = _Writing(fact.types)
+    shape = writing.part(value)
+    head = json.dumps([shape, [described for described, _ in writing.columns]], separators=(",", ":")).encode()
+    body = b"".join([len(head).to_bytes(8, "little"), head, *(content for _, content in writing.columns)])
+    body = zlib.compress(body, 1)  # half the size in 1 % of the time that deriving took
+    return hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
+
+
+def unpacked(fact: Fact, content: bytes) -> Any:
+    """Return the value that bytes stand for.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    if hashlib.blake2b(content[_DIGEST:], digest_size=_DIGEST).digest() != content[:_DIGEST]:
+        raise ValueError("damaged")
+    body = memoryview(zlib.decompress(content[_DIGEST:]))
+    edge = 8 + int.from_bytes(body[:8], "little")
+    shape, columns = json.loads(bytes(body[8:edge]))
+    return _Reading(fact.types, columns, body[edge:]).part(shape)
+
+
+class _Writing:
+    """Takes a value apart; columns that stand in it twice are written once."""
+
+    def __init__(self, types: Sequence[type]) -> None:
+        self._types = {kind: number for number, kind in enumerate(types)}
+        self._known: dict[int, int] = {}
+        self._values: list[object] = []  # alive, so that no other has their number
+        self.columns: list[tuple[list[Any], bytes]] = []
+
+    def part(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind in self._types:
+            return ["o", self._types[kind], [self.part(each) for each in _fields(value)]]
+        if kind is np.ndarray:
+            return ["c", self._column(value)]
+        if kind in (tuple, list):
+            return [kind.__name__[0], self._listed(value)]
+        if kind is frozenset:
+            return ["f", self._listed(list(value))]
+        if kind is dict:
+            return ["d", self._listed(list(value)), self._listed(list(value.values()))]
+        raise TypeError(f"{kind.__qualname__} in a fact")
+
+    def _listed(self, values: Sequence[Any]) -> list[Any]:
+        """Return values as JSON: many of a kind as columns, texts and numbers as they are, others part by part."""
+        kinds = set(map(type, values))
+        if len(values) >= _MANY and len(kinds) == 1:
+            (kind,) = kinds
+            if kind is int and all(NULL < each < -NULL for each in values):
+                return ["column", self._column(np.array(values, np.int64))]
+            if kind is str and len(different := dict.fromkeys(values)) < len(values) // 2:
+                codes = dict(zip(different, range(len(different)), strict=True))
+                return ["texts", list(different), self._column(np.array([codes[each] for each in values], np.int64))]
+            if kind in self._types and issubclass(kind, tuple):
+                return ["rows", self._types[kind], [self._listed(each) for each in zip(*values, strict=True)]]
+        if kinds.issubset(_PLAIN):
+            return ["plain", list(values)]
+        return ["parts", [self.part(each) for each in values]]
+
+    def _column(self, values: Any) -> int:
+        number = self._known.setdefault(id(values), len(self.columns))
+        if number == len(self.columns):
+            self._values.append(values)
+            self.columns.append(_narrowed(values) if values.dtype == np.int64 else _as_it_is(values))
+        return number
+
+
+def _fields(value: Any) -> Sequence[Any]:
+    """Return what makes an equal value: a tuple, what it says itself, or the fields of a dataclass."""
+    if isinstance(value, tuple):
+        return value
+    if hasattr(value, "parts"):
+        return tuple(value.parts())
+    return [getattr(value, each.name) for each in dataclasses.fields(value)]
+
+
+def _as_it_is(values: Any) -> tuple[list[Any], bytes]:
+    if values.dtype.kind not in "bfiu":
+        raise TypeError(f"a column of {values.dtype}")
+    content = np.ascontiguousarray(values).tobytes()
+    return [values.dtype.str, len(content), list(values.shape)], content
+
+
+def _narrowed(values: Ints) -> tuple[list[Any], bytes]:
+    """Return whole numbers, or the steps from one to the next, as how far they lie above the least one; NULL as 0."""
+    if values.ndim != 1 or not len(values):
+        return _as_it_is(values)
+    if (values == values[0]).all():
+        return ["same", 0, len(values), int(values[0])], b""
+    by_step, plain = _above(np.diff(values[1:])), _above(values)  # the first one often stands for always
+    if by_step and (not plain or by_step[0].itemsize < plain[0].itemsize):
+        narrow, base = by_step
+        return ["steps", narrow.nbytes, narrow.dtype.str, base, values[:2].tolist()], narrow.tobytes()
+    if plain:
+        narrow, base = plain
+        return ["above", narrow.nbytes, narrow.dtype.str, base], narrow.tobytes()
+    return _as_it_is(values)
+
+
+def _above(values: Ints) -> tuple[Any, int] | None:
+    """Return by how much more than a number each value is, and that number; None: it takes as much as they do."""
+    known = values != NULL
+    some = values if known.all() else values[known]
+    base = (int(some.min()) if len(some) else 0) - 1
+    span = (int(some.max()) if len(some) else 0) - base
+    kind = next((kind for kind in _UNSIGNED if span <= np.iinfo(kind).max), None)
+    if kind is None or base < -(1 << 63):
+        return None
+    return np.where(known, values - base, 0).astype(kind), base
+
+
+def _above_back(narrow: Any, base: int) -> Ints:
+    values: Ints = narrow.astype(np.int64)
+    is_null = values == 0
+    values += base
+    values[is_null] = NULL
+    return values
+
+
+class _Reading:
+    """Puts a value together."""
+
+    def __init__(self, types: Sequence[type], columns: Sequence[Sequence[Any]], content: memoryview) -> None:
+        self._types = types
+        edges = np.cumsum([0, *(described[1] for described in columns)]).tolist()
+        places = zip(columns, edges, edges[1:], strict=False)
+        self._columns = [_column(described, content[low:high]) for described, low, high in places]
+
+    def part(self, shape: Any) -> Any:
+        if not isinstance(shape, list):
+            return shape
+        how, *rest = shape
+        if how == "o":
+            return self._types[rest[0]](*(self.part(each) for each in rest[1]))
+        if how == "c":
+            return self._columns[rest[0]]
+        if how == "d":
+            return dict(zip(*map(self._listed, rest), strict=True))
+        return _COLLECTIONS[how](self._listed(rest[0]))
+
+    def _listed(self, shape: Sequence[Any]) -> list[Any]:
+        how, *rest = shape
+        if how == "column":
+            values: list[Any] = self._columns[rest[0]].tolist()
+        elif how == "texts":
+            values = [rest[0][code] for code in self._columns[rest[1]].tolist()]
+        elif how == "rows":
+            values = list(map(self._types[rest[0]], *map(self._listed, rest[1])))
+        else:
+            values = rest[0] if how == "plain" else [self.part(each) for each in rest[0]]
+        return values
+
+
+_COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {"t": tuple, "l": list, "f": frozenset}
+
+
+def _column(described: Sequence[Any], content: memoryview) -> Any:
+    how, _, *rest = described
+    if how == "same":
+        return np.full(rest[0], rest[1], np.int64)
+    if how == "above":
+        return _above_back(np.frombuffer(content, rest[0]), rest[1])
+    if how == "steps":
+        steps = _above_back(np.frombuffer(content, rest[0]), rest[1])
+        first, later = rest[2][:1], rest[2][1:]
+        return np.append(first, np.cumsum(np.append(np.array(later, np.int64), steps)))
+    return np.frombuffer(content, how).reshape(rest[0]).copy()

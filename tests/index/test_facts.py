@@ -1,0 +1,257 @@
+"""Facts are kept as columns: every table is the same with and without, and none outlives what it was made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import rocpd
+from rocpd.base.frozen import frozen
+from rocpd.base.types import NULL
+from rocpd.facts.columns import TextCodes
+from rocpd.federate.federation import Federation
+from rocpd.federate.limits import Limits
+from rocpd.federate.run.rank_reader import Fact
+from rocpd.index import facts
+from rocpd.index.facts import FactFolder, kept_facts
+from rocpd.index.packed import packed, unpacked
+from rocpd.simulator import JobOptions, simulate
+from tests.index.test_entries import _change
+from tests.index.test_kept import SELECTIONS, _tables
+
+ANY_SIZE = Limits(small_bytes=0)
+
+
+@pytest.fixture(autouse=True)
+def of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests keep nothing here; small files have columns of any share."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(facts, "_MOST", 100)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Fact]:
+    """The facts that were kept when they were asked for."""
+    kept: list[Fact] = []
+    known = FactFolder.known
+
+    def noted(self: FactFolder, fact: Fact) -> Any:
+        value = known(self, fact)
+        kept.extend([fact] if value is not None else [])
+        return value
+
+    monkeypatch.setattr(FactFolder, "known", noted)
+    return kept
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two ranks of two nodes with everything that the simulator knows."""
+    folder = tmp_path_factory.mktemp("facts")
+    return list(simulate(JobOptions(out=folder / "job", ranks=2, nodes=2, events_per_rank=300, seed=31)))
+
+
+def _of(files: list[Path], select: Callable[[rocpd.Session], Federation], index: str) -> list[str]:
+    with rocpd.connect(files, index=index, limits=ANY_SIZE) as session:
+        return _tables(select(session))
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_tables_are_the_same(job: list[Path], name: str, read: list[Fact]) -> None:
+    plain = _of(job, SELECTIONS[name], "off")
+    assert not kept_facts().entries()
+    assert _of(job, SELECTIONS["all"], "auto") == _of(job, SELECTIONS["all"], "off")
+    read.clear()
+    assert _of(job, SELECTIONS[name], "auto") == plain
+    assert {"operations", "regions", "markers", "activities", "graph"} <= {fact.name for fact in read}
+
+
+def test_damaged_files_leave_out_the_same(tmp_path: Path, read: list[Fact]) -> None:
+    job = list(simulate(JobOptions(out=tmp_path / "job", ranks=4, nodes=2, events_per_rank=300, seed=7, faults=True)))
+    plain = _of(job, SELECTIONS["all"], "off")
+    assert [_of(job, SELECTIONS["all"], "auto") for _ in range(2)] == [plain, plain]
+    assert "graph" in {fact.name for fact in read}
+
+
+def _kept(files: list[Path], every: list[Fact]) -> list[set[str]]:
+    """Names of the facts of each file that are kept now."""
+    with rocpd.connect(files, limits=ANY_SIZE) as session:
+        ranks = {rank.opening.path: facts.FactCache().of(rank) for rank in session.ranks}
+        kept = [ranks[path] for path in files]
+        return [{fact.name for fact in every if rank and rank.known(fact) is not None} for rank in kept]
+
+
+def test_a_changed_file_has_none(job: list[Path], tmp_path: Path, read: list[Fact]) -> None:
+    files = [tmp_path / path.name for path in job]
+    for path, copy in zip(job, files, strict=True):
+        copy.write_bytes(path.read_bytes())
+    _of(files, SELECTIONS["all"], "auto")
+    every = [*read]
+    _change(files[0], "CREATE TABLE another (id)")
+    changed, same = _kept(files, every)
+    assert not changed
+    assert same >= {"operations", "regions"}
+    assert _of(files, SELECTIONS["all"], "auto") == _of(files, SELECTIONS["all"], "off")
+
+
+def test_a_file_that_changes_meanwhile_keeps_none(job: list[Path], tmp_path: Path) -> None:
+    copy = tmp_path / "rank.db"
+    copy.write_bytes(job[0].read_bytes())
+    with rocpd.connect(copy, limits=ANY_SIZE) as session:
+        kept = facts.FactCache().of(session.ranks[0])
+        assert kept
+        kept.derived(FACT, 1)
+        _change(copy, "CREATE TABLE another (id)")
+        kept.keep()
+    assert not kept_facts().entries()
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "half-written": lambda content: content[: len(content) // 2],
+    "a bit": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "empty": lambda _: b"",
+    "foreign": lambda _: hashlib.blake2b(b"no fact", digest_size=16).digest() + b"no fact",
+}
+
+
+def test_what_is_damaged_is_not_read(job: list[Path], read: list[Fact]) -> None:
+    plain = _of(job, SELECTIONS["all"], "auto")
+    every, files = [*read], [path for entry in kept_facts().entries() for path in entry.folder.glob("*-*")]
+    contents = [path.read_bytes() for path in files]
+    assert all(_kept(job, every))
+    for damaged in DAMAGE.values():
+        for path, content in zip(files, contents, strict=True):
+            path.write_bytes(damaged(content))
+        assert not any(_kept(job, every))
+    assert _of(job, SELECTIONS["all"], "auto") == plain
+
+
+def test_other_layouts_and_small_jobs_have_none(
+    job: list[Path], read: list[Fact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rocpd.connect(job) as session:
+        session.summary("idle")
+    assert not kept_facts().entries()
+    with rocpd.connect(job, limits=ANY_SIZE) as session:
+        session.summary("idle")
+        session.summary("gaps")
+    every = [*read]
+    assert all(_kept(job, every))
+    monkeypatch.setattr(facts, "LAYOUT", facts.LAYOUT + 1)
+    assert not any(_kept(job, every))
+
+
+def test_facts_take_their_share_at_most(job: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "_MOST", 0.01)
+    _of(job, SELECTIONS["all"], "auto")
+    for entry in kept_facts().entries():
+        kept = sum(path.stat().st_size for path in entry.folder.glob("*-*"))
+        assert kept <= 0.01 * Path(entry.source).stat().st_size
+
+
+DEFINITIONS = {
+    "activities 1": "4ace25953416",
+    "allocations 1": "f89bc9a16214",
+    "begun 1": "e75fde87d8f7",
+    "callers 1": "39df38c0da1d",
+    "channels 1": "f3de2829168a",
+    "communication 1": "085019058b81",
+    "graph 1": "657ace0d5901",
+    "markers 1": "d840823b5d11",
+    "nesting 1": "ed05a1e569ff",
+    "operations 1": "6c2bdb560b45",
+    "regions 1": "824851b8d2f5",
+    "with-communicator 1": "afe439b74008",
+}
+
+
+def test_definitions_have_their_version(job: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fact that changed has another hash: raise its version, unless the simulator writes other rows now."""
+    hashes: dict[str, str] = {}
+    derived = FactFolder.derived
+
+    def noted(self: FactFolder, fact: Fact, value: object) -> None:
+        if self._rank.number == 0:
+            digest = hashlib.blake2b(_text(value).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+            hashes.setdefault(f"{fact.name} {fact.version}", digest)
+        derived(self, fact, value)
+
+    monkeypatch.setattr(FactFolder, "derived", noted)
+    _of(job, SELECTIONS["all"], "auto")
+    assert hashes == DEFINITIONS
+
+
+@frozen
+class Frozen:
+    """A part of a fact."""
+
+    column: object
+    name: str | None
+
+
+class Named(NamedTuple):
+    """Another one."""
+
+    number: int
+    text: str
+
+
+FACT = Fact("of a test", 1, (Frozen, Named))
+EXTREMES = np.array([np.iinfo(np.int64).min, NULL, -1, 0, np.iinfo(np.int64).max])
+VALUES = [
+    Frozen(EXTREMES, "\ud800\n"),
+    [Named(number, "ab"[number % 2]) for number in range(40)],
+    {number: Named(number, "") for number in range(-3, 50)},
+    (1 << 70, float("inf"), -0.0, None, True, frozenset({Named(1, "x")})),
+    {(1, "a"): [[], (), {}], None: list(range(99)), True: [True] * 20, False: [NULL] * 20},
+    np.array([], np.int64),
+    np.arange(8.0).reshape(2, 4),
+    np.array([True, False]),
+    np.array([5], np.int64),
+    np.array([NULL] * 20),
+    np.array([-(1 << 62), *range(1 << 40, (1 << 40) + 900, 3)]),
+    np.array([NULL, *range(1000, 1300), NULL]),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+def test_values_come_back_as_they_were(value: object) -> None:
+    assert _text(unpacked(FACT, packed(FACT, value))) == _text(value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_come_back_as_they_were(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    column = rng.integers(-(1 << int(rng.integers(1, 63))), 1 << int(rng.integers(1, 63)), int(rng.integers(1, 60)))
+    column = np.cumsum(column) if seed % 2 else column
+    column[rng.random(len(column)) < rng.choice([0, 0.2, 1])] = NULL
+    assert _text(unpacked(FACT, packed(FACT, column))) == _text(column)
+
+
+@pytest.mark.parametrize("value", [Path("x"), {1, 2}, np.array(["x"], object), Fact("other", 1, ())], ids=str)
+def test_other_values_are_refused(value: object) -> None:
+    with pytest.raises(TypeError):
+        packed(FACT, value)
+
+
+def _text(value: Any) -> str:
+    """Everything of a value, types too."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{value.tolist()}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(map(_text, value))})"
+    if isinstance(value, dict):
+        return f"dict({', '.join(f'{_text(key)}: {_text(each)}' for key, each in value.items())})"
+    if isinstance(value, frozenset):
+        return f"frozenset({', '.join(sorted(map(_text, value)))})"
+    if dataclasses.is_dataclass(value):
+        return f"{type(value).__name__}{_text([getattr(value, each.name) for each in dataclasses.fields(value)])}"
+    if isinstance(value, TextCodes):
+        return f"TextCodes{_text(value.texts)}"
+    return repr(value)

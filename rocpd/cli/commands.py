@@ -39,7 +39,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "See": {
         "top": "Show a job while it runs: steps, ranks that cost time, who is silent",
-        "view": "Show a job in the browser: time line, report, flames, differences, SQL",
+        "view": "Show a job in the browser: time line, report, flame graphs, SQL",
         "report": "Write what there is to say about a job as one file",
     },
     "Hand on": {
@@ -48,7 +48,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
-        "symbolize": "Name functions of stripped libraries, from debugging information elsewhere",
+        "symbolize": "Name functions of stripped libraries, from debug files elsewhere",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
         "cache": "List or remove what was imported, indexed or kept of ranks",

@@ -336,7 +336,7 @@ class DebugOptions:
 
 
 def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
-    """Name functions of stripped libraries, from debugging information elsewhere.
+    """Name functions of stripped libraries, from debug files elsewhere.
 
     Call stacks that rocpd record --stacks took hold lib.so+0x1234 where a library was stripped, and its build id. This
     writes copies of the files, in which such frames have their functions, lines and what was inlined.

@@ -35,7 +35,7 @@ class ViewOptions:
 
 
 def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:
-    """Show a job in the browser: time line, report, flames, differences, SQL.
+    """Show a job in the browser: time line, report, flame graphs, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
     Ctrl-C ends it.

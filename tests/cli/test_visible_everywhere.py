@@ -45,6 +45,7 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "trim": [("trim", "--start", "40%", "-o", f"part {EVIL}.db"), ("trim", "--start-marker", EVIL, "-o", "x.db")],
     "package": [("package", "--copy", "-d", f"{EVIL}.rpdb")],
     "redact": [("redact", "--dry-run")],
+    "symbolize": [("symbolize", "--debug-dir", EVIL), ("symbolize", "--debug-dir", ".", "-d", EVIL)],
     "raptor": [("raptor", "{job}", "--categorize", "--op-trace")],
     "import": [("import", "-d", EVIL)],
     "history": [

@@ -56,7 +56,7 @@ FOLDERS: Mapping[str, Sequence[str]] = {
     "summary": ("summary", "kernels", "domains", "{}", "-f", "csv", "-d"),
     "plots": ("report", "{}", "-o", "new.html", "--force", "--plots"),
     "redact": ("redact", "{}", "-d"),
-    "symbolize": ("symbolize", "{}", "--debug-dir", "folder", "-d"),
+    "symbolize": ("symbolize", "{}", "--debug-dir", ".", "-d"),
     "import": ("import", "{}", "-d"),
     "package": ("package", "--copy", "{}", "-d"),
     "index": ("index", "{}", "-d"),

@@ -46,6 +46,7 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "package": [("package", "--copy", "-d", f"{EVIL}.rpdb")],
     "symbolize": [("symbolize", "-d", f"named {EVIL}"), ("symbolize", "--debug-dir", EVIL, "-d", "named")],
     "redact": [("redact", "--dry-run")],
+    "symbolize": [("symbolize", "--debug-dir", EVIL), ("symbolize", "--debug-dir", ".", "-d", EVIL)],
     "raptor": [("raptor", "{job}", "--categorize", "--op-trace")],
     "import": [("import", "-d", EVIL)],
     "history": [

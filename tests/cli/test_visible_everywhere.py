@@ -44,7 +44,6 @@ WORDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "merge": [("merge", "-o", f"{EVIL}.db")],
     "trim": [("trim", "--start", "40%", "-o", f"part {EVIL}.db"), ("trim", "--start-marker", EVIL, "-o", "x.db")],
     "package": [("package", "--copy", "-d", f"{EVIL}.rpdb")],
-    "symbolize": [("symbolize", "-d", f"named {EVIL}"), ("symbolize", "--debug-dir", EVIL, "-d", "named")],
     "redact": [("redact", "--dry-run")],
     "symbolize": [("symbolize", "--debug-dir", EVIL), ("symbolize", "--debug-dir", ".", "-d", EVIL)],
     "raptor": [("raptor", "{job}", "--categorize", "--op-trace")],

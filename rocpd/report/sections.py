@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rocpd.advice.advice import Advice, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
@@ -44,6 +44,10 @@ from rocpd.summary.result import Summary
 from rocpd.summary.time.overview import conclude
 from rocpd.table.human import readable
 
+Note: TypeAlias = tuple[str, str]
+"""What stands below a finding: (word, text)."""
+
+_LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
 _WAITING = ("comm.straggler", "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
@@ -78,12 +82,13 @@ def _advice(material: Material) -> Advice:
     return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)
 
 
-def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what stands below a finding: (word, text)."""
+def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Iterable[Finding]) -> Iterator[Note]:
+    """Yield what stands below a finding."""
     if finding.gain_percent is not None:
         of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
         yield "gain", f"{gain(finding)} of {of}"
-    yield from (("hence", said) for said in (*(effect.text for effect in advice.effects(finding)), *symptoms))
+    for effect in (*advice.effects(finding), *symptoms):
+        yield "chance" if effect.rule == _LASTING else "hence", effect.text
     yield from (
         (word, text)
         for word, text in (("do", finding.action), ("see", finding.shown_by), ("try", finding.regained_by))
@@ -95,17 +100,20 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Seque
         yield "trace", f"rocpd convert -f pftrace {material.inputs} {window_options(finding)}"
 
 
-def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[str]], list[Finding]]:
+def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Finding]], list[Finding]]:
     """Return what analyses see of each finding of the rules, and what no rule says, problems first."""
     reported = [finding.rule for finding in advice.findings]
     said = {*reported, *(each.finding.rule for each in advice.explained)}
-    symptoms: list[list[str]] = [[] for _ in reported]
+    symptoms: list[list[Finding]] = [[] for _ in reported]
+    of_ranks = {(finding.rule, finding.rank): number for number, finding in enumerate(advice.findings)}
     others = []
     for finding in concluded:
         causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
         is_problem = finding.verdict is Verdict.PROBLEM
-        if is_problem and causes:
-            symptoms[causes[0]].append(finding.text)
+        if finding.rule == _LASTING and (number := of_ranks.get(("comm.straggler", finding.rank))) is not None:
+            symptoms[number].append(finding)
+        elif is_problem and causes:
+            symptoms[causes[0]].append(finding)
         elif not (is_problem and _rule_of(finding) in said):
             others.append(finding)
     return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)

@@ -125,7 +125,7 @@ class RunFacts:
         recorded: kinds of events.
         clock_mhz: mean of the samples of the clocks of GPUs; None without any.
         environment: settings of libraries that all ranks share.
-        commands: of the processes, without numbers of ranks.
+        commands: of the processes, with # for the numbers in which they differ.
         rocm: versions that libraries were loaded of, as far as the environment says.
         started: when its units began, by clocks that count the time of day [ns since 1970]; None: none does.
     """
@@ -359,12 +359,31 @@ def _settings(text: object) -> Iterator[tuple[str, str]]:
             yield name, str(value)[:_LONGEST]
 
 
+NUMBER = re.compile(r"\d+|#")
+"""A number of a command line, or what stands for one."""
+
+
+def masked(commands: Iterable[str]) -> tuple[str, ...]:
+    """Return different commands, with # for the numbers in which they differ: those of ranks, of runs, or ports.
+
+    >>> masked(["train --rank 0 --batch 2", "train --rank 1 --batch 2"])
+    ('train --rank # --batch 2',)
+    """
+    by_form: dict[str, list[list[str]]] = {}
+    for command in commands:
+        by_form.setdefault(NUMBER.sub("#", command), []).append(NUMBER.findall(command))
+    texts = []
+    for form, numbers in by_form.items():
+        same = iter([column[0] if len(set(column)) == 1 else "#" for column in zip(*numbers, strict=True)])
+        texts.append(NUMBER.sub(lambda _, same=same: next(same), form))  # type: ignore[misc]
+    return tuple(sorted(texts))
+
+
 def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
     """Put together the facts of the ranks of a run; of the environment what is the same in all."""
     settings = Counter(pair for _, facts in ranks for pair in facts.environment.items())
     count = sum(facts.clock[0] for _, facts in ranks)
     clock = sum(facts.clock[0] * facts.clock[1] for _, facts in ranks) / count if count else None
-    commands = {re.sub(r"\d+", "#", rank.command) for rank, _ in ranks if rank.command}
     return RunFacts(
         len(ranks),
         len({rank.hostname for rank, _ in ranks}),
@@ -373,7 +392,7 @@ def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
         tuple(sorted(frozenset[str].intersection(*(facts.recorded for _, facts in ranks)))),
         clock,
         {name: value for (name, value), times in sorted(settings.items()) if times == len(ranks)},
-        tuple(sorted(commands)),
+        masked(rank.command for rank, _ in ranks if rank.command),
         tuple(sorted({version for _, facts in ranks for version in facts.rocm})),
     )
 

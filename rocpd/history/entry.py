@@ -22,7 +22,7 @@ from rocpd.base.documents import json_object
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.compare.options import ENERGY, MEMORY, STEP
-from rocpd.compare.run_profile import Baseline, RunProfile, baseline_of
+from rocpd.compare.run_profile import NUMBER, Baseline, RunProfile, baseline_of
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 
@@ -246,7 +246,8 @@ def redacted(run: RunProfile) -> RunProfile:
     hosts = {rank.host: f"host-{_hash([rank.host])[:6]}" for rank in run.ranks if rank.host}
     redactor = Redactor(Pseudonyms(), dict.fromkeys(hosts, Clue.HOST))
     environment = json_object(redactor.environment(json.dumps(dict(run.facts.environment)))) or {}
-    commands = tuple(f"command-{_hash([command])[:6]}" for command in run.facts.commands)
+    forms = {NUMBER.sub("#", command) for command in run.facts.commands}
+    commands = tuple(sorted(f"command-{_hash([form])[:6]}" for form in forms))
     uses = [replace(use, launch=use.launch._replace(path=redactor.text(use.launch.path))) for use in run.uses]
     return replace(
         run,

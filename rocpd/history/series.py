@@ -11,13 +11,17 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
+from rocpd.compare.run_profile import NUMBER, masked
 from rocpd.facts.short_names import kernel_name
 from rocpd.history.entry import GRID, RunEntry, unit_of
 from rocpd.history.fit import NARROWEST, RARE, Fit, fit
+from rocpd.table.cell import shorten
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
 _LEAST_SHARE = 0.01  # of the step: what takes less is not searched
 _USUAL = 0.8  # of the runs that have a metric
+COMMAND = "command"
+_LONGEST = 80  # characters of a command, in a reason
 _NEAR = 2  # runs of a place that the configuration is not asked of: a step may lie one run beside
 _LONG_AGO = 8  # runs before a change, all of one machine, for another one to be its reason
 _NOT_SET = "not set"
@@ -225,8 +229,31 @@ def _differences(before: Sequence[RunEntry], after: Sequence[RunEntry], names: I
     """Yield in words what of the configuration no run before has in common with one after."""
     for name in names:
         sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
+        if name == COMMAND:
+            yield from _other_words(*map(masked, sides))
+            continue
         if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
             sides = [side - {_NOT_SET} for side in sides]
         if all(sides) and sides[0].isdisjoint(sides[1]):
             short = f"{GRID}{kernel_name(name.removeprefix(GRID)).short}" if name.startswith(GRID) else name
             yield f"{short}: {' or '.join(sorted(sides[0]))} -> {' or '.join(sorted(sides[1]))}"
+
+
+def _other_words(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield in which words the command is another one; nothing where it is new with each run.
+
+    Numbers in which runs of one side differ do not count: of dates, ports and folders.
+    """
+    if len(before) != 1 or len(after) != 1:
+        return
+    sides = (before[0], after[0])
+    first, second = map(NUMBER.findall, sides)
+    is_same = NUMBER.sub("#", sides[0]) == NUMBER.sub("#", sides[1])
+    if is_same and all(one == other or "#" in (one, other) for one, other in zip(first, second, strict=True)):
+        return
+    words = [side.split() for side in sides]
+    if len(words[0]) == len(words[1]):
+        at = [n for n, (one, other) in enumerate(zip(*words, strict=True)) if one != other]
+        starts = [n - (n > 0 and words[0][n - 1].startswith("-")) for n in at]
+        words = [[word for n, start in zip(at, starts, strict=True) for word in side[start : n + 1]] for side in words]
+    yield f"{COMMAND}: {' -> '.join(shorten(' '.join(side), _LONGEST) for side in words)}"

@@ -72,6 +72,17 @@ def test_another_configuration_is_the_reason_not_a_regression(tmp_path: Path, wh
     assert all(finding.verdict != "problem" for finding in found.findings)
 
 
+@pytest.mark.parametrize(("batch", "reasons"), [(2, ()), (4, ("command: --batch 2 -> --batch 4",))])
+def test_numbers_of_a_command_that_are_new_with_each_run_excuse_nothing(
+    tmp_path: Path, batch: int, reasons: tuple[str, ...]
+) -> None:
+    runs = [(run, 2) for run in noisy(range(20))] + [(run, batch) for run in noisy(range(20, 30), 1.1)]
+    ran = (with_facts(run, commands=(f"train{n} --batch {each}",)) for n, (run, each) in enumerate(runs))
+    found = open_history(stored(tmp_path, list(ran)))
+    (change,) = (change for change in found.found if change.metric == "step")
+    assert change.reasons == reasons
+
+
 def test_containers_that_are_new_with_each_run_excuse_nothing_another_machine_for_good_does(tmp_path: Path) -> None:
     names = {"containers": [f"c{n}" for n in range(30)], "machines": ["a"] * 20 + ["b"] * 10}
     for what, hosts in names.items():

@@ -80,7 +80,7 @@ def test_two_cursors_do_not_disturb_each_other(session: rocpd.Session) -> None:
     ("sql", "parameters", "message", "hint"),
     [
         ("SELECT * FROM kernals", None, "SQL: no such table: kernals", "lists what can be selected from"),
-        ("SELECT colour FROM kernels", None, "SQL: no such column: colour", "LIMIT 1"),
+        ("SELECT colour FROM kernels", None, "SQL: no such column: colour", "rocpd schema NAME"),
         ("SELEC 1", None, 'SQL: near "SELEC": syntax error', ""),
         ("SELECT * FROM kernels WHERE", None, "SQL: incomplete input", ""),
         ("SELECT ?", (), "SQL: ", ""),

@@ -261,12 +261,23 @@ _LIVES = """
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile unsigned long result;
-static void spin(int turns) { while (turns-- > 0) for (int i = 0; i < 1000; ++i) result = result * 3 + 1; }
-__attribute__((noinline)) void in_child(void) { spin(150000); result = 0; }
-__attribute__((noinline)) void in_handler(int number) { spin(150000); result = (unsigned long)number; }
+static double seconds(clockid_t of) {
+    struct timespec now;
+    clock_gettime(of, &now);
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+/* Threads are looked for some times a second: on a busy machine that takes CPU time of others. */
+static void spin(void) {
+    const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) + 0.15, wall = seconds(CLOCK_MONOTONIC) + 0.5;
+    while (seconds(CLOCK_PROCESS_CPUTIME_ID) < cpu || seconds(CLOCK_MONOTONIC) < wall)
+        for (int i = 0; i < 1000000; ++i) result = result * 3 + 1;
+}
+__attribute__((noinline)) void in_child(void) { spin(); result = 0; }
+__attribute__((noinline)) void in_handler(int number) { spin(); result = (unsigned long)number; }
 
 int main(int count, char** words) {
     signal(SIGUSR1, in_handler);

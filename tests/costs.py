@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "slow.txt"
 HEAD = "# CPU seconds of slow tests, written by `make costs`: see tests/costs.py\n"
 
-SLOW = 0.06
+SLOW = 0.04
 """A test that costs more is slow [s]: the other two thirds take a minute on two cores."""
 HINT = 1.0
 """`make quick` names tests that cost more and are not listed [s]."""

@@ -12,7 +12,7 @@ from rocpd.history.entry import KERNEL, PART, RunEntry, date_text, unit_of
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.table.human import CHANCE
+from rocpd.table.human import CHANCE, OF_ROW
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
 _METRIC = (
@@ -32,8 +32,8 @@ TABLES = by_name(
             Field("date", "", "when that ran, of UTC"),
             Field("labels", "", "what is said of it", True),
             Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
-            Field("before", "", "level before it", True),
-            Field("after", "", "level after it", True),
+            Field("before", OF_ROW, "level before it", True),
+            Field("after", OF_ROW, "level after it", True),
             Field("change_percent", "%", "from one to the other"),
             Field("p", CHANCE, "how often chance explains as much at one run"),
             Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
@@ -68,10 +68,10 @@ TABLES = by_name(
             *_METRIC,
             _NUMBER,
             Field("date", "", "when it ran, of UTC"),
-            Field("value", "", "of the run"),
-            Field("level", "", "without noise"),
-            Field("low", "", "lower end of the band"),
-            Field("high", "", "upper end"),
+            Field("value", OF_ROW, "of the run"),
+            Field("level", OF_ROW, "without noise"),
+            Field("low", OF_ROW, "lower end of the band"),
+            Field("high", OF_ROW, "upper end"),
             _UNIT,
         ),
         chart="rocpd.history.charts:of_table",
@@ -87,7 +87,7 @@ TABLES = by_name(
                 "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
             ),
             Field("runs", "", "how many"),
-            Field("level", "", "median of its runs"),
+            Field("level", OF_ROW, "median of its runs"),
             Field("deviation_percent", "%", "standard deviation of runs around the level"),
             Field(
                 "offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary
 from rocpd.summary.run import Function, known_tables
-from rocpd.table.human import Head, heading
+from rocpd.table.human import OF_ROW, Head, heading
 
 HELD_ROWS = 2000
 """Rows of a table that a report holds; files for programs have all."""
@@ -166,7 +166,9 @@ def arranged(
         tuple(_cell(row[place], short[place]) for place in places)
         for row, short in zip(chosen, summary.shortened(chosen), strict=True)
     )
-    heads = tuple(_head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places))
+    units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
+    fields = [_of_table(summary.fields[place], units) for place in places]
+    heads = tuple(_head(field, [row[number] for row in cells]) for number, field in enumerate(fields))
     return Table(summary.name, title, summary.doc.replace(_BELOW, ""), heads, cells, len(every), *again)
 
 
@@ -189,6 +191,13 @@ def figure(
 
 def _cell(value: object, short: object) -> object:
     return value if short == value else Name(str(short), str(value))
+
+
+def _of_table(field: Field, units: Collection[object]) -> Field:
+    """Return a field whose rows say its unit with the one that all of them say, or none."""
+    if field.unit != OF_ROW:
+        return field
+    return replace(field, unit=str(next(iter(units)) or "") if len(units) == 1 else "")
 
 
 def _head(field: Field, values: Iterable[object]) -> Column:

@@ -131,6 +131,9 @@ def fit(natural: list[int], heads: list[int], room: int, shortest: int = SHORTES
 CHANCE = "chance"
 """Unit of a probability: what is as small as zero is shown as less than a thousandth."""
 
+OF_ROW = "unit of the row"
+"""Unit of values that have the one that stands in the column `unit` of their row."""
+
 _LEAST_CHANCE = 0.001
 _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),
@@ -203,7 +206,8 @@ def write_readable(
     more = bool(limit) and next(rows, None) is not None
     by_column = list(zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True))
     most = screen.width if screen else _LONGEST
-    every = [_column(head, values, most) for head, values in by_column]
+    units = next((values for head, values in by_column if head.name == "unit"), None)
+    every = [_column(head, values, most, units) for head, values in by_column]
     if screen is None:
         _draw(every, out, None, ())
         return LeftOut(more, ())
@@ -235,8 +239,9 @@ class _Column(NamedTuple):
         return min(self.widest, max(_WHOLE if self.head.matters else _SHORTEST, len(self.name)))
 
 
-def _column(head: Head, values: Sequence[Any], most: int) -> _Column:
-    texts = [readable(value, head.unit) for value in values]
+def _column(head: Head, values: Sequence[Any], most: int, units: Sequence[Any] | None) -> _Column:
+    of_rows = units if head.unit == OF_ROW and units is not None else [head.unit] * len(values)
+    texts = [readable(value, unit or "") for value, unit in zip(values, of_rows, strict=True)]
     if head.is_drawn:
         return _Column(head, head.name, texts, False, is_picture=True)
     texts = shorten_apart(texts, most)

@@ -64,8 +64,8 @@ NUMBERED = {
 RECORDED = ("schema_version", "uuid", "guid")
 """Lines of the metadata that every file has; those named `recorder…` say how the recorder fared."""
 
-UNUSED = {"PROCESS_SAMPLE", "timer_sampling", "Python call stack", "Call stack", "MARKER_CORE_API", "MARKER_CORE_RANGE_API",
-          "roctxMarkA", "roctxProcessRangeA", "roctxThreadRangeA"}  # fmt: skip
+UNUSED = {"PROCESS_SAMPLE", "timer_sampling", "Python call stack", "Call stack", "MARKER_CORE_API",
+          "MARKER_CORE_RANGE_API", "roctxMarkA", "roctxProcessRangeA", "roctxThreadRangeA"}  # fmt: skip
 """Texts that the recorder stores ahead of the event that may name them; so it does with those of arguments, markers."""
 
 

@@ -101,7 +101,9 @@ def test_a_frame_is_shown_as_wide_as_the_page(page: Page, server: ViewServer) ->
     page.click("#whole")
 
 
-def test_a_name_is_searched(page: Page) -> None:
+def test_a_name_is_searched(page: Page, server: ViewServer) -> None:
+    page.goto(f"{server.address}flame")
+    page.wait_for_selector(_FLAMES)
     page.get_by_label("Search").fill("HIPLAUNCH")
     assert "“HIPLAUNCH”" in page.inner_text("#reading")
     page.get_by_label("Search").fill("")

@@ -15,7 +15,6 @@ from typing import Any
 
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
-from rocpd.facts.short_names import kernel_name
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
 from rocpd.live import AFTER_S
@@ -353,7 +352,7 @@ def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:
     known = sorted((rank for rank in ranks if rank.last), key=lambda rank: rank.last[1] if rank.last else 0)
     for rank in known[:_MOST_NAMED]:
         if rank.last:
-            name, end = kernel_name(rank.last[0]).short, f"{rank.last[1] / 1e9:.6f} s of its clock"
+            name, end = rank.last[0].partition("(")[0], f"{rank.last[1] / 1e9:.6f} s of its clock"
             yield f"rank {rank.rank} on {rank.host}: last completed {name}, at {end}"
     if len(known) > _MOST_NAMED:
         yield f"and {amount(len(known) - _MOST_NAMED, 'rank')} more"

@@ -6,13 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "library.h"
+
 namespace rocpd::python {
 namespace {
 
 template <typename Function>
 bool find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-    return function != nullptr;
+    return find_function(RTLD_DEFAULT, function, name);
 }
 
 // The number of a Python 3.

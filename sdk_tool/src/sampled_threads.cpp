@@ -17,6 +17,7 @@
 #include "live_memory.h"
 #include "recording.h"
 #include "say.h"
+#include "signals.h"
 
 namespace rocpd {
 namespace {
@@ -101,9 +102,7 @@ bool is_ours(int number) {
 // Returns 0 where there is none.
 int take_signal() {
     for (int number = SIGRTMAX - 4; number > SIGRTMIN + 4; --number) {
-        struct sigaction current {};
-        if (sigaction(number, nullptr, &current) != 0) continue;
-        if ((current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL) continue;
+        if (!is_unhandled(number)) continue;
         struct sigaction ours {};
         ours.sa_sigaction = take_copy;
         sigfillset(&ours.sa_mask);

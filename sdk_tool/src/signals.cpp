@@ -26,9 +26,7 @@ void ended_by(int number) {
 }
 
 void take_over(int number) {
-    struct sigaction current {};
-    if (sigaction(number, nullptr, &current) != 0) return;
-    if ((current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL) return;
+    if (!is_unhandled(number)) return;
     struct sigaction ours {};
     ours.sa_handler = ended_by;
     sigemptyset(&ours.sa_mask);
@@ -37,6 +35,12 @@ void take_over(int number) {
 }
 
 }  // namespace
+
+bool is_unhandled(int number) {
+    struct sigaction current {};
+    return sigaction(number, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
+           current.sa_handler == SIG_DFL;
+}
 
 void catch_signals() {
     if (!config().signals) return;

@@ -3,6 +3,9 @@
 
 namespace rocpd {
 
+// Whether a signal has no handler and is not ignored.
+bool is_unhandled(int number);
+
 // Handles SIGTERM, SIGHUP and SIGABRT where the program has no handler of its own.
 void catch_signals();
 

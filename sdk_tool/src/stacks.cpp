@@ -34,7 +34,8 @@ void Stacks::sample(const Head& entry) {
 void Stacks::native_sample(const Head& entry) {
     const auto head = body<SampledStack>(entry);
     const std::string_view texts = text_of(entry).substr(sizeof head);
-    const std::string extdata = std::string(head.is_wall != 0 ? "{\"wall_ns\": " : "{\"cpu_ns\": ") + std::to_string(head.stands_for) + "}";
+    const std::string clock = head.is_wall != 0 ? "wall_ns" : "cpu_ns";
+    const std::string extdata = "{\"" + clock + "\": " + std::to_string(head.stands_for) + "}";
     put(head.thread, entry.time, native_track_,
         {texts.substr(0, head.frames_size), texts.substr(head.frames_size), extdata});
 }

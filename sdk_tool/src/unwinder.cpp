@@ -173,7 +173,8 @@ void Unwinder::put_together(bool is_whole) {
     const auto add = [&](std::size_t from, std::size_t to) {
         for (; from < to; ++from) {
             const std::string& id = pieces_[from]->build_id;
-            if (!id.empty() && std::find(build_ids.begin(), build_ids.end(), id) == build_ids.end()) build_ids.push_back(id);
+            if (!id.empty() && std::find(build_ids.begin(), build_ids.end(), id) == build_ids.end())
+                build_ids.push_back(id);
             add_element(stack_.frames, pieces_[from]->frames);
             add_element(stack_.places, pieces_[from]->places);
         }

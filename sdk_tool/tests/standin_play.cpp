@@ -60,6 +60,18 @@ int request_kind(rocprofiler_buffer_tracing_kind_t kind) {
     return kind <= ROCPROFILER_BUFFER_TRACING_HSA_FINALIZE_EXT_API ? static_cast<int>(kind) : 0;
 }
 
+// The record of a call that ends now, without its kind, operation and arguments.
+HipCallRecord ended_call(const Entered& frame, rocprofiler_user_data_t external, std::uint64_t start) {
+    HipCallRecord r{};
+    r.correlation_id.internal = frame.id;
+    r.correlation_id.external = external;
+    r.correlation_id.ancestor = frame.parent;
+    r.start_timestamp = start;
+    r.end_timestamp = now();
+    r.thread_id = tid();
+    return r;
+}
+
 // A call of the application: callbacks for those that the client asked for, then a record. The work in it is done
 // between making and ending it.
 class Call {
@@ -76,15 +88,9 @@ public:
           start_(now()) {}
     ~Call() {
         told_.leave(&data_);
-        HipCallRecord r{};
+        HipCallRecord r = ended_call(frame_, external_, start_);
         r.kind = reported(kind_);
         r.operation = operation_;
-        r.correlation_id.internal = frame_.id;
-        r.correlation_id.external = external_;
-        r.correlation_id.ancestor = frame_.parent;
-        r.start_timestamp = start_;
-        r.end_timestamp = now();
-        r.thread_id = tid();
         r.arguments = data_.arguments;
         put(r, is_hip(r.kind) ? sizeof r : offsetof(HipCallRecord, arguments));
     }
@@ -364,15 +370,9 @@ public:
           start_(now()) {}
     ~RcclCall() {
         told_.leave(&data_);
-        HipCallRecord r{};
+        HipCallRecord r = ended_call(frame_, external_, start_);
         r.kind = ROCPROFILER_BUFFER_TRACING_RCCL_API;
         r.operation = operation_;
-        r.correlation_id.internal = frame_.id;
-        r.correlation_id.external = external_;
-        r.correlation_id.ancestor = frame_.parent;
-        r.start_timestamp = start_;
-        r.end_timestamp = now();
-        r.thread_id = tid();
         put(r, offsetof(HipCallRecord, arguments));
     }
     RcclCall(const RcclCall&) = delete;

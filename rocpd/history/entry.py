@@ -41,6 +41,9 @@ PART, KERNEL = "part:", "kernel:"
 GRID = "grid of "
 """In front of the names of kernels whose grids are a part of the configuration."""
 
+COMMAND = "command"
+"""Name of what was run, in the configuration."""
+
 _UNITS = {MEMORY: "bytes", ENERGY: "J"}
 _MOST_KERNELS = 40  # of a run, those that take most
 _GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
@@ -228,7 +231,7 @@ def _config(run: RunProfile) -> dict[str, str]:
         "GPU": ", ".join(facts.gpus),
         "ROCm": ", ".join(facts.rocm),
         "schema": ", ".join(facts.versions),
-        "command": "; ".join(facts.commands),
+        COMMAND: "; ".join(facts.commands),
         **facts.environment,
     }
     shares = _compute(run)

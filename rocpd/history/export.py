@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rocpd.history.entry import unit_of
+from rocpd.history.entry import COMMAND, unit_of
 from rocpd.history.tables import labels_text, names_of
 from rocpd.table.openmetrics import END, MetricSample, escaped, family
 
@@ -76,7 +76,7 @@ def dashboard(history: JobHistory) -> Iterator[str]:
     source = {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
     first, last = (history.entries[at].at // 10**6 for at in (0, -1))
     content = {
-        "title": f"rocpd: {history.entries[-1].config.get('command') or history.entries[-1].name}",
+        "title": f"rocpd: {history.entries[-1].config.get(COMMAND) or history.entries[-1].name}",
         "uid": f"{_FAMILY}_{history.asked.job}",
         "schemaVersion": 39,
         "time": {"from": _at(first), "to": _at(last)},

@@ -34,7 +34,7 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.result import Cursor, Result
 from rocpd.history import tables
 from rocpd.history.charts import of_metric
-from rocpd.history.entry import KERNEL, RunEntry, date_text, identity_of, unit_of, unwritten
+from rocpd.history.entry import COMMAND, KERNEL, RunEntry, date_text, identity_of, unit_of, unwritten
 from rocpd.history.fit import FEWEST
 from rocpd.history.jobs import closest, jobs_of
 from rocpd.history.series import (
@@ -293,7 +293,7 @@ class JobHistory:
 
     def _about(self) -> str:
         first, last = self.entries[0], self.entries[-1]
-        what = last.config.get("command") or last.name
+        what = last.config.get(COMMAND) or last.name
         level = readable(float(self.step.band()[0][-1]), unit_of(self.step.name))
         dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
         runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")

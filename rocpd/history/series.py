@@ -13,14 +13,13 @@ from rocpd.base.types import Floats, Ints
 from rocpd.compare.options import STEP
 from rocpd.compare.run_profile import NUMBER, masked
 from rocpd.facts.short_names import kernel_name
-from rocpd.history.entry import GRID, RunEntry, unit_of
+from rocpd.history.entry import COMMAND, GRID, RunEntry, unit_of
 from rocpd.history.fit import NARROWEST, RARE, Fit, fit
 from rocpd.table.cell import shorten
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
 _LEAST_SHARE = 0.01  # of the step: what takes less is not searched
 _USUAL = 0.8  # of the runs that have a metric
-COMMAND = "command"
 _LONGEST = 80  # characters of a command, in a reason
 _NEAR = 2  # runs of a place that the configuration is not asked of: a step may lie one run beside
 _LONG_AGO = 8  # runs before a change, all of one machine, for another one to be its reason

@@ -20,7 +20,7 @@ _METRIC = (
     Field("name", "", "of the part, or of the kernel", is_kernel=True),
 )
 _UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
-_LEAST_OF_GROUP = 3  # runs: of fewer no offset is told
+_LEAST_OF_GROUP = 3  # runs: of fewer no offset is given
 
 TABLES = by_name(
     TableDefinition(

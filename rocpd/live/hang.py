@@ -349,11 +349,10 @@ def _not_recorded(ranks: Sequence[RankProgress]) -> Iterator[str]:
 
 def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:
     """Yield the last completed collective of each rank: of the few whose is oldest."""
-    known = sorted((rank for rank in ranks if rank.last), key=lambda rank: rank.last[1] if rank.last else 0)
-    for rank in known[:_MOST_NAMED]:
-        if rank.last:
-            name, end = rank.last[0].partition("(")[0], f"{rank.last[1] / 1e9:.6f} s of its clock"
-            yield f"rank {rank.rank} on {rank.host}: last completed {name}, at {end}"
+    known = sorted(((*rank.last, rank) for rank in ranks if rank.last), key=lambda last: last[1])
+    for name, end, rank in known[:_MOST_NAMED]:
+        at = f"{end / 1e9:.6f} s of its clock"
+        yield f"rank {rank.rank} on {rank.host}: last completed {name.partition('(')[0]}, at {at}"
     if len(known) > _MOST_NAMED:
         yield f"and {amount(len(known) - _MOST_NAMED, 'rank')} more"
     if none := [rank for rank in ranks if not rank.last]:

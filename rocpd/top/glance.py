@@ -144,7 +144,7 @@ class Glance:
         return median(step.mean_ns for step in self.steps) if self.steps else None
 
     def without_names(self) -> Glance:
-        """Return it without names of places and people; hosts are told apart by numbers."""
+        """Return it without names of places and people; hosts have numbers instead."""
         names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
         hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
         findings, hang = list(self.findings), list(self.hang)

@@ -156,7 +156,7 @@ class Blaming:
         recorded = points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
-        self.waited = self._waiting(recorded)
+        self.waited = self.still_waited = self._waiting(recorded)
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
         self.stalls = self._stalls()
@@ -281,16 +281,16 @@ class Blaming:
         if not candidates:
             return None
         now = self.spent(self._replayed(self.removed)) if self.now is None else self.now
-        worst, cost, waiting = 0, -1, 0.0
+        worst, cost, waited = 0, -1, self.still_waited
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
             times = self._replayed(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
-                worst, cost = number, costs
-                waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
-        self.now = None if self.removed.any() else now - cost
+                worst, cost, waited = number, costs, self._waiting(times)
+        waiting = (self.still_waited - waited) / self.waited if self.waited else 0.0
+        self.now, self.still_waited = None if self.removed.any() else now - cost, waited
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
 
     def _candidates(self) -> Iterator[_Candidate]:

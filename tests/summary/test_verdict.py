@@ -292,6 +292,8 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
     with rocpd.connect(files) as session:
         named = [each for each in session.summary("stragglers").findings if each.rule == "comm.straggler"]
     assert ("its host takes 4" in named[0].text, "computes 9" in named[-1].text) == (True, True), named
+    waiting = [each.evidence["wait_percent"] for each in named]
+    assert 60 < sum(waiting) <= 100, waiting  # of all the waiting, however many causes it has
 
 
 def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:

@@ -28,14 +28,12 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.open.source import INDEX_FOLDER
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
-from rocpd.federate.run.calculated import Calculation, Load
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.relations import RELATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from rocpd.federate.describe import Description
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.relation import Relation
+    from rocpd.federate.run.calculated import Calculation, Load
     from rocpd.federate.run.rank_reader import FactStore, MapRanks
     from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockLine
@@ -132,6 +131,8 @@ class Session(Federation):
 
     def calculated(self) -> Mapping[str, Load]:
         """Return calculated table -> what returns it, as SQL reads it."""
+        from rocpd.summary.relations import RELATIONS
+
         alike = self._with(self.job, self.selection)  # a connection that held this session would keep it alive
         return {name: partial(_calculated, load, alike) for name, load in RELATIONS.items()}
 
@@ -348,6 +349,8 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
 
 
 def _calculated(load: Callable[[], Relation], session: Session) -> Calculation:
+    from rocpd.federate.run.calculated import Calculation
+
     relation = load()
     return Calculation(relation.table, partial(relation.rows, session))
 

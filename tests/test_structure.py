@@ -79,6 +79,19 @@ def _reached(start: str, imports: dict[str, set[str]]) -> set[str]:
     return reached
 
 
+def test_only_facts_choose_between_all_rows_and_selected_ones(trees: dict[str, ast.Module]) -> None:
+    """Columns of facts say what a window does to them; an analysis that chose for itself could contradict another."""
+    choosing = [
+        f"{path}:{node.lineno}"
+        for path, tree in trees.items()
+        if path.startswith(("rocpd/summary/", "rocpd/advice/", "rocpd/report/", "rocpd/chart/"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
+        if node.func.attr in ("whole", "unwindowed")
+    ]
+    assert choosing == []
+
+
 def test_values_are_made_by_frozen() -> None:
     """`dataclasses` takes four times as long to make them, in each process."""
     made = [path for path, text in SOURCES.items() if "@dataclass(frozen" in text]

@@ -23,6 +23,16 @@ def cache_root(kind: str) -> Path:
         raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
 
 
+def index_root(folder: Path | None) -> Path:
+    """Return where entries of the index lie: the folder given, else `$ROCPD_INDEX_FOLDER`, else the user's cache.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+    named = os.environ.get("ROCPD_INDEX_FOLDER")
+    return folder or (Path(named) if named else cache_root("index"))
+
+
 def has_cache_folder() -> bool:
     """Whether the user has a folder for caches."""
     try:

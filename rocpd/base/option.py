@@ -15,7 +15,7 @@ import shlex
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,7 +60,7 @@ class Option:
         environment: variable that gives the value when the command line doesn't.
         hidden_flags: further spellings that work and are not shown.
         complete: returns the known values, for completion by the shell.
-        complete_from: takes the other words of the command line, and returns the values that these files know.
+        complete_from: what the files of the command line know its values as: a function of `rocpd.cli.completion`.
         listing: returns the known values as help lists them.
         is_plain: whether people need it so often that `--help` shows it; `--help-all` shows every option.
         is_lenient: where nothing reads the option it is reported, not refused: AMD's command line takes it anywhere.
@@ -81,7 +81,7 @@ class Option:
     environment: str = ""
     hidden_flags: tuple[str, ...] = ()
     complete: Callable[[], Iterable[str]] | None = None
-    complete_from: Callable[[Sequence[str]], Iterable[str]] | None = None
+    complete_from: str = ""
     listing: Callable[[], str] | None = None
     is_plain: bool = False
     is_lenient: bool = False

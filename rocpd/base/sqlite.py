@@ -1,4 +1,4 @@
-"""SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads.
+"""SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads; its errors.
 
 SQLite counts the memory that it takes, under one lock of the process. Reading the schema of a file takes thousands of
 small pieces, so two threads that open files need longer than one does: 1.7 s instead of 1.1 s for 1,000 files, and
@@ -9,15 +9,21 @@ connection.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import sys
+from collections.abc import Iterator
 
 from rocpd.base import process
+from rocpd.base.errors import ViewTextError, WriteError
 
 _IS_FIRST = "apsw" not in sys.modules  # else others may be at work with it, in other threads, too
 
 import apsw  # noqa: E402
 
 __all__ = ["apsw"]
+
+_REFUSED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_TRUNCATE}
 
 
 def _count_no_memory() -> None:
@@ -35,3 +41,37 @@ def _count_no_memory() -> None:
 
 if process.is_own() and _IS_FIRST and apsw.using_amalgamation:  # else Python's sqlite3 may be using the same library
     _count_no_memory()
+
+
+@contextlib.contextmanager
+def naming_view(name: str) -> Iterator[None]:
+    """Turn what SQLite says about the text of a view of ours into an error that names its file.
+
+    Raises:
+        ViewTextError: SQLite refuses the text.
+    """
+    try:
+        yield
+    except apsw.SQLError as error:
+        raise ViewTextError(name, error) from error
+
+
+@contextlib.contextmanager
+def writing(connection: apsw.Connection) -> Iterator[None]:
+    """Turn SQLite's errors of a write that the system refused into a `WriteError`, to which outputs add their name.
+
+    Args:
+        connection: to what is written, and perhaps also to what is read, whose errors pass.
+    """
+    try:
+        yield
+    except apsw.FullError as error:
+        raise _write_error(errno.ENOSPC) from error
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", None) not in _REFUSED:
+            raise
+        raise _write_error(connection.system_errno or errno.EIO) from error
+
+
+def _write_error(number: int) -> WriteError:
+    return WriteError.of(OSError(number, os.strerror(number)))

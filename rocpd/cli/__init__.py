@@ -20,6 +20,7 @@ else:
     import _signal as signal  # built in; `signal` imports others, during which nothing handles Ctrl-C
 
 _PROGRAM = "rocpd"
+_COMPLETE = "_ROCPD_COMPLETE"  # environment variable through which the shell asks for completions
 
 
 def start(*words: str) -> NoReturn:
@@ -56,12 +57,14 @@ def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
     if is_own_process:
         process.claim()
     from rocpd.base.errors import Exit
-    from rocpd.cli import argv, completion, diagnostics
+    from rocpd.cli import argv, diagnostics
     from rocpd.cli.commands import commands
 
     diagnostics.set_up_streams()
     group = commands()
-    if completion.VARIABLE in os.environ:
+    if _COMPLETE in os.environ:
+        from rocpd.cli import completion
+
         completion.complete(group)
     words, dropped = argv.drop_no_effect(arguments)
     if dropped:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
-from rocpd.cli.hints import meant_by
 
 _INPUT = ("-i", "--input", "--base", "--new")
 _FORMAT = ("-f", "--format", "--output-format")
@@ -158,6 +157,8 @@ def split_names(
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):
+            from rocpd.cli.hints import meant_by
+
             hint = meant_by(word, names, "`rocpd summary --list` shows all summaries", commands)
             raise UsageError(f"{word}: neither a summary nor a file", hint)
     return [word for word in words if word in names], inputs

@@ -313,7 +313,8 @@ def _completion(option: Option) -> Callable[[typer.Context], list[str]]:
         known = [*(option.kind if issubclass(option.kind, StrEnum) else ()), *(option.complete or tuple)()]
         if option.complete_from:
             given = [context.params.get(name) or () for name in ("named", "words")]
-            known += option.complete_from([word for words in (*given, context.args) for word in words])
+            complete_from = entries.load(f"rocpd.cli.completion:{option.complete_from}", option.flag)
+            known += complete_from([word for words in (*given, context.args) for word in words])
         return known
 
     return complete

@@ -15,7 +15,6 @@ from rocpd.base.errors import UsageError
 from rocpd.base.version import __version__
 from rocpd.cli import argv
 from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
-from rocpd.cli.hints import meant_by
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -114,6 +113,8 @@ class Commands(TyperGroup):
         if args[0] not in COMMANDS and argv.is_path(args[0]):
             args = ["summary", *args]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from rocpd.cli.hints import meant_by
+
             hint = meant_by(args[0], COMMANDS, "rocpd --help")
             raise UsageError(f"No such command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)

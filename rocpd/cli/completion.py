@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from rocpd.cli.commands import Commands
     from rocpd.session import Session
 
-VARIABLE = "_ROCPD_COMPLETE"
-"""Environment variable through which the shell asks for completions."""
-
 
 class _Bash(BashComplete):
     """Quotes what bash puts into the line, such as a marker with blanks; zsh and fish quote by themselves."""

@@ -15,7 +15,7 @@ from rocpd.base.errors import Exit, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.visible import as_data
-from rocpd.cli import completion, tables
+from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
@@ -100,7 +100,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
             "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
             "LIST",
             heading=Heading.FILTERS,
-            complete_from=completion.ranks,
+            complete_from="ranks",
             is_plain=True,
         ),
     ] = None

@@ -12,7 +12,6 @@ from rocpd.base import output
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.cli import completion
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
@@ -72,18 +71,19 @@ class SpanOptions:
         Option(
             "On each rank from the start of this marker: text, /regex/, text#2.",
             "TEXT",
-            complete_from=completion.markers,
+            complete_from="markers",
         ),
     ] = None
     end_marker: Annotated[
-        str | None, Option("On each rank to the end of this marker.", "TEXT", complete_from=completion.markers)
+        str | None,
+        Option("On each rank to the end of this marker.", "TEXT", complete_from="markers"),
     ] = None
     step: Annotated[
         str | None,
         Option(
             "On each rank its own step of this number, or with this marker.",
             "N|TEXT",
-            complete_from=completion.steps,
+            complete_from="steps",
             is_plain=True,
         ),
     ] = None
@@ -121,9 +121,10 @@ class PlaceOptions:
     HEADING: ClassVar = Heading.FILTERS
 
     rank: Annotated[
-        str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=completion.ranks, is_plain=True)
+        str | None,
+        Option("Only these ranks: 0-3,8.", "LIST", complete_from="ranks", is_plain=True),
     ] = None
-    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=completion.hosts)] = None
+    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from="hosts")] = None
     agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
 
 

@@ -21,15 +21,15 @@ from rocpd.facts.agent_time import CAUSES, read_agent_times
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
-from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, read_ops
+from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, launch_calls, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import read_ranges, step_spans
 from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
+from rocpd.facts.torch_operators import read_operators
 from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
-from rocpd.summary.host.operators import launched_by, read_operators
 
 _GRID = ("grid_size_x", "grid_size_y", "grid_size_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z")
 _COLUMNS = ("id", "kernel_id", *_GRID, "group_segment_size", "private_segment_size")
@@ -138,7 +138,7 @@ def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
     texts = dict.fromkeys(["", *(text or "" for text in operators.names)])
     numbers = {text: number for number, text in enumerate(texts)}
     of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
-    return tuple(numbers), of_rows[launched_by(reading, operators, ops)]
+    return tuple(numbers), of_rows[operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))]
 
 
 def _value(number: object) -> int | None:

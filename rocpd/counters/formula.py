@@ -7,6 +7,7 @@ Grammar: https://github.com/ROCm/rocprofiler-sdk, `counters/parser/parser.y`.
 
 from __future__ import annotations
 
+import ast
 import functools
 import operator
 import re
@@ -20,13 +21,17 @@ from rocpd.base.frozen import frozen
 Value: TypeAlias = Any
 """A float, or an array of floats."""
 
-_TOKEN = re.compile(
-    r"\s*(?://[^\n]*|(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)|(\[(?:[^\[\]]|\[[^\]]*\])*\])|(.))"
-)
+_COMMENT = re.compile(r"//[^\n]*")
+_DIMENSIONS = re.compile(r",\s*(\[(?:[^\[\]]|\[[^\]]*\])*\])")
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 class FormulaError(ValueError):
     """A text is no formula."""
+
+
+class _NotAFormula(ValueError):  # noqa: N818 (a reason, which FormulaError gives with the text)
+    """A part of a text is none of a formula."""
 
 
 class MissingError(LookupError):
@@ -100,80 +105,35 @@ def parse(text: str) -> Node:
     Raises:
         FormulaError: the text is no formula; the message says where.
     """
-    return _Parser(text).whole()
+    plain = _DIMENSIONS.sub(lambda match: f", {match[1]!r}", _COMMENT.sub("", text))
+    try:
+        return _node(ast.parse(f"(\n{plain}\n)", mode="eval").body)
+    except (SyntaxError, _NotAFormula) as error:
+        raise FormulaError(f"not a formula, {error.args[0]}: {text}") from error
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        matches = (match for match in _TOKEN.finditer(text) if match.lastindex)
-        self._tokens = [(match.lastindex, match[match.lastindex or 0]) for match in matches if match[0].strip()]
-        self._at = 0
-
-    def whole(self) -> Node:
-        node = self._sum()
-        if self._at < len(self._tokens):
-            raise self._error()
-        return node
-
-    def _sum(self) -> Node:
-        return self._chain("+-", lambda: self._chain("*/", self._factor))
-
-    def _chain(self, operators: str, part: Callable[[], Node]) -> Node:
-        node = part()
-        while self._sign() and self._sign() in operators:
-            node = Operation(self._take()[1], node, part())
-        return node
-
-    def _sign(self) -> str:
-        kind, text = self._tokens[self._at] if self._at < len(self._tokens) else (None, "")
-        return text if kind == 4 else ""
-
-    def _take(self) -> tuple[int | None, str]:
-        if self._at >= len(self._tokens):
-            raise self._error()
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _factor(self) -> Node:
-        kind, text = self._take()
-        if kind == 1:
-            return Number(float(text))
-        if kind == 2:
-            return self._call(text) if self._sign() == "(" else NamedValue(text)
-        if text == "-":
-            return Operation("-", Number(0.0), self._factor())
-        if text != "(":
-            self._at -= 1
-            raise self._error()
-        node = self._sum()
-        self._expect(")")
-        return node
-
-    def _call(self, function: str) -> Node:
-        if function not in _ARITIES:
-            raise FormulaError(f"no function is called {function}: {self._text}")
-        self._expect("(")
-        arguments, dimensions = [self._sum()], ""
-        while self._sign() == ",":
-            self._take()
-            if self._at < len(self._tokens) and self._tokens[self._at][0] == 3:
-                dimensions = self._take()[1]
-            else:
-                arguments.append(self._sum())
-        self._expect(")")
-        if len(arguments) != _ARITIES[function]:
-            raise FormulaError(f"{function} takes {_ARITIES[function]} arguments: {self._text}")
-        return Call(function, tuple(arguments), dimensions)
-
-    def _expect(self, sign: str) -> None:
-        if self._sign() != sign:
-            raise self._error()
-        self._take()
-
-    def _error(self) -> FormulaError:
-        read = " ".join(text for _, text in self._tokens[: self._at])
-        return FormulaError(f"not a formula after {read!r}: {self._text}")
+def _node(tree: ast.expr) -> Node:
+    """Return the tree of a formula, given that of the same text as Python, with dimensions as texts."""
+    match tree:
+        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            return Number(float(number))
+        case ast.Name(name):
+            return NamedValue(name)
+        case ast.UnaryOp(ast.USub(), value):
+            return Operation("-", Number(0.0), _node(value))
+        case ast.BinOp(left, sign, right) if type(sign) in _SIGNS:
+            return Operation(_SIGNS[type(sign)], _node(left), _node(right))
+        case ast.Call(ast.Name(function), arguments, []) if function in _ARITIES:
+            dimensions = [
+                each.value for each in arguments if isinstance(each, ast.Constant) and type(each.value) is str
+            ]
+            values = arguments[: len(arguments) - len(dimensions)]
+            if len(values) != _ARITIES[function] or len(dimensions) > 1:
+                raise _NotAFormula(f"{function} takes {_ARITIES[function]} arguments")
+            return Call(function, tuple(map(_node, values)), *dimensions)
+        case ast.Call(ast.Name(function)):
+            raise _NotAFormula(f"no function is called {function}")
+    raise _NotAFormula(f"{ast.unparse(tree)!r} is none")
 
 
 def names_in(node: Node) -> Iterator[str]:

@@ -40,15 +40,13 @@ from rocpd.base.errors import QueryError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import NULL, Flags, Floats, Ints
-from rocpd.facts.frames import PYTHON_FUNCTION
-from rocpd.facts.sampled import NO_SENTINEL, OWN_SAMPLE
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.agents import copy_agent_sql
-from rocpd.schema.rules.categories import IS_CALL, TORCH_OPERATOR, marker_categories
-from rocpd.schema.rules.events import IS_SCRATCH, NOT_SCRATCH
+from rocpd.schema.rules.categories import IS_CALL, PYTHON_FUNCTION, TORCH_OPERATOR, marker_categories
+from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE
 
 
 def distinct(values: Ints) -> Ints:

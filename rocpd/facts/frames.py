@@ -13,9 +13,6 @@ from typing import NamedTuple
 
 from rocpd.base.documents import json_value
 
-PYTHON_FUNCTION = "PYTHON_FUNCTION"
-"""Category of regions that are calls of functions of Python, whose names are frames."""
-
 _PYTHON = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _NATIVE = re.compile(r"(?P<function>.+) at (?P<file>[^ ].*?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
 _AROUND = re.compile(r"^\s*(?:0x[0-9a-fA-F]+|\(inlined\))\s+in\s+| in (?:hip|hsa_|cu)\w+\(\)$")

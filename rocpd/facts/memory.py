@@ -13,15 +13,14 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Flags, Ints
 from rocpd.facts.columns import Names, Select, TextCodes, as_text, grouped, read_all, statement
 from rocpd.facts.rank import RankReading
-from rocpd.facts.regions import marked_threads, read_regions
+from rocpd.facts.regions import RankRegions, calls_of, marked_threads
 from rocpd.facts.spread import total
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
-from rocpd.schema.rules.launch import launching_regions
 
-_NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
+_NUMBERS = ("id", "start", "end", "agent", "stream", "queue", "address", "size", "stack")
 _TEXTS = ("type", "level")
-_COUNTED = "SELECT id FROM rocpd_memory_allocate WHERE start BETWEEN ? AND ?"
+_PASSING = "SELECT id FROM rocpd_memory_allocate"
 
 
 @frozen
@@ -31,12 +30,13 @@ class Allocations:
     Args:
         row: id.
         start, end: [ns].
-        agent: id, `NULL` where unknown.
+        agent, stream: ids, `NULL` where unknown.
         level: number in `Names`: REAL, VIRTUAL or SCRATCH.
         size: of an allocation; of a free that of the allocation which it ends, else 0 [bytes].
         allocates: whether memory is held from then on.
         ends: row of the allocation that it ends: of which it frees the memory, or whose address is given out again; -1.
-        counts: whether it starts in the window and passes the filters.
+        passes: whether it passes the filters; a free as its allocation does, for most frees name no agent.
+        in_window: whether it starts in the window.
         stack: stack id by which it is called.
         names: what numbers of levels stand for.
     """
@@ -45,13 +45,20 @@ class Allocations:
     start: Ints
     end: Ints
     agent: Ints
+    stream: Ints
     level: Ints
     size: Ints
     allocates: Flags
     ends: Ints
-    counts: Flags
+    passes: Flags
+    in_window: Flags
     stack: Ints
     names: Names
+
+    @property
+    def counts(self) -> Flags:
+        """Whether each passes the filters, and starts in the window."""
+        return self.passes & self.in_window
 
     @property
     def ended_by(self) -> Ints:
@@ -87,39 +94,38 @@ class Callers:
 
 
 def read_allocations(reading: RankReading) -> Allocations:
-    """Read all allocations and frees of a rank, whatever the selection; what comes back is not to be changed."""
+    """Read all allocations and frees of a rank, whatever the selection: which end which never depends on it.
+
+    What comes back is not to be changed.
+    """
     return reading.reader.once(_ALLOCATIONS, lambda: _read(reading))
 
 
-_ALLOCATIONS = Fact("allocations", 1, (Allocations, TextCodes))
+_ALLOCATIONS = Fact("allocations", 2, (Allocations, TextCodes))
 
 
 def _read(reading: RankReading) -> Allocations:
     select = Select(statement("allocation_calls"), _NUMBERS, texts=_TEXTS, base="rocpd_memory_allocate")
     piece = read_all(reading.reader.whole(), select)
-    row, start, end, agent, queue, address, size, stack = piece.numbers
+    row, start, end, *_ = piece.numbers
     is_valid = valid_times(start, end)
     order = np.lexsort((row, start))
     order = order[is_valid[order]]
     names = Names()
     level = np.array([names.code(as_text(text)) for text in piece.texts[1]], np.int64)[order]
     allocates = np.array([kind in ALLOCATING for kind in piece.texts[0]], bool)[order]
-    row, start, end, agent, queue, address, size, stack = (column[order] for column in piece.numbers)
+    row, start, end, agent, stream, queue, address, size, stack = (column[order] for column in piece.numbers)
     is_scratch = level == names.code(SCRATCH)
     ends = freed(MemoryKeys(level, is_scratch, address, agent, queue), allocates)
     size = np.where(allocates, np.maximum(size, 0), 0)
     size = np.where(allocates | (ends < 0), size, size[ends])
-    counts = _counted(reading, row)
-    return Allocations(row, start, end, agent, level, size, allocates, ends, counts, stack, names)
-
-
-def _counted(reading: RankReading, rows: Ints) -> Flags:
-    if not reading.reader.selects("rocpd_memory_allocate"):
-        return np.ones(len(rows), bool)
+    passes = np.ones(len(row), bool)
+    if reading.reader.selects("rocpd_memory_allocate"):
+        passes = np.isin(row, [number for (number,) in reading.unwindowed().reader.rows(_PASSING)])
+    passes = np.where(allocates | (ends < 0), passes, passes[ends])
     part = reading.window.part
-    low, high = 1 if part.start is None else part.start, LAST if part.end is None else part.end - 1
-    counted: Flags = np.isin(rows, [row for (row,) in reading.unwindowed().reader.rows(_COUNTED, (low, high))])
-    return counted
+    in_window = (start >= (part.start or 0)) & (start < (part.end or LAST))
+    return Allocations(row, start, end, agent, stream, level, size, allocates, ends, passes, in_window, stack, names)
 
 
 @frozen
@@ -181,16 +187,14 @@ def freed(keys: MemoryKeys, allocates: Flags) -> Ints:
 
 def read_callers(reading: RankReading, allocations: Allocations) -> Callers:
     """Return who allocates and frees, in the whole trace of a rank; what comes back is not to be changed."""
-    whole = reading.whole()
-    return whole.reader.once(_CALLERS, lambda: _read_callers(whole, allocations))
+    calls = calls_of(reading, allocations.stack)
+    return reading.whole().reader.once(_CALLERS, lambda: _read_callers(allocations, *calls))
 
 
 _CALLERS = Fact("callers", 1, (Callers, TextCodes))
 
 
-def _read_callers(reading: RankReading, allocations: Allocations) -> Callers:
-    regions, names = read_regions(reading)
-    call = launching_regions(regions.stack, regions.start, regions.end, allocations.stack)
+def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, names: Names) -> Callers:
     known = np.flatnonzero(call >= 0)
     marker = np.full(len(call), NULL)
     threads = regions.thread[call[known]]

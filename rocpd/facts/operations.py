@@ -14,11 +14,11 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import columns, distinct, per_id, statement, texts_by_id
+from rocpd.facts.columns import as_text, columns, distinct, grouped, per_id, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, union
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, covered, union
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.agents import GPUS
 from rocpd.schema.rules.events import VALID_TIMES, valid_times
@@ -378,6 +378,58 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
     launched = np.flatnonzero(call >= 0)
     threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
     return threads, at
+
+
+def functions_of(reader: RankReader, calls: Ints) -> tuple[Ints, dict[int, str | None]]:
+    """Return the function of each call, in the whole trace, as the id of its name, and what the ids stand for.
+
+    Args:
+        reader: reads the rank.
+        calls: ids of calls of the rank.
+    """
+    row, name = columns(reader.whole(), "rocpd_region", statement("regions"), ("id", "name"))
+    order = np.argsort(row, kind="stable")
+    functions = name[order][np.searchsorted(row[order], calls)]
+    return functions, string_texts(reader.whole(), functions)
+
+
+def next_launches(reading: RankReading, end: int) -> dict[int, int]:
+    """Return agent, or stream if that divides -> when the call of its first operation after the window returned [ns].
+
+    Of operations that pass the filters; `NULL` where the call is unknown.
+
+    Args:
+        reading: reads the rank.
+        end: of the window [ns].
+    """
+    later, by = read_ops(reading.unwindowed(), OperationNames(), stacks=True), reading.options.by
+    later = later.take(np.flatnonzero(later.start >= end))
+    firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(by)])]
+    first = later.take(np.array(firsts, np.int64))
+    links, returned = link(reading.reader, first), np.full(len(first), NULL)
+    returned[links.linked] = links.end
+    return dict(zip(first.lane(by).tolist(), returned.tolist(), strict=True))
+
+
+def idle_until(reading: RankReading) -> tuple[Callable[[Ints], Ints], bool]:
+    """Return what says how long no operation runs until some times, whatever the selection; whether there are any [ns].
+
+    It counts from the first operation of the rank to its last.
+    """
+    ops = read_ops(reading.whole(), OperationNames())
+    busy, (start, end) = ops.union(), (int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)
+    return lambda times: np.clip(times, start, end) - start - covered(busy, times), len(ops) > 0
+
+
+def numbered_dispatches(reading: RankReading) -> Iterator[tuple[str | None, Base | None]]:
+    """Yield the kernel of each dispatch of the whole trace, in the order of dispatch, with its times [ns].
+
+    Times are as the window cuts them; None of a dispatch that the selection leaves out, `NULL` where not recorded.
+    """
+    select = statement("numbered_dispatches")
+    counted = {row: (whole(start), whole(end)) for row, _, start, end in reading.reader.rows(select)}
+    for row, kernel, *_ in reading.whole().reader.rows(select):
+        yield as_text(kernel), counted.get(row)
 
 
 def launching_rows(reader: RankReader) -> Ints:

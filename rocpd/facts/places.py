@@ -238,14 +238,14 @@ WAITING = frozenset(kind.value for kind in _WAITING)
 
 
 class CallPaths:
-    """The marker ranges around those calls of a rank that are `WAITING`.
+    """The marker ranges around those calls of a rank that are `WAITING`, in the whole trace.
 
     Args:
         reading: reads the rank.
     """
 
     def __init__(self, reading: RankReading) -> None:
-        self._reading = reading
+        self._reading = reading.whole()
 
     def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
         """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.

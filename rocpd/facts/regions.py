@@ -25,6 +25,7 @@ from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.events import valid_times
+from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
 
 
@@ -148,6 +149,19 @@ def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
     regions, texts, invalid = reading.reader.once(_REGIONS, lambda: _read(reading))
     reading.left_out["regions"] += invalid
     return regions, reading.reader.once("names of regions", lambda: Names(texts))
+
+
+def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Names]:
+    """Return the regions of the whole trace, which of them launched each operation, and their names.
+
+    Args:
+        reading: reads the rank; gets the number of regions that are left out.
+        stack: stack id of each operation; -1 stands for no call.
+    """
+    whole = reading.whole()
+    regions, names = read_regions(whole)
+    reading.also_left_out(whole.left_out)
+    return regions, launching_regions(regions.stack, regions.start, regions.end, stack), names
 
 
 _MARKERS = Fact("markers", 1, (Piece,))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-_LARGEST = frozenset({4294967295.0, 18446744073709551615.0})
-_LARGEST_16 = 65535.0
+from rocpd.schema.rules.events import SENTINEL_OF_16_BITS, SENTINELS
+
 _SMALL_UNITS = frozenset({"w", "mw", "°c", "c", "%", "mhz", "lanes", "mt/s"})  # no GPU has so many of these
 _ADDS_UP = re.compile(
     r"device_xgmi_(read|write)_data|device_pcie_bandwidth_acc|device_storage_(read|write)_(bytes|ops|errors)"
@@ -18,12 +18,6 @@ _ADDS_UP = re.compile(
 )
 _MEANT = {("device_memory_usage", "gb"): "MB", ("", "w"): "W", ("", "sec"): "s"}
 
-OWN_SAMPLE = "(N.string = P.name OR N.string NOT IN (SELECT name FROM rocpd_info_pmc))"
-"""SQL: a value P of the event of a sample is of its track N: one that is called like a value has no other."""
-
-NO_SENTINEL = f"V.value NOT IN ({_LARGEST_16}, {', '.join(map(str, sorted(_LARGEST)))})"
-"""SQL: a clock V is one."""
-
 
 def is_sentinel(value: float, unit: str | None) -> bool:
     """Whether a value stands for none.
@@ -31,7 +25,7 @@ def is_sentinel(value: float, unit: str | None) -> bool:
     >>> is_sentinel(65535.0, "W"), is_sentinel(65535.0, "MB"), is_sentinel(4294967295.0, "MB"), is_sentinel(380.0, "W")
     (True, False, True, False)
     """
-    return value in _LARGEST or (value == _LARGEST_16 and (unit or "").lower() in _SMALL_UNITS)
+    return value in SENTINELS or (value == SENTINEL_OF_16_BITS and (unit or "").lower() in _SMALL_UNITS)
 
 
 def adds_up(name: str | None) -> bool:

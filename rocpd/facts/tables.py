@@ -320,7 +320,7 @@ def _memory_use(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[
     reading = RankReading.of(reader, seen)
     allocations = read_allocations(reading)
     callers, change = read_callers(reading, allocations), changes(allocations)
-    counts = allocations.counts[change.by]
+    counts = allocations.passes[change.of] & allocations.in_window[change.by]
     of, by = change.of[counts], change.by[counts]
     steps = through_steps(reading.reader, is_step(STEP_MARKER))
     what = np.where(of == by, 0, np.where(allocations.allocates[by], 1, 2))

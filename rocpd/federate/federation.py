@@ -10,29 +10,29 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Answer, Parameters, Progress
-from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
-from rocpd.federate.run.attach import schemas_of
-from rocpd.federate.run.calculated import Load
 from rocpd.federate.run.local import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, of_rank, select_ranks
-from rocpd.federate.select.landmarks import WholeTrace
 from rocpd.federate.select.selection import Cut, Selection
 from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
+
+if TYPE_CHECKING:
+    from rocpd.federate.engine import Engine
+    from rocpd.federate.run.calculated import Load
 
 OnNote: TypeAlias = Callable[[str], None]
 
@@ -131,6 +131,8 @@ class Federation:
     @cached_property
     def attached_tables(self) -> tuple[RankTables, ...]:
         """Each rank's tables, with the selected rows, as the attached connection names them."""
+        from rocpd.federate.run.attach import schemas_of
+
         ranks = self.in_rows.ranks
         schemas = schemas_of(ranks)
         return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in ranks)
@@ -228,6 +230,8 @@ class Federation:
             raise RocpdError("no events, so there is no time line to take a window of")
         if window.ways & {"times", "kernels"}:
             self._note_alignment()
+        from rocpd.federate.select.landmarks import WholeTrace
+
         return self.cut_to(resolve(window, WholeTrace(line, list(self.job.rank_of), unwindowed.map_ranks, self.note)))
 
     def cut_to(self, cut: Cut | None) -> Self:
@@ -291,6 +295,8 @@ class Federation:
 
     @cached_property
     def _made_engine(self) -> Engine:
+        from rocpd.federate.engine import Engine
+
         read = self.in_rows
         return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
 

@@ -14,18 +14,17 @@ from typing import Any, TypeAlias
 from rocpd.base.errors import InputError, OutputError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import apsw, writing
 from rocpd.base.types import Progress
-from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.select.outside import outside_conditions
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, outside_of, relations, select_text
+from rocpd.schema.render import RankTables, create_view_text, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
-from rocpd.schema.write import MARK, create_view_text
+from rocpd.schema.write import MARK
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 

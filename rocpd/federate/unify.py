@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import apsw, naming_view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, keyed_text, keyed_views, named, relations, select_text
-from rocpd.schema.write import create_view_text, naming_view
+from rocpd.schema.render import (
+    RankTables,
+    create_view_text,
+    keyed_text,
+    keyed_views,
+    named,
+    relations,
+    select_text,
+)
 
 
 class Unifier:

@@ -18,11 +18,9 @@ from rocpd.base.amount import amount
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import apsw, writing
 from rocpd.base.types import Flags, Ints, Progress
-from rocpd.base.writing import writing
 from rocpd.facts.cxx import bare_name
-from rocpd.facts.frames import PYTHON_FUNCTION
 from rocpd.facts.operations import KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import read_regions
@@ -32,7 +30,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.filters import Filters
 from rocpd.importers.join_match import ProcessDispatches, matched
 from rocpd.schema.quote import quote_name
-from rocpd.schema.rules.categories import TORCH_OPERATOR, is_marker
+from rocpd.schema.rules.categories import PYTHON_FUNCTION, TORCH_OPERATOR, is_marker
 from rocpd.schema.rules.launch import launching_regions
 
 TAG = "joined"

@@ -25,11 +25,10 @@ import numpy as np
 import orjson
 
 from rocpd.base.frozen import frozen
-from rocpd.facts.frames import PYTHON_FUNCTION
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
-from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
+from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, PYTHON_FUNCTION, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
     MARKER_RANGE,

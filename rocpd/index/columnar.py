@@ -1,6 +1,6 @@
 """The index of a job, as it is looked up and held: from which entries its statements may be answered, if from any.
 
-Imports neither DuckDB nor a parser before there is something to answer.
+Imports neither DuckDB nor a parser before there is something to answer, and what knows entries when there may be some.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.base import process
 from rocpd.base.errors import InputError, OutputError, UsageError
-from rocpd.base.home import has_cache_folder
+from rocpd.base.home import has_cache_folder, index_root
 from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
@@ -20,10 +20,10 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
 from rocpd.federate.run.request import RankQuestion
-from rocpd.index.entries import IndexEntry, cannot_index, indexes, is_still, stat_of, state_of
 
 if TYPE_CHECKING:
     from rocpd.index.answers import StoredAnswers
+    from rocpd.index.entries import IndexEntry
     from rocpd.index.kept import KeptAnswers
 
 
@@ -34,7 +34,7 @@ class Index:
 
     Args:
         ranks: of the job.
-        folder: of the entries; None: `indexes` says where.
+        folder: of the entries; None: `index_root` says where.
         threads: of DuckDB; None: one per core.
     """
 
@@ -66,6 +66,8 @@ class Index:
             return self._why_not
 
     def _changed(self) -> Iterator[Path]:
+        from rocpd.index.entries import stat_of
+
         return (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
 
     def rows(
@@ -89,6 +91,7 @@ class Index:
             yield from do(tasks)
             return
         if self._kept is None:
+            from rocpd.index.entries import is_still
             from rocpd.index.kept import KeptAnswers
 
             states = {number: entry.folder.name for number, entry in self._entries.items()}
@@ -124,9 +127,11 @@ class Index:
     def _look_up(self) -> str:
         """Look the entries of all ranks up; return why one has none, or nothing."""
         try:
-            cache = indexes(self._folder)
-            if not cache.root.is_dir():
+            if not index_root(self._folder).is_dir():
                 return "nothing is indexed yet"
+            from rocpd.index.entries import cannot_index, indexes, stat_of, state_of
+
+            cache = indexes(self._folder)
             for rank in self._ranks:
                 path = rank.opening.path
                 self._stats[path] = stat_of(path)

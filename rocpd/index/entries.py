@@ -14,7 +14,7 @@ from typing import Any
 
 from rocpd.base.cache import Cache, size_of
 from rocpd.base.frozen import frozen
-from rocpd.base.home import cache_root
+from rocpd.base.home import index_root
 from rocpd.base.identity import seen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
@@ -87,13 +87,12 @@ class IndexEntry:
 
 
 def indexes(folder: Path | None) -> Cache[IndexEntry]:
-    """Return the entries in a folder: the one given, else `$ROCPD_INDEX_FOLDER`, else in the user's cache.
+    """Return the entries in a folder, as `index_root` has it.
 
     Raises:
         OutputError: there is no cache folder.
     """
-    named = os.environ.get("ROCPD_INDEX_FOLDER")
-    return Cache(folder or (Path(named) if named else cache_root("index")), "entry.json", _entry)
+    return Cache(index_root(folder), "entry.json", _entry)
 
 
 def stat_of(path: Path) -> tuple[int, ...]:

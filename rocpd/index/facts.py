@@ -21,7 +21,6 @@ from rocpd.base.home import cache_root
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
-from rocpd.index.packed import packed, unpacked
 
 LAYOUT = 1
 """Goes into the name of every file: raise it when facts are written in another way."""
@@ -109,6 +108,8 @@ class FactFolder:
 
     def known(self, fact: Fact) -> Any:
         """Return the value of a fact that is kept; None: it is not, or it is damaged."""
+        from rocpd.index.packed import unpacked  # imports numpy, which a statement in SQL does without
+
         try:
             value = unpacked(fact, (self._folder / _name(fact)).read_bytes())
         except Exception:  # noqa: BLE001 (what is no fact may be anything)
@@ -118,6 +119,8 @@ class FactFolder:
 
     def derived(self, fact: Fact, value: object) -> None:
         """Take the value of a fact, to be kept when the work is done."""
+        from rocpd.index.packed import packed
+
         with contextlib.suppress(TypeError, OverflowError):  # a damaged file may make it hold anything
             self._derived[_name(fact)] = packed(fact, value)
 

@@ -20,9 +20,8 @@ from typing import Any, TypeAlias
 from rocpd.base.errors import InputError, OutputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.output import folder_complete_or_nothing
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import apsw, writing
 from rocpd.base.types import Progress
-from rocpd.base.writing import writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
@@ -33,9 +32,8 @@ from rocpd.redact.survey import NUMBERS, kernels_and_markers, rule, shifts, surv
 from rocpd.redact.texts import Pseudonyms, Redactor
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, select_text, views_over
+from rocpd.schema.render import RankTables, create_view_text, select_text, views_over
 from rocpd.schema.versions import suffix_of
-from rocpd.schema.write import create_view_text
 
 Counts: TypeAlias = Counter[tuple[str, str]]
 """(table, column) -> texts that were replaced."""

@@ -389,3 +389,8 @@ def _values(name: str, column: str, tables: RankTables) -> str:
     if not {"id", lookup.column} <= set(tables.columns.get(lookup.table, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
     return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {tables.rows_by_id(lookup.table)}'
+
+
+def create_view_text(name: str, select: str, temporary: bool = False) -> str:
+    """Return the CREATE VIEW for a SELECT of `schema.render`."""
+    return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.errors import UsageError, ViewTextError
+from rocpd.base.errors import UsageError
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw
-from rocpd.base.writing import writing
+from rocpd.base.sqlite import apsw, naming_view, writing
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, select_text, views_over
+from rocpd.schema.render import RankTables, create_view_text, select_text, views_over
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
 MARK = "made_by_rocpd"
@@ -57,24 +56,6 @@ def _table_text(name: str, version: str) -> str:
     left_out = ("-- ", *newer)
     text = "\n".join(line for line in chosen.text.splitlines() if not line.startswith(left_out))
     return re.sub(r",(\s*(?:--[^\n]*)?)\n\);", r"\1\n);", text)
-
-
-def create_view_text(name: str, select: str, temporary: bool = False) -> str:
-    """Return the CREATE VIEW for a SELECT of `schema.render`."""
-    return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"
-
-
-@contextlib.contextmanager
-def naming_view(name: str) -> Iterator[None]:
-    """Turn what SQLite says about the text of a view of ours into an error that names its file.
-
-    Raises:
-        ViewTextError: SQLite refuses the text.
-    """
-    try:
-        yield
-    except apsw.SQLError as error:
-        raise ViewTextError(name, error) from error
 
 
 @functools.lru_cache(16)

@@ -13,7 +13,6 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.types import Progress
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
-from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
@@ -231,6 +230,8 @@ def _with_hints(function: Function, reading: Reading, recordable: Recordable | N
     try:
         yield from function(reading)
     except RocpdError as error:
+        from rocpd.federate.describe import importers_of
+
         is_lacking = type(error) is RocpdError and not error.hint and reading.session.selection == Selection()
         how = recorder_of(importers_of(reading.session)).how.get(recordable) if recordable and is_lacking else None
         if how is None:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TextIO, TypeAlias
 from rocpd.base.types import Row
 from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.palette import BLUE, Colour, Screen
-from rocpd.table.pictures import bar, spark
 
 Paint: TypeAlias = Callable[[str, int, int], str]
 """Colours the text of a cell, by the number of its row (-2: the names, -1: the rule below them) and its column."""
@@ -252,12 +251,16 @@ def _with_bar(column: _Column, values: Sequence[Any]) -> Iterator[_Column]:
     """Yield a column, and one with the bars of its shares."""
     yield column
     if column.head.is_share:
+        from rocpd.table.pictures import bar
+
         yield _Column(Head(""), "", [bar((value or 0) / 100, _BAR) for value in values], False, is_picture=True)
 
 
 def _spark(counts: Sequence[Sequence[int]], rows: int) -> Iterator[_Column]:
     """Yield the column of distributions, if there are any."""
     if any(counts):
+        from rocpd.table.pictures import spark
+
         cells = [spark(of_row) for of_row in counts[:rows]] + [""] * (rows - len(counts))
         yield _Column(Head(""), "distribution", cells, False, is_picture=True)
 

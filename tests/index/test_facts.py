@@ -25,7 +25,7 @@ from rocpd.simulator import JobOptions, simulate
 from tests.index.test_entries import _change
 from tests.index.test_kept import SELECTIONS, _tables
 
-ANY_SIZE = Limits(small_bytes=0)
+ANY_SIZE = Limits(small_bytes=0, kept_bytes=0)
 
 
 @pytest.fixture(autouse=True)

@@ -144,3 +144,15 @@ def test_filters_hold_with_a_window_and_without(open_job: OpenJob) -> None:
     session = open_job(trace.region("whole", 1, 100)).where(rocpd.Filters(agents="GPU-1"))
     for selected in (session, session.within(rocpd.Window(15, 50))):
         assert cells(selected, "memory", "agent peak_bytes") == [(2, 5)]
+
+
+def test_a_free_belongs_to_the_agent_of_its_memory(open_job: OpenJob) -> None:
+    """Most frees name no agent: a filter by agent keeps those of memory that it keeps, and no others."""
+    trace = TraceBuilder().alloc(10, 11, size=8, address=1).alloc(20, 21, size=5, address=2, agent=GPU2)
+    for address in (1, 2):
+        trace.alloc(50 + address, 59, kind="FREE", size=0, address=address, agent=None)
+    session = open_job(trace.region("whole", 1, 100)).where(rocpd.Filters(agents="GPU-1"))
+    columns = "agent allocations frees peak_bytes held_bytes unmatched_frees"
+    assert cells(session, "memory", columns) == [(2, 1, 1, 5, 0, 0)]
+    changes = session.execute("SELECT change, bytes FROM memory_use").fetchall()
+    assert changes == [("allocated", 5), ("freed", -5)]

@@ -146,7 +146,8 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
 def with_communicator(reader: RankReader, kernels: Ints) -> int:
     """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
     asked = hashlib.blake2b(np.sort(kernels).tobytes(), digest_size=16).hexdigest()
-    return reader.once(_KNOWN.of(asked), lambda: len(launches(reader, kernels).communicators))
+    whole = reader.whole()
+    return whole.once(_KNOWN.of(asked), lambda: len(launches(whole, kernels).communicators))
 
 
 _KNOWN = Fact("with-communicator", 1, ())

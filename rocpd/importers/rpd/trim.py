@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw
-from rocpd.base.writing import writing
+from rocpd.base.sqlite import apsw, writing
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.select.selection import Part
 from rocpd.importers.files import TraceSource, rank_guid

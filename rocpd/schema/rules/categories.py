@@ -50,6 +50,9 @@ OF_PROGRAMS = frozenset({"TORCH", "PYTHON"})
 TORCH_OPERATOR = "TORCH_OPERATOR"
 """Category of operators of PyTorch: regions whose arguments are called as in PyTorch's own traces."""
 
+PYTHON_FUNCTION = "PYTHON_FUNCTION"
+"""Category of regions that are calls of functions of Python, whose names are frames."""
+
 TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATION"
 """Categories of regions that are no calls: of the profiler itself, waits of a queue, ranges drawn on a GPU."""
 

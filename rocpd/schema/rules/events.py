@@ -85,6 +85,15 @@ BELONGING = ("rocpd_arg", "rocpd_pmc_event")
 PC_SAMPLES = ("rocpd_gpu_pc_sample", "rocpd_pc_sampling")
 """Samples of program counters: rows with a `timestamp` that belong to a dispatch by its `dispatch_id`."""
 
+SENTINELS, SENTINEL_OF_16_BITS = frozenset({4294967295.0, 18446744073709551615.0}), 65535.0
+"""Sampled values that stand for none: the largest numbers of a type."""
+
+OWN_SAMPLE = "(N.string = P.name OR N.string NOT IN (SELECT name FROM rocpd_info_pmc))"
+"""SQL: a value P of the event of a sample is of its track N: one that is called like a value has no other."""
+
+NO_SENTINEL = f"V.value NOT IN ({SENTINEL_OF_16_BITS}, {', '.join(map(str, sorted(SENTINELS)))})"
+"""SQL: a clock V is one."""
+
 MEASURED = frozenset(("rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message"))
 """What runs with instrumentation measured inside of kernels: rows without times, in files without events."""
 

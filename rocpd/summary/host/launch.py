@@ -11,15 +11,25 @@ How many operations wait on each agent over time: launched and not started. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from rocpd.base.types import NULL, Floats, Ints, Row
-from rocpd.facts.columns import columns, distinct, grouped, statement
-from rocpd.facts.operations import Links, OperationNames, Ops, all_lanes, link, read_ops, started, string_texts
+from rocpd.facts.columns import distinct, grouped
+from rocpd.facts.operations import (
+    Links,
+    OperationNames,
+    Ops,
+    all_lanes,
+    functions_of,
+    link,
+    next_launches,
+    read_ops,
+    started,
+)
 from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
 from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
@@ -167,24 +177,14 @@ def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, 
     delays: _Delays = {}
     delay = np.maximum(start - links.end, 0)
     api = _api_times(links)
+    lane, texts = ops.lane(reading.options.by), dict[int, str | None]()
     if reading.options.by is By.API:
-        lane, key_of_lane = _functions(reading, links)
-    else:
-        lane, key_of_lane = ops.lane(reading.options.by), reading.key
+        lane, texts = functions_of(reading.reader, links.call)
     for (name, number), rows in grouped([ops.name, lane]):
         of_name = Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows])))
-        add(delays, key_of_lane(number), names.texts[name], of_name)
+        key = (texts.get(number),) if reading.options.by is By.API else reading.key(number)
+        add(delays, key, names.texts[name], of_name)
     return delays
-
-
-def _functions(reading: RankReading, links: Links) -> tuple[Ints, Callable[[int], Key]]:
-    """Return the function of each call as the id of its name, and what returns the key of one."""
-    reader = reading.reader.whole()
-    row, name = columns(reader, "rocpd_region", statement("regions"), ("id", "name"))
-    order = np.argsort(row, kind="stable")
-    functions = name[order][np.searchsorted(row[order], links.call)]
-    texts = string_texts(reader, functions)
-    return functions, lambda number: (texts.get(number),)
 
 
 def _api_times(links: Links) -> Ints:
@@ -204,7 +204,7 @@ def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> _Waiting:
     by, base = reading.options.by, reading.window.base
     returned = _spread_out(ops, links, links.end, NULL)
     api, calls = (_spread_out(ops, links, column) for column in (_api_times(links), links.first.astype(np.int64)))
-    following = _following(reading, base[1]) if base else {}
+    following = next_launches(reading, base[1]) if base else {}
     for lane, _, rows in all_lanes(reading, ops):
         ran, at = ops.take(rows), returned[rows]
         key = key_of(by or By.AGENT, reading.rank, lane)
@@ -214,17 +214,6 @@ def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> _Waiting:
         waiting = _waiting(ran, at, base, following.get(lane, 0))
         merge(sums, {key: Sums((*counts, of_rank, *times, *waiting))})
     return sums
-
-
-def _following(reading: RankReading, end: int) -> dict[int, int]:
-    """Return lane -> when the call of its first operation after the window returned, `NULL` where unknown [ns]."""
-    later = read_ops(reading.unwindowed(), OperationNames(), stacks=True)
-    later = later.take(np.flatnonzero(later.start >= end))
-    firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(reading.options.by)]) if len(rows)]
-    first = later.take(np.array(firsts, np.int64))
-    links = link(reading.reader, first)
-    returned = _spread_out(first, links, links.end, NULL)
-    return dict(zip(first.lane(reading.options.by).tolist(), returned.tolist(), strict=True))
 
 
 def _waiting(ops: Ops, returned: Ints, base: Base | None, following: int) -> tuple[int, int, int]:

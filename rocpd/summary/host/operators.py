@@ -1,8 +1,4 @@
-"""Operators of PyTorch, and the GPU work that was launched in them: by name, sizes, phase and kernel.
-
-Operators are regions of a category of their own, from PyTorch's traces or from RPD's; their arguments are the sizes of
-inputs and the sequence number by which a backward operator knows its forward one.
-"""
+"""Operators of PyTorch, and the GPU work that was launched in them: by name, sizes, phase and kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints, Row
-from rocpd.facts.columns import as_text, columns, grouped, statement
-from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
+from rocpd.base.types import Ints, Row
+from rocpd.facts.columns import grouped
+from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops
 from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading
-from rocpd.facts.regions import Nesting, nest, nest_times, read_ranges
 from rocpd.facts.spread import total
+from rocpd.facts.torch_operators import BACKWARD, FORWARD, OPTIMIZER, TorchOperators, is_backward, read_operators
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.host.calls import own_times
 from rocpd.summary.reading import Reading, Tables
@@ -89,68 +84,6 @@ TABLES = by_name(
     ),
 )
 
-_COLUMNS = ("name", "start", "end", "thread", "event")
-
-
-@frozen
-class TorchOperators:
-    """The operators of a rank, of the whole trace.
-
-    Args:
-        names: of each.
-        sizes: texts of the sizes of its inputs, None where they were not recorded.
-        values: texts of the inputs that are no tensors, None where they were not recorded.
-        sequence: its sequence number, None where it has none.
-        start, end: [ns].
-        thread: id.
-        event: id of its event.
-        nesting: which lies in which.
-    """
-
-    names: Sequence[str | None]
-    sizes: Sequence[str | None]
-    values: Sequence[str | None]
-    sequence: Sequence[int | None]
-    start: Ints
-    end: Ints
-    thread: Ints
-    event: Ints
-    nesting: Nesting
-
-
-def read_operators(reading: RankReading) -> TorchOperators:
-    """Read the operators of a rank; those with invalid times are left out."""
-    name, start, end, thread, event = timed_columns(reading.whole(), "rocpd_region", "operators", _COLUMNS)
-    facts = _facts(reading) if len(event) else {}
-    events = event.tolist()
-    texts = string_texts(reading.reader.whole(), name)
-    return TorchOperators(
-        [texts.get(number) for number in name.tolist()],
-        [facts.get((number, "Input Dims")) for number in events],
-        [facts.get((number, "Concrete Inputs")) for number in events],
-        [_whole(facts.get((number, "Sequence number"))) for number in events],
-        start,
-        end,
-        thread,
-        event,
-        nest_times(start, end, thread),
-    )
-
-
-def _facts(reading: RankReading) -> Mapping[tuple[int, str], str]:
-    rows = reading.reader.whole().rows(statement("operator_facts"))
-    return {(event, name): as_text(value) or "" for event, name, value in rows}
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
-
-
-def launched_by(reading: RankReading, operators: TorchOperators, ops: Ops) -> Ints:
-    """Return the innermost operator around the call that launched each operation, -1 where there is none."""
-    return operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))
-
-
 _Kind: TypeAlias = "tuple[str | None, ...]"
 """Table, operator, and where the table has these sizes and kernel."""
 
@@ -211,9 +144,8 @@ def _of_rank(
     key = reading.key()
     if "autograd" in tables:
         return {key: sums}, {key: _pairs(operators, below)}, {}, counts
-    counting = _counting(reading, operators)
-    _add_calls(operators, counting, sums, tables)
-    phases = _times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
+    _add_calls(operators, sums, tables)
+    phases = _times_of_phases(operators, ops, launched_at) if len(operators.names) else {}
     return {key: sums}, {}, {key: phases}, counts
 
 
@@ -247,17 +179,6 @@ def _pairs(operators: TorchOperators, below: dict[int, int]) -> _Work:
     return pairs
 
 
-def is_backward(operator: str | None) -> bool:
-    """Whether an operator is one of the backward pass, by its name.
-
-    >>> is_backward("autograd::engine::evaluate_function: MulBackward0"), is_backward("AddmmBackward0")
-    (True, True)
-    >>> is_backward("aten::convolution_backward"), is_backward("aten::conv2d")
-    (False, False)
-    """
-    return operator is not None and ("Backward" in operator or operator.startswith(("autograd::", "torch::autograd::")))
-
-
 def _kernel_rows(key: Key, work: _Work) -> Iterator[Row]:
     whole = sum(own_time for *_, own_time in work.values())
     of_operator: Counter[str | None] = Counter()
@@ -278,29 +199,20 @@ def _pair_rows(key: Key, pairs: _Work) -> Iterator[Row]:
         yield (*key, *names, count, forward, backward, ratio(backward, forward))
 
 
-FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
-_OPTIMIZER = "Optimizer."
-
-
-def _times_of_phases(
-    reading: RankReading, operators: TorchOperators, counting: Flags, ops: Ops, launched_at: tuple[Ints, Ints]
-) -> dict[str | None, Sums]:
+def _times_of_phases(operators: TorchOperators, ops: Ops, launched_at: tuple[Ints, Ints]) -> dict[str | None, Sums]:
     """Return the phases of a rank: operators, their time, that of what they launched [ns], and how much that is.
 
     Args:
-        reading: reads the rank.
         operators: of the rank.
-        counting: which of them the selection has.
         ops: its operations.
         launched_at: thread and start of the call that launched each, as `launch_calls` has them.
     """
-    optimizers = nest([each for each in read_ranges(reading.reader.whole()).every if each.text.startswith(_OPTIMIZER)])
-    phases: list[str | None] = [*_phases(operators, optimizers)]
+    phases: list[str | None] = [*operators.phases()]
     times: dict[str | None, Sums] = {}
-    for row in np.flatnonzero(counting).tolist():
+    for row in np.flatnonzero(operators.counts).tolist():
         if row not in operators.nesting.parents:
             merge(times, {phases[row]: Sums((1, int(operators.end[row] - operators.start[row]), 0, 0))})
-    places = [operators.nesting.innermost(*launched_at), optimizers.innermost(*launched_at)]
+    places = [nesting.innermost(*launched_at) for nesting in (operators.nesting, operators.optimizers)]
     for (operator, optimizer), rows in grouped(places):
         phase = phases[operator] if operator >= 0 else OPTIMIZER if optimizer >= 0 else None
         merge(times, {phase: Sums((0, 0, total(ops.duration[rows]), len(rows)))})
@@ -315,34 +227,11 @@ def _phase_rows(key: Key, times: Mapping[str | None, Sums]) -> Iterator[Row]:
             yield (*key, phase, *times[phase], percent(times[phase][2], whole))
 
 
-def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
-    """Return the phase of each operator."""
-    in_optimizer = optimizers.innermost(operators.thread, operators.start) >= 0
-    phases = []
-    for row, is_optimizer in enumerate(in_optimizer.tolist()):
-        *_, outermost = operators.nesting.path(row)
-        name = operators.names[outermost] or ""
-        if is_optimizer or name.startswith(_OPTIMIZER):
-            phases.append(OPTIMIZER)
-        else:
-            phases.append(BACKWARD if is_backward(name) else FORWARD)
-    return phases
-
-
-def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
-    """Return which operators the selection has."""
-    reader = reading.reader
-    if not reader.selects("rocpd_region"):
-        return np.ones(len(operators.names), bool)
-    (event,) = columns(reader, "rocpd_region", statement("operators"), ("event",))
-    return np.isin(operators.event, event)
-
-
-def _add_calls(operators: TorchOperators, counting: Flags, sums: _Work, tables: Sequence[str]) -> None:
+def _add_calls(operators: TorchOperators, sums: _Work, tables: Sequence[str]) -> None:
     """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
     start, end = operators.start.tolist(), operators.end.tolist()
     own = own_times(start, end, operators.nesting.parents.items())
-    for row in np.flatnonzero(counting).tolist():
+    for row in np.flatnonzero(operators.counts).tolist():
         _, *around = operators.nesting.path(row)
         outer = {kind for each in around for kind in _kinds(operators, each, tables)}
         flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])

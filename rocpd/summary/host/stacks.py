@@ -1,8 +1,6 @@
 """Functions and lines of call stacks: the time in which a thread was there, and what the GPU did meanwhile.
 
-Stacks of calls, samples and traced functions are kinds of their own. What is recursive counts its time once.
-
-Reads the call stacks of one rank, however they were recorded, and adds up how much time each stands for.
+What is recursive counts its time once.
 
 Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
 functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
@@ -12,23 +10,27 @@ count for the step and the marker in which they start.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, batches, columns, grouped, statement
-from rocpd.facts.frames import StackFrame, frame_of, frames_of
-from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
+from rocpd.base.types import Ints, Row
+from rocpd.facts.frames import StackFrame, frame_of
+from rocpd.facts.operations import OperationNames, idle_until, launch_calls, read_ops
 from rocpd.facts.places import key_of_place, places_at
 from rocpd.facts.rank import LAUNCHES, Key, RankReading
-from rocpd.facts.regions import Nesting, nest_times
 from rocpd.facts.spread import total
-from rocpd.facts.timeline import covered
+from rocpd.facts.stacks import (
+    FUNCTIONS,
+    SAMPLES,
+    Path,
+    StackRanges,
+    read_calls_with_stacks,
+    read_functions,
+    read_stack_samples,
+)
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
@@ -61,18 +63,7 @@ TABLES = by_name(
     ),
 )
 
-CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
-"""Kinds of stacks, by what was recorded."""
-
-Path: TypeAlias = tuple[str, ...]
-"""Texts of frames, the outermost first."""
-
 _Times: TypeAlias = dict[tuple[Key, str, Path], Sums]
-
-_RANGE = ("start", "end", "thread", "event")
-_FUNCTION = ("start", "end", "thread", "name")
-_SAMPLE = ("at", "thread", "event", "length")
-
 
 TIME, GPU = 1, 3
 """Which of the sums of a stack are its time, and that of the operations launched in it [ns]."""
@@ -91,74 +82,19 @@ class RankStacks(NamedTuple):
     has_operations: bool
 
 
-class _Ranges(NamedTuple):
-    """Calls or functions of a rank: how they lie in each other, and the path of each."""
-
-    kind: str
-    start: Ints
-    thread: Ints
-    nesting: Nesting
-    path_of: Callable[[int], Path]
-
-
-def _idle_until(ops: Ops) -> Callable[[Ints], Ints]:
-    """Return what says how long none of some operations runs, from the first one until some times or the last one."""
-    busy = ops.union()
-    start, end = (int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)
-    return lambda times: np.clip(times, start, end) - start - covered(busy, times)
-
-
 def read_stacks_of(reading: RankReading) -> RankStacks:
     """Read the call stacks of a rank."""
-    every = read_ops(reading.unwindowed(), OperationNames())
-    idle = _idle_until(every)
+    idle, has_operations = idle_until(reading)
     times: _Times = {}
-    framed, events = _framed_calls(reading)
-    for ranges in (framed, _functions(reading)):
+    framed, events = read_calls_with_stacks(reading)
+    for ranges in (framed, read_functions(reading)):
         if len(ranges.start):
             _add_ranges(times, reading, ranges, idle)
     _add_samples(times, reading, events, idle)
-    return RankStacks(times, len(every) > 0)
+    return RankStacks(times, has_operations)
 
 
-def _framed_calls(reading: RankReading) -> tuple[_Ranges, Ints]:
-    """Return the calls whose stack was recorded, and their events."""
-    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", "rocpd_region", _RANGE)
-    valid = np.flatnonzero(valid_times(start, end))
-    reading.left_out["calls with stacks"] += len(start) - len(valid)
-    paths = [stacks[row] for row in valid.tolist()]
-    start, end, thread = start[valid], end[valid], thread[valid]
-    return _Ranges(CALLS, start, thread, nest_times(start, end, thread), paths.__getitem__), event[valid]
-
-
-def _functions(reading: RankReading) -> _Ranges:
-    start, end, thread, name = timed_columns(reading, "rocpd_region", "stack_functions", _FUNCTION, "functions")
-    texts, nesting = string_texts(reading.reader, name), nest_times(start, end, thread)
-
-    @functools.cache
-    def path_of(row: int) -> Path:
-        return tuple(texts.get(int(name[each])) or "?" for each in reversed(list(nesting.path(row))))
-
-    return _Ranges(FUNCTIONS, start, thread, nesting, path_of)
-
-
-def _with_stacks(
-    reading: RankReading, select: str, base: str, numbers: tuple[str, ...]
-) -> tuple[list[Ints], Sequence[Path]]:
-    """Read columns with the path of each row; equal stacks are taken apart once."""
-    known: dict[object, Path] = {}
-    read, paths = [[np.empty(0, np.int64)] * len(numbers)], []
-    for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
-        read.append(batch.numbers)
-        for text in batch.texts[0]:
-            path = known.get(text)
-            if path is None:
-                path = known[text] = frames_of(text) or ("?",)
-            paths.append(path)
-    return [np.concatenate(column) for column in zip(*read, strict=True)], paths
-
-
-def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Callable[[Ints], Ints]) -> None:
+def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: Callable[[Ints], Ints]) -> None:
     """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
     parts: list[tuple[Ints | int, ...]] = [(np.arange(len(ranges.start)), ranges.thread, ranges.start, 1, 0, 0, 0)]
     for thread, (since, inside) in ranges.nesting.segments.items():
@@ -184,30 +120,14 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Call
 
 def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
     """Add samples, apart from those that are calls too."""
-    (at, thread, event, stated), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
-    valid = valid_start(at)
-    reading.left_out["samples of call stacks"] += int((~valid).sum())
-    rows = np.flatnonzero(valid & ~np.isin(event, events))
+    at, thread, event, length, paths = read_stack_samples(reading)
+    rows = np.flatnonzero(~np.isin(event, events))
     if not len(rows):
         return
-    interval = _intervals(reading)
     keys, codes = _divisions(reading, thread[rows], at[rows])
-    is_idle = (idle(at[rows] + 1) > idle(at[rows])).tolist()
-    for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
-        length = int(stated[row]) if stated[row] != NULL else interval[int(thread[row])]
-        merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, length, length if idles else 0, 0))})
-
-
-def _intervals(reading: RankReading) -> dict[int, int]:
-    """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
-    at, thread, _, stated = columns(reading.reader.whole(), "rocpd_sample", statement("stack_samples"), _SAMPLE)
-    at, thread = at[stated == NULL], thread[stated == NULL]
-    intervals = {}
-    for (number,), rows in grouped([thread]):
-        apart = np.diff(np.sort(at[rows][valid_start(at[rows])]))
-        apart = apart[apart > 0]
-        intervals[number] = int(np.median(apart)) if len(apart) else 0
-    return intervals
+    is_idle = idle(at[rows] + 1) > idle(at[rows])
+    for row, code, ns, idles in zip(*(each.tolist() for each in (rows, codes, length[rows], is_idle)), strict=True):
+        merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, ns, ns if idles else 0, 0))})
 
 
 def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key], Ints]:

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias, cast
 from rocpd.base.documents import json_object, json_value
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Row
-from rocpd.facts.columns import as_text, number, statement
+from rocpd.facts.columns import statement
+from rocpd.facts.operations import numbered_dispatches
 from rocpd.facts.rank import RankReading
 from rocpd.schema.rules.kernel_names import without_instrumentation
 from rocpd.summary.grouping import Sums, merge, nothing, order_of
@@ -163,17 +164,16 @@ def _times(reading: RankReading, kernels: frozenset[str]) -> dict[KernelDispatch
     """Return the dispatches of kernels; a merged window does not say which of its kernel one is."""
     if reading.rank.window:
         return {}
-    chosen = {row[0]: (row[2], row[3]) for row in reading.reader.rows(statement("numbered_dispatches"))}
     numbers: Counter[str] = Counter()
     times: dict[KernelDispatch, Sums] = {}
-    kernel_of = cache(lambda name: without_instrumentation(as_text(name) or ""))
-    for id_, name, *_ in reading.whole().reader.rows(statement("numbered_dispatches")):
+    kernel_of = cache(lambda name: without_instrumentation(name or ""))
+    for name, counted in numbered_dispatches(reading):
         kernel = kernel_of(name)
         if kernel in kernels:
             numbers[kernel] += 1
-            start, end = map(number, chosen.get(id_, (NULL, NULL)))
+            start, end = counted or (NULL, NULL)
             is_timed = 0 < start <= end
-            times[kernel, numbers[kernel]] = Sums((int(id_ in chosen), int(is_timed), (end - start) * is_timed))
+            times[kernel, numbers[kernel]] = Sums((int(counted is not None), int(is_timed), (end - start) * is_timed))
     return times
 
 

@@ -17,10 +17,9 @@ from rocpd.base.types import NULL, Flags, Ints, Row
 from rocpd.facts.columns import Names, as_text, grouped
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
-from rocpd.facts.regions import read_regions
+from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.units import Times, of_steps
-from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables
@@ -201,8 +200,7 @@ def _calls_of_rank(reading: RankReading, times: Times) -> tuple[_Calls, dict[Key
     steps = {key: steady.steps if steady else 0}
     if not len(start):
         return {}, steps
-    regions, names = read_regions(reading.whole())
-    call = launching_regions(regions.stack, regions.start, regions.end, stack)
+    regions, call, names = calls_of(reading, stack)
     known = call >= 0
     function = np.where(known, regions.name[call] if len(regions.name) else -1, -1)
     ends, starts = (column[call] if len(column) else start for column in (regions.end, regions.start))

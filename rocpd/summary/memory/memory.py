@@ -19,20 +19,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Names, Select, as_text, grouped, read_all
-from rocpd.facts.memory import Allocations, MemoryKeys, changes_of, freed, read_allocations, read_callers
+from rocpd.facts.columns import Names, grouped
+from rocpd.facts.memory import Allocations, changes, read_allocations, read_callers
 from rocpd.facts.places import through_steps
-from rocpd.facts.rank import LANES, By, Key, RankReading, key_of
-from rocpd.facts.regions import read_regions, read_steps
+from rocpd.facts.rank import By, Key, RankReading, key_of
+from rocpd.facts.regions import read_steps
 from rocpd.facts.spread import total
-from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
+from rocpd.schema.rules.events import SCRATCH
 from rocpd.schema.rules.steps import folded, is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, most_first, nothing, order_of, rows_of
@@ -95,11 +94,6 @@ TABLES = by_name(
     ),
 )
 
-_ROWS = """
-SELECT start, "end", {lane} AS lane, address, agent_id AS agent, queue_id AS queue, size, level, type
-FROM rocpd_memory_allocate WHERE start < {end} ORDER BY start, id"""
-_COLUMNS = ("start", "end", "lane", "address", "agent", "queue", "size")
-
 _CAPACITIES = "SELECT id, memory_size FROM agents WHERE id IS NOT NULL"
 
 
@@ -150,32 +144,27 @@ def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | 
     Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list
     with those of further ranks. What is held when a window starts is there from then on.
     """
-    by = reading.options.by or By.AGENT
-    part = reading.window.part
+    by, part = reading.options.by or By.AGENT, reading.window.part
     begin = -1 if part.start is None else part.start
-    select = _ROWS.format(lane="stream_id" if by is By.STREAM else "agent_id", end=part.end or LAST)
-    piece = read_all(reading.unwindowed().reader, Select(select, _COLUMNS, texts=("level", "type")))
-    is_valid = valid_times(*piece.numbers[:2])
-    start, _, lane, *memory, size = (column[is_valid] for column in piece.numbers)
-    names = Names()
-    level = np.array([names.code(as_text(text)) for text in piece.texts[0]], np.int64)[is_valid]
-    allocates = np.array([kind in ALLOCATING for kind in piece.texts[1]], bool)[is_valid]
-    ends = freed(MemoryKeys(level, level == names.code(SCRATCH), *memory), allocates)
-    lane = lane if by in LANES else np.zeros_like(lane)
-    change = changes_of(np.maximum(size, 0), allocates, ends, [np.zeros_like(lane)])
-    lost = np.flatnonzero(~allocates & (ends < 0))
+    allocations = read_allocations(reading)
+    lane = {By.AGENT: allocations.agent, By.STREAM: allocations.stream}.get(by, np.zeros_like(allocations.agent))
+    change, lost = changes(allocations), np.flatnonzero(~allocations.allocates & (allocations.ends < 0))
     of, cause = np.append(change.of, lost), np.append(change.by, lost)
+    more = np.append(change.bytes, np.zeros_like(lost))
+    known = allocations.passes[of] & (allocations.in_window[cause] | (allocations.start[cause] < begin))
+    of, cause, more = of[known], cause[known], more[known]
+    allocates = allocations.allocates
     kind = np.where(of == cause, np.where(allocates[of], 0, 2), np.where(allocates[cause], 3, 1))
-    at, more = start[cause], np.append(change.bytes, np.zeros_like(lost))
+    at, level = allocations.start[cause], allocations.level
     levels: dict[_Level, Sums] = {}
     for (number, code), rows in grouped([lane[of], level[of]]):
         inside, before = rows[at[rows] >= begin], rows[at[rows] < begin]
         counts = [int((kind[inside] == each).sum()) for each in range(3)]
-        held, known = sum(more[before].tolist()), inside[kind[inside] != 2]
-        times = np.append(np.array([begin] if held else [], np.int64), at[known])
-        sizes = np.append(np.array([held] if held else [], np.int64), more[known])
+        held, changing = sum(more[before].tolist()), inside[kind[inside] != 2]
+        times = np.append(np.array([begin] if held else [], np.int64), at[changing])
+        sizes = np.append(np.array([held] if held else [], np.int64), more[changing])
         if len(times) or any(counts):
-            levels[key_of(by, reading.rank, number), names.texts[code]] = Sums((*counts, [times], [sizes]))
+            levels[key_of(by, reading.rank, number), allocations.names.texts[code]] = Sums((*counts, [times], [sizes]))
     agents = reading.reader.rows(_CAPACITIES) if by is By.AGENT else []
     return levels, {key_of(by, reading.rank, agent): size for agent, size in agents}
 
@@ -228,14 +217,12 @@ def allocation_sites(reading: Reading) -> Tables:
 
 def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
     """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
-    whole = reading.whole()
     allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}
     names = Names()
-    made = _made(whole, allocations, step, names)
-    read_regions(replace(whole, left_out=reading.left_out))  # says how many are left out
-    count = sum(each.number is not None for each in read_steps(whole.reader, step))
+    made = _made(reading, allocations, step, names)
+    count = sum(each.number is not None for each in read_steps(reading.reader, step))
     lanes = made.agent if reading.options.by is By.AGENT else np.zeros_like(made.agent)
     sites: _Sites = {}
     left: dict[_Site, set[int]] = {}
@@ -253,16 +240,16 @@ def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites,
     return sites, _by_step(reading, made, lanes), leaks, {"most": Largest(count), "all": count}
 
 
-def _made(whole: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
+def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
     """Return the allocations of a rank that are no scratch memory, as columns; `names` gets names.
 
     Agent; call, marker and level as numbers of names; size [bytes]; number of the step, `NULL` outside; whether it
     counts; time of the calls that make and free it [ns]; whether something frees it, in which step, and whether that
     counts.
     """
-    callers, texts = read_callers(whole, allocations), allocations.names.texts
+    callers, texts = read_callers(reading, allocations), allocations.names.texts
     known = dict(enumerate(callers.names.texts))
-    numbers = (number for (number,) in through_steps(whole.reader, step).at(allocations.start))
+    numbers = (number for (number,) in through_steps(reading.reader, step).at(allocations.start))
     in_step = np.array([NULL if number is None else number for number in numbers])
     is_memory = np.array([text != SCRATCH for text in texts], bool)[allocations.level]
     made = np.flatnonzero(allocations.allocates & is_memory)

@@ -669,7 +669,7 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
 def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) -> _Rank:
     names = OperationNames()
     ops = read_ops(reading, names)
-    kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading.whole())
+    kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
     answer = _Rank({}, {}, [])
     for spent in read_agent_times(reading, times.get(reading.rank.number), ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):

@@ -17,10 +17,11 @@ from rocpd.base.types import Ints, Row
 from rocpd.facts.columns import Names
 from rocpd.facts.communication.communicators import with_communicator
 from rocpd.facts.host_calls import launches_graph, launches_kernel
-from rocpd.facts.operations import KERNEL, OperationNames, Ops, read_ops, split
+from rocpd.facts.operations import KERNEL, Ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
-from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.facts.recording import read_recording
+from rocpd.facts.regions import RankRegions
 from rocpd.federate.describe import importers_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import domain_of
@@ -186,20 +187,16 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
 
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
-    kernels = OperationNames()
-    whole = reading.whole()
-    ops = read_ops(whole, kernels, stacks=True)
-    regions, names = read_regions(whole)
+    ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
     called = [names.texts[code] for code in np.unique(regions.name).tolist()]
     launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
-    invalid = sum(whole.left_out.values())
     counts = {
         "kernel trace": _some(not len(dispatches), bool(len(dispatches)) or launches_some),
         "HIP trace": _some(not has_hip, bool(len(dispatches))),
         "times": _some(invalid, invalid + len(ops) + len(regions.start)),
-        "communicators": _communicators(reading.reader.whole(), ops, split(ops, categories, kernels)["communication"]),
+        "communicators": _communicators(reading.reader, ops, split(ops, categories, kernels)["communication"]),
         **_lost(reading.reader, len(ops) + len(regions.start)),
     }
     if has_hip and len(dispatches):

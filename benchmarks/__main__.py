@@ -24,6 +24,7 @@ BENCHMARKS = (
     "imports",
     "index",
     "counters",
+    "growth",
 )
 
 

@@ -177,9 +177,16 @@ class Cache(Generic[AnyKept]):
 def size_of(folder: Path) -> int:
     """Return the size of all files in a folder [bytes]; 0 where it was removed meanwhile."""
     try:
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        with os.scandir(folder) as entries:  # in half the time of Path.rglob: caches have a folder for each rank
+            return sum(map(_size, entries))
     except OSError:
         return 0
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    if entry.is_dir(follow_symlinks=False):
+        return size_of(Path(entry.path))
+    return entry.stat().st_size if entry.is_file() else 0
 
 
 def _most_bytes() -> int:

@@ -41,9 +41,20 @@ class Evidence:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         real = [Path(os.path.realpath(path)) for path in paths]
-        self.paths = tuple(path for path in real if not path.is_dir())
+        self.paths = frozenset(path for path in real if not path.is_dir())
         self.folders = tuple(path for path in real if path.is_dir())
+        self._by_inode: dict[tuple[int, int], set[Path]] = {}
+        self._unseen = set(self.paths)
         _HELD.add(self)
+
+    def has(self, status: os.stat_result) -> bool:
+        """Whether a file is one of them, by whatever name."""
+        for path in [*self._unseen]:
+            if seen_now := _status(path):
+                self._by_inode.setdefault((seen_now.st_dev, seen_now.st_ino), set()).add(path)
+                self._unseen.discard(path)
+        same = self.paths & self._by_inode.get((status.st_dev, status.st_ino), set())
+        return any((now := _status(path)) and os.path.samestat(status, now) for path in same)
 
     def release(self) -> None:
         """Stop protecting the files; idempotent."""
@@ -57,7 +68,7 @@ def renewing(path: Path) -> None:
     """Stop protecting a file that a command was asked to renew, and that rocpd wrote: the base of `diff --accept`."""
     real = Path(os.path.realpath(path))
     for evidence in list(_HELD):
-        evidence.paths = tuple(raw for raw in evidence.paths if raw != real)
+        evidence.paths -= {real}
 
 
 def check_output(path: Path) -> None:
@@ -69,9 +80,8 @@ def check_output(path: Path) -> None:
     real = Path(os.path.realpath(path))
     status = _status(path)
     for evidence in list(_HELD):
-        for raw in evidence.paths:
-            if real == raw or (status and (other := _status(raw)) and os.path.samestat(status, other)):
-                raise OutputError(f"{path}: is an input", _HINT)
+        if real in evidence.paths or (status and evidence.has(status)):
+            raise OutputError(f"{path}: is an input", _HINT)
         for folder in evidence.folders:
             if status is None and real.is_relative_to(folder) and (kind := _ask("joins", real, folder)):
                 said = f"{path}: would be read with the input {folder.name} ({kind})"
@@ -117,12 +127,12 @@ def check_name(path: Path) -> None:
     Raises:
         OutputError: it is read with one.
     """
-    held = {raw for evidence in list(_HELD) for raw in evidence.paths}
+    held = [evidence.paths for evidence in list(_HELD)]
     real = Path(os.path.realpath(path))
     for place in (real, *itertools.takewhile(lambda folder: not folder.exists(), real.parents)):
         for ending in BESIDE:
             database = place.with_name(place.name.removesuffix(ending) or place.name)
-            if database == place or not (database in held or is_foreign_recording(database)):
+            if database == place or not (any(database in paths for paths in held) or is_foreign_recording(database)):
                 continue
             reader = "rocpd" if ending == STATE else "SQLite"
             raise OutputError(f"{path}: {reader} would read it together with {database.name}", _HINT)

@@ -24,6 +24,9 @@ _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-
 _made: dict[Path, int] = {}
 """What was made, temporary or a folder for outputs, and the number of the process that did: forked children know."""
 
+_swept: set[Path] = set()
+"""Folders that this process, or one that it was forked from, has swept: a cache has a folder for each rank."""
+
 
 def temporary_path(folder: Path) -> Path:
     """Return a new path for a temporary file or folder of this process."""
@@ -45,8 +48,10 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def make_folder(parent: Path) -> Path:
-    """Make a temporary folder that only this user can read, where those of killed processes are removed first."""
-    sweep(parent)
+    """Make a temporary folder that only this user can read, where those of killed processes are removed at first."""
+    if parent not in _swept:
+        sweep(parent)
+        _swept.add(parent)
     folder = temporary_path(parent)
     folder.mkdir(mode=0o700)
     return folder
@@ -55,10 +60,10 @@ def make_folder(parent: Path) -> Path:
 def sweep(folder: Path) -> None:
     """Remove what processes of this machine that no longer run have left in a folder; what can't be removed stays."""
     with suppress(OSError):
-        for path in folder.iterdir():
-            match = _NAME.fullmatch(path.name)
+        for name in os.listdir(folder):  # noqa: PTH208 (a cache has thousands)
+            match = _NAME.fullmatch(name) if name.startswith(PREFIX) else None
             if match and match["machine"] == _machine() and not _is_alive(match["process"]):
-                remove(path)
+                remove(folder / name)
 
 
 def remove(path: Path) -> None:

@@ -93,16 +93,24 @@ def _segments(ranges: Sequence[MarkerRange], rows: Sequence[int], parents: dict[
     """Return the segments of one thread; add to `parents` what each range lies in."""
     ends = [(ranges[row].end, 0, 0, row) for row in rows]
     starts = [(ranges[row].start, 1, -ranges[row].end, row) for row in rows]
-    opened: list[int] = []
+    opened: list[int] = []  # in order of starts; those that ended before a later one stay until that one ends
+    ended: set[int] = set()
+    longest: list[int] = []  # those that no later one outlasts: the last that lasts as long as another is around it
     since, inside = [], []
     for time, is_start, _, row in sorted(ends + starts):
         if is_start:
-            around = next((outer for outer in reversed(opened) if ranges[outer].end >= ranges[row].end), -1)
-            if around >= 0:
-                parents[row] = around
+            while longest and ranges[longest[-1]].end < ranges[row].end:
+                longest.pop()
+            if longest:
+                parents[row] = longest[-1]
+            longest.append(row)
             opened.append(row)
         else:
-            opened.remove(row)  # nearly always the last
+            ended.add(row)
+            while opened and opened[-1] in ended:
+                opened.pop()
+            while longest and ranges[longest[-1]].end <= time:
+                longest.pop()
         since.append(time)
         inside.append(opened[-1] if opened else -1)
     return np.array(since, np.int64), np.array(inside, np.int64)

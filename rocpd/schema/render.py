@@ -5,11 +5,13 @@ One rendering serves temporary views over attached files and views stored in a f
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 from rocpd.base.frozen import frozen
 from rocpd.schema.load import (
@@ -81,6 +83,20 @@ class RankTables:
         """Whether a merged window keeps rows from outside of it."""
         return any(base.startswith(OUTSIDE) for base in self.columns)
 
+    @cached_property
+    def alike(self) -> Alike:
+        """The ranks whose statements differ from those of this one in its suffix, number, host and GUID alone."""
+        by_name = (tuple(sorted(each.items())) for each in (self.columns, self.further))
+        kind = *by_name, self.schema, self.rank is None, self.guid is None, self.keyless, self.by_id, self.is_whole
+        if kind not in _KINDS:
+            marked = dataclasses.replace(self, suffix=_SUFFIX, hostname=_HOST)
+            marked = marked if self.rank is None else dataclasses.replace(marked, rank=_RANK)
+            marked = marked if self.guid is None else dataclasses.replace(marked, guid=_GUID)
+            if len(_KINDS) >= _MOST_KINDS:
+                _KINDS.clear()
+            _KINDS[kind] = Alike(marked)
+        return _KINDS[kind]
+
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
         return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
@@ -114,6 +130,51 @@ class RankTables:
         cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
         rows = self.every_row(base) if self.is_whole else self.name(base)
         return f"(SELECT {cut}* FROM {rows} WHERE {condition})"
+
+
+@frozen
+class Alike:
+    """Ranks with the same columns: the text of a statement is put together once for all of them.
+
+    Args:
+        tables: those of any of them, with marks where they differ.
+        texts: statement -> it with what it names in front, with these marks.
+    """
+
+    tables: RankTables
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+# SQL holds no NUL.
+_SUFFIX, _HOST, _GUID, _RANK = "\0suffix", "\0host", "\0guid", -(1 << 62)
+_KINDS: dict[tuple[object, ...], Alike] = {}
+_MOST_KINDS = 64
+_MOST_TEXTS = 512
+
+
+def with_relations(sql: str, tables: RankTables) -> str:
+    """Return one SELECT or INSERT over relations of a rank with the texts of these in front, in place of views.
+
+    A view takes a statement of its own, which changes the schema: half of what many small statements cost.
+    """
+    if tables.only or tables.values:
+        return _with_relations(sql, tables)
+    alike = tables.alike
+    if sql not in alike.texts:
+        if len(alike.texts) >= _MOST_TEXTS:
+            alike.texts.clear()
+        alike.texts[sql] = _with_relations(sql, alike.tables)
+    text = alike.texts[sql].replace(_SUFFIX, tables.suffix.replace('"', '""'))
+    text = text.replace(quote_text(_HOST), quote_text(tables.hostname)).replace(str(_RANK), str(tables.rank))
+    return text if tables.guid is None else text.replace(quote_text(_GUID), quote_text(tables.guid))
+
+
+def _with_relations(sql: str, tables: RankTables) -> str:
+    texts = {name: select_text(name, [tables]) for name in named(sql, relations([tables]))}
+    texts |= {name: keyed_text(name, tables, sql) for name in keyed_views(sql)}
+    # As views are: read where they are named, as often as that is.
+    parts = ",\n".join(f"{quote_name(name)} AS NOT MATERIALIZED (\n{text}\n)" for name, text in texts.items())
+    return f"WITH {parts}\n{sql}" if texts else sql
 
 
 def outside_of(base: str) -> str:
@@ -262,14 +323,14 @@ def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     for tables in ranks:
         if relation in tables.columns:
             items = _items(columns, tables.columns[relation], tables.guid is not None)
-            selects.append(f"SELECT {items.replace(_GUID, tables.guid_text)} FROM {tables.rows(relation)}")
+            selects.append(f"SELECT {items.replace(_GUID_OF_ITEMS, tables.guid_text)} FROM {tables.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
     return union_all(selects)
 
 
 # The ranks of a job have the same columns: what to select of them is put together once, not 30 times in each rank.
-_GUID = "\0guid"
+_GUID_OF_ITEMS = "\0column"
 
 
 @functools.lru_cache(256)
@@ -288,7 +349,7 @@ def _items(columns: tuple[str, ...], in_file: tuple[str, ...], has_guid: bool) -
     named = {column: quote_name(column) for column in columns}
     values = {column: f"NULL AS {name}" if column in lacking else name for column, name in named.items()}
     if has_guid:
-        values |= {column: f"{_GUID} AS {named[column]}" for column in columns if column.lower() == "guid"}
+        values |= {column: f"{_GUID_OF_ITEMS} AS {named[column]}" for column in columns if column.lower() == "guid"}
     return ", ".join(values.values())
 
 

@@ -62,7 +62,12 @@ _STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseco
 
 def guard(connection: apsw.Connection) -> None:
     """Let SQL on a connection write nowhere but temp, and let Ctrl-C stop it."""
-    connection.authorizer = _authorize
+    connection.authorizer = authorize
+    bound(connection)
+
+
+def bound(connection: apsw.Connection) -> None:
+    """Let Ctrl-C stop the statements on a connection, and none make a value that cannot be stopped."""
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     let_signals_in(connection)
 
@@ -94,7 +99,7 @@ _CONNECTIONS = _Connections()
 renew_when_forked(_CONNECTIONS)
 
 
-def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
+def authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
     """SQLite's authorizer (https://sqlite.org/c3ref/set_authorizer.html): raw files are evidence."""
     if action in _ALLOWED:
         return apsw.SQLITE_OK

@@ -8,6 +8,7 @@ the entire schema whenever a file is opened; so that happens once per worker, no
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
 import threading
 from collections import OrderedDict
@@ -21,15 +22,17 @@ from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.types import Answer, Parameters
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.guard import guard
+from rocpd.federate.open.guard import authorize, bound
 from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
-from rocpd.schema.render import RankTables
+from rocpd.schema.render import RankTables, with_relations
 
 _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each
 _PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too
+_ONE_READING = re.compile(r"(EXPLAIN QUERY PLAN |)\s*(?:SELECT|INSERT INTO temp\.\w+ SELECT)\b[^;]*\Z", re.IGNORECASE)
+"""One statement that can't write to a file, so that no authorizer is asked, for each column, whether it may."""
 
 
 @frozen
@@ -75,8 +78,8 @@ class ShareDatabase:
         self.share = share
         self._maker = process.number()
         self.connection = connection or share.opening.connect()
-        guard(self.connection)
-        self._unifier = Unifier(self.connection, share.tables, keyed=True)
+        bound(self.connection)
+        self._guarded: Unifier | None = None
 
     def execute(
         self, sql: str, bindings: Parameters = None, tables: Sequence[RankTables] | None = None, exact: bool = False
@@ -90,11 +93,20 @@ class ShareDatabase:
             exact: text that is not UTF-8 is an error.
         """
         tables = self.share.tables if tables is None else tables
-        if self._unifier.tables != tables:
-            self._unifier.drop()
-            self._unifier = Unifier(self.connection, tables, keyed=True)
-        self._unifier.prepare(sql)
+        if len(tables) == 1 and (form := _ONE_READING.match(sql)):
+            sql = form[1] + with_relations(sql[form.end(1) :], tables[0])
+        else:
+            self._prepare(sql, tables)
         return Cursor(self.connection, sql, bindings, partial(raise_for_damaged_file, [self.share.opening]), exact)
+
+    def _prepare(self, sql: str, tables: Sequence[RankTables]) -> None:
+        """Create the views that a statement names; it may write to temp alone."""
+        if self._guarded is None or self._guarded.tables != tables:
+            if self._guarded:
+                self._guarded.drop()
+            self._guarded = Unifier(self.connection, tables, keyed=True)
+        self.connection.authorizer = authorize
+        self._guarded.prepare(sql)
 
     def close(self) -> None:
         """Close the connection, unless it is a parent's."""

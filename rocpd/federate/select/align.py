@@ -7,7 +7,8 @@ where clocks drift. How far clocks are apart is measured by `rocpd.federate.sele
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base.errors import UsageError
@@ -237,36 +238,52 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
     A rank whose machine is unknown is a domain of its own; a rank without events belongs to none, unless it has none in
     a merged window during which others of its machine had some.
     """
-    domains: list[Domain] = []
+    domains: list[_Growing] = []
+    of_machine: dict[str, list[_Growing]] = {}
     for rank in sorted((r for r in ranks if r.number in spans), key=lambda r: (spans[r.number].start, r.number)):
-        span = spans[rank.number]
-        last = next((d for d in reversed(domains) if d.machine_id == rank.machine_id), None)
-        if last and rank.machine_id is not None and span.start <= last.end:
-            domains[domains.index(last)] = _with(last, (rank.number,), span.end)
+        span, machine = spans[rank.number], rank.machine_id
+        known = [] if machine is None else of_machine.setdefault(machine, [])
+        if known and span.start <= known[-1].end:
+            known[-1].add(rank.number, span.end)
         else:
-            domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
+            domains.append(_Growing(machine, span.start, span.end, [rank.number]))
+            known.append(domains[-1])
     for rank in ranks:
-        if rank.window and rank.machine_id is not None and rank.number not in spans:
-            window = rank.window
-            around = (d for d in domains if d.start <= window.end and window.start <= d.end)
-            known = next((d for d in around if d.machine_id == rank.machine_id), None)
-            if known:
-                domains[domains.index(known)] = _with(known, (rank.number,), known.end)
-    return tuple(domains)
+        window = rank.window
+        if window and rank.machine_id is not None and rank.number not in spans:
+            for domain in of_machine.get(rank.machine_id, ()):
+                if domain.start <= window.end and window.start <= domain.end:
+                    domain.add(rank.number, domain.end)
+                    break
+    return tuple(Domain(each.machine_id, tuple(sorted(each.ranks)), each.start, each.end) for each in domains)
 
 
-def _with(domain: Domain, ranks: Iterable[int], end: int) -> Domain:
-    """Return a domain with further ranks, which last until `end`."""
-    return Domain(domain.machine_id, tuple(sorted({*domain.ranks, *ranks})), domain.start, max(domain.end, end))
+@dataclass
+class _Growing:
+    """A domain while its ranks are gathered; attributes as of `Domain`."""
+
+    machine_id: str | None
+    start: int
+    end: int
+    ranks: list[int]
+
+    def add(self, rank: int, end: int) -> None:
+        """Add a rank that lasts until `end`."""
+        self.ranks.append(rank)
+        self.end = max(self.end, end)
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
     """Join the domains of one machine: runs one after the other, by one clock. That of the lowest rank comes first."""
-    joined: dict[str | int, Domain] = {}
+    parts: dict[str | int, list[Domain]] = {}
     for number, domain in enumerate(domains):
-        key = number if domain.machine_id is None else domain.machine_id
-        joined[key] = _with(joined.get(key, domain), domain.ranks, domain.end)
-    return tuple(sorted(joined.values(), key=lambda machine: machine.ranks))
+        parts.setdefault(number if domain.machine_id is None else domain.machine_id, []).append(domain)
+    return tuple(sorted(map(_together, parts.values()), key=lambda machine: machine.ranks))
+
+
+def _together(domains: Sequence[Domain]) -> Domain:
+    first, ranks = domains[0], {rank for domain in domains for rank in domain.ranks}
+    return Domain(first.machine_id, tuple(sorted(ranks)), first.start, max(domain.end for domain in domains))
 
 
 def align(

@@ -27,7 +27,7 @@ Time = TypeVar("Time", float, Floats)
 MOST_DRIFT = 200e-6
 """Quartz drifts by 1 to 50 parts per million: clocks that drift more against each other do not run evenly."""
 
-_MOST_CLOCKS = 64  # of which all pairs are compared; of more, each with the reference
+_MOST_CLOCKS = 16  # of which all pairs are compared; of more, each with a few
 _BLOCKS = 64  # of collectives in order of time, of which the tightest bound is kept
 _FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
 _MANY_PAIRS = 300
@@ -99,9 +99,8 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
     reference = int(seen[seen.sum(1) > 1].sum(0).argmax())
     base = np.where(seen, meetings.ended, 1 << 62).min(0)
     view = _View.of(meetings, base)
-    every = combinations(range(count), 2) if count <= _MOST_CLOCKS else ((reference, clock) for clock in range(count))
-    lines = _along_paths(view, seen, reference)
-    pairs = [(a, b) for a, b in every if a in lines and a != b and (seen[:, a] & seen[:, b]).any()]
+    lines, before = _along_paths(view, seen, reference)
+    pairs = [(a, b) for a, b in _compared(count, reference, before) if a in lines and (seen[:, a] & seen[:, b]).any()]
     blocks = _BLOCKS if len(pairs) < _MANY_PAIRS else _FEWER_BLOCKS
     bounds = [_bounds(view, lines[a].reverse().then(lines[b]), (a, b), blocks) for a, b in pairs]
     corridors = _Corridors.of(pairs, bounds) if pairs else None
@@ -112,6 +111,20 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
         within = [(at, -m[clock, reference], m[reference, clock]) for at, m in zip(edges, most, strict=True)]
         aligned[clock] = _aligned(line, within, int(base[reference]), int(base[clock]))
     return tuple(aligned)
+
+
+def _compared(count: int, reference: int, before: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return the pairs of clocks whose bounds are made: all of a few, else of each clock a few more than their count.
+
+    Of many, each is compared with the reference, with the one before it on its path, and with those 1, 2, 4 … further:
+    bounds reach from each to each in few steps, and a clock that was set contradicts several.
+    """
+    if count <= _MOST_CLOCKS:
+        return list(combinations(range(count), 2))
+    steps = [1 << bit for bit in range((count - 1).bit_length())]
+    chosen = {(clock, (clock + step) % count) for clock in range(count) for step in steps}
+    chosen |= {(reference, clock) for clock in range(count)} | {*before.items()}
+    return sorted({(min(pair), max(pair)) for pair in chosen if pair[0] != pair[1]})
 
 
 @frozen
@@ -339,19 +352,24 @@ def _border(fits: Callable[[Floats], Flags], inside: Floats, outside: Floats) ->
     return np.where(whole, outside, near)
 
 
-def _along_paths(view: _View, seen: Flags, reference: int) -> dict[int, OffsetLine]:
-    """Return clock -> its offset against the reference, along the path of most common collectives (Dijkstra)."""
+def _along_paths(view: _View, seen: Flags, reference: int) -> tuple[dict[int, OffsetLine], dict[int, int]]:
+    """Return clock -> its offset against the reference, along the path of most common collectives (Dijkstra).
+
+    Also return clock -> the one before it on that path.
+    """
     common = seen.astype(np.int64).T @ seen
     lines: dict[int, OffsetLine] = {}
+    previous: dict[int, int] = {}
     waiting = [(0.0, reference, reference, OffsetLine())]
     while waiting:
         length, clock, before, line = heapq.heappop(waiting)
         if clock not in lines:
             lines[clock] = line if clock == before else line.then(_likely(view, before, clock))
+            previous[clock] = before
             for other in np.flatnonzero(common[clock]).tolist():
                 if other not in lines:
                     heapq.heappush(waiting, (length + 1 / common[clock, other], other, clock, lines[clock]))
-    return lines
+    return lines, previous
 
 
 def _aligned(line: OffsetLine, bounds: Sequence[tuple[float, float, float]], reference: int, base: int) -> ClockLine:

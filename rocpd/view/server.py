@@ -144,6 +144,7 @@ _PAGES = {
     "report.js": "report/writers/report.js",
     "report.css": "table/page.css",
 }
+_HEAD = "view/pages/head.html"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 
@@ -233,9 +234,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: addresses hold the secret."""
 
     def page(self, name: str) -> None:
-        """Send a page of ours."""
-        file = resources.files("rocpd").joinpath(_PAGES[name])
-        self._send(HTTPStatus.OK, f"{_KINDS[Path(file.name).suffix]}; charset=utf-8", file.read_bytes())
+        """Send a page of ours; all documents begin with one head."""
+        kind, package = _KINDS[Path(_PAGES[name]).suffix], resources.files("rocpd")
+        files = [_HEAD, _PAGES[name]] if kind == "text/html" else [_PAGES[name]]
+        content = b"".join(package.joinpath(file).read_bytes() for file in files)
+        self._send(HTTPStatus.OK, f"{kind}; charset=utf-8", content)
 
     def ui_file(self, name: str) -> None:
         """Send a file of the copy of Perfetto's user interface."""

@@ -78,7 +78,7 @@ class _Region(NamedTuple):
 
 @frozen
 class Joined:
-    """What became of one process.
+    """The outcome for one process.
 
     Args:
         name: of the file in the folder.

@@ -50,7 +50,7 @@ from rocpd.table.cell import one_line
 from rocpd.table.palette import colour_of
 
 STATES = WORK
-"""What a GPU does at a time that it is not idle, in the order in which pictures stack them."""
+"""The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _MOST_PIXELS = 4000
 _SLICES = 4096  # of an outline, which is drawn as long as a pixel is no narrower
@@ -241,7 +241,7 @@ class TakenTile:
 
 @frozen
 class Outline:
-    """What the GPUs of a rank do in each of `_SLICES` even parts of its time, as recorded [ns].
+    """The states of a rank's GPUs in each of `_SLICES` even parts of its time, as recorded [ns].
 
     Args:
         start, end: of its time.

@@ -17,6 +17,7 @@ import re
 import secrets
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -47,13 +48,13 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What goes with each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
+"""The headers of each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
 
 HEADERS_OF_UI = {
     **HEADERS,
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'",
 }
-"""What goes with a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
+"""The headers of a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
 
 
 class Guard:
@@ -198,6 +199,13 @@ class ViewServer(ThreadingHTTPServer):
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
+        for desk in self.lines[""]:
+            threading.Thread(target=self._open, args=(desk,), daemon=True).start()
+
+    def _open(self, desk: Desk) -> None:
+        """Let a process open the job before a page asks for it; an error is for the page."""
+        with contextlib.suppress(RocpdError, OSError):
+            desk.ask(RanksInLine(), self.limits.other_s)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Report a bug of ours; a browser may close the connection."""

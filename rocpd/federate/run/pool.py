@@ -34,7 +34,7 @@ _PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of t
 
 @frozen
 class Share:
-    """What one statement of a plan runs on: some ranks of one file.
+    """The ranks of one file that one statement of a plan runs on.
 
     Shares of the same ranks are equal, whichever of their rows are selected: they use the same connection.
 

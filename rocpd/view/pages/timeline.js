@@ -25,6 +25,7 @@ export class TimeLine {
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
+    this.drawn = new Promise((resolve) => { this.resolve = resolve; }); // when all that is shown was drawn once
     this.listen();
   }
 
@@ -136,8 +137,11 @@ export class TimeLine {
     if (done < shown) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);
     else if (opening.length) this.say(`reading the events of rank ${opening.join(", ")} …`);
     else this.say(this.running ? "reading more detail …" : "");
-    if (!this.running && !this.waiting.length) this.canvas.dataset.ready = "true";
-    else delete this.canvas.dataset.ready;
+    if (this.running || this.waiting.length) delete this.canvas.dataset.ready;
+    else {
+      this.canvas.dataset.ready = "true";
+      this.resolve();
+    }
   }
 
   say(text) {

@@ -34,7 +34,8 @@ KEYWORDS: Mapping[str, tuple[str, ...]] = {
 }
 """Words that people search for and that are not in the title of the page that answers."""
 
-_REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "schema/")  # found after the other pages
+_REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "docs/more-questions.md", "schema/")
+"""Pages that the search finds after the others."""
 
 _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)

@@ -1,4 +1,4 @@
-"""What `Session.advise` returns, and how it looks: text for consoles, Markdown, HTML, JSON. `FORMS` has them."""
+"""The result of `Session.advise`, and how it looks: text for consoles, Markdown, HTML, JSON. `FORMS` has them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Explained(NamedTuple):
 
 @frozen
 class Advice:
-    """What costs time, and what to do about it; `str` shows it as the console does, notebooks as a page.
+    """Things that cost time, and what to do about each; `str` shows it as the console does, notebooks as a page.
 
     Args:
         job: facts of the job; gains are shares of a step of its critical rank.

@@ -133,7 +133,7 @@ class JobFacts:
 
     @property
     def unit(self) -> str:
-        """What gains are a share of."""
+        """The unit that gains are a share of."""
         return "step" if self.has_steps else "time"
 
     def part(self, name: str) -> float:
@@ -148,7 +148,7 @@ class JobFacts:
 
 @frozen
 class Case:
-    """What a rule looks at.
+    """All that a rule looks at.
 
     Args:
         job: facts of the job.

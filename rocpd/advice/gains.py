@@ -1,4 +1,4 @@
-"""What findings gain: the job replayed without what they are about. Reads nothing."""
+"""Gains of findings: the job replayed without what they are about. Reads nothing."""
 
 from __future__ import annotations
 

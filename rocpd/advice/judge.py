@@ -93,7 +93,7 @@ def analysis_function(name: str) -> Function:
 
 _FIRST = "trace.incomplete"
 _JOB = "JOB"
-"""What rules call the inputs in commands."""
+"""The name of the inputs in commands of rules."""
 
 
 def judge(

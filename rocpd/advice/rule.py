@@ -1,4 +1,4 @@
-"""What a rule of advice is, and its thresholds, which a file of the user can replace. Never judges."""
+"""Rules of advice and their thresholds, which a file of the user can replace. Never judges."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step
 """Thresholds of all rules together."""
 
 ALL = "all"
-"""What `COMMON` is called in files."""
+"""The name of `COMMON` in files."""
 
 
 Limits: TypeAlias = Mapping[str, Mapping[str, float]]

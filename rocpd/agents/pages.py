@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 from importlib import resources
 
-PAGES = ("glossary", "questions")
+USUAL, FURTHER = "questions", "more-questions"
+"""Pages of questions: those that most people ask, and all others."""
+
+PAGES = ("glossary", USUAL, FURTHER)
 """Their names; `docs/` has copies."""
 
 
@@ -15,9 +18,9 @@ def page(name: str) -> str:
     return resources.files("rocpd.agents").joinpath("data", f"{name}.md").read_text(encoding="utf-8")
 
 
-def rows_of_questions() -> Iterator[tuple[str, str, str]]:
-    """Yield question, command, and where to look in the answer."""
-    for line in page("questions").splitlines():
+def rows_of_questions(*pages: str) -> Iterator[tuple[str, str, str]]:
+    """Yield question, command, and where to look in the answer; without names, of all pages of questions."""
+    for line in "\n".join(map(page, pages or (USUAL, FURTHER))).splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 3 and cells[0] not in ("question", "---"):
             question, command, look = (_plain(cell) for cell in cells)

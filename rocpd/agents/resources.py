@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocpd.agents.document import MOST_BYTES
-from rocpd.agents.pages import page
+from rocpd.agents.pages import FURTHER, USUAL, page
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.visible import visible, visible_lines
@@ -70,7 +70,7 @@ RESOURCES: dict[str, tuple[str, Callable[[Session], str]]] = {
     "glossary": ("What the words of answers mean.", lambda _: page("glossary")),
     "questions": (
         "Which command answers which question, and where to look.",
-        lambda _: page("questions"),
+        lambda _: "\n".join(map(page, (USUAL, FURTHER))),
     ),
 }
 """Name -> its description, and the function that returns its text."""

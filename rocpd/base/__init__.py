@@ -1,1 +1,1 @@
-"""What everybody may name: errors, options, outputs, the identity of files. Knows nothing of traces."""
+"""Names that everybody may use: errors, options, outputs, the identity of files. Knows nothing of traces."""

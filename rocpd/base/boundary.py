@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 @frozen
 class Failure:
-    """What failed, why, and where: as texts, which hold nothing of what was being made.
+    """A part that failed, why, and where: as texts, which hold nothing of what was being made.
 
     Args:
         what: the part.
@@ -35,7 +35,7 @@ failures: deque[Failure] = deque(maxlen=100)
 
 
 class Policy:
-    """What becomes of a failure; tests have it raised.
+    """The way a failure is handled; tests have it raised.
 
     Attributes:
         is_raised: it ends the whole, as it would without a boundary.

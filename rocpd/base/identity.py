@@ -1,4 +1,4 @@
-"""What a file is, whatever it is called: the key of everything that is derived from it and kept.
+"""The identity of a file, whatever it is called: the key of everything that is derived from it and kept.
 
 Two identities: `identity_of` is quick and changes whenever the file does, so caches go by it; `digest_of` reads all of
 the content, so it is the same on every machine and for every copy, and names that must be stable are made of it.

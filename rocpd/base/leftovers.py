@@ -22,7 +22,7 @@ PREFIX, ENDING = ".rocpd-", ".partial"
 _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
 
 _made: dict[Path, int] = {}
-"""What was made, temporary or a folder for outputs, and the number of the process that did: forked children know."""
+"""Files and folders that were made, and the number of the process that did: forked children know."""
 
 _swept: set[Path] = set()
 """Folders that this process, or one that it was forked from, has swept: a cache has a folder for each rank."""

@@ -15,7 +15,7 @@ _is_own = False
 
 
 class Renewed(Protocol):
-    """What works in a forked child as well."""
+    """An object that works in a forked child as well."""
 
     def renew(self) -> None:
         """Be as new, in the child: let go of what is the parent's by `abandon`, without ending it."""

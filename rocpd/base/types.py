@@ -23,7 +23,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, of all)."""
 
 Answer = TypeVar("Answer")
-"""What work on one rank returns."""
+"""The value that work on one rank returns."""
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Floats: TypeAlias = "npt.NDArray[np.float64]"

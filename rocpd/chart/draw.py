@@ -1,4 +1,4 @@
-"""What each chart looks like: a chart becomes a drawing, shapes that PDF and pictures are made of, and a drawing SVG.
+"""The look of each chart: a chart becomes a drawing, shapes that PDF and pictures are made of, and a drawing SVG.
 
 SVG has a name and a description for those who cannot see it, and a tip for those who point.
 """

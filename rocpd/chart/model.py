@@ -159,7 +159,7 @@ class Mark:
 
 @frozen
 class Timeline:
-    """What each row does in each slice of time.
+    """The states of each row in each slice of time.
 
     Args:
         title: what the chart shows.
@@ -236,8 +236,8 @@ class Flames:
 
 
 WORK = ("compute", "hidden communication", "exposed communication", "exposed copies")
-"""What a slice of a `Timeline` has, in the colours of these names and in the order in which pictures stack them; what
-is hidden runs while something computes, and counts as that alone.
+"""The states of a slice of a `Timeline`, in the colours of these names and in the order in which pictures stack them;
+what is hidden runs while something computes, and counts as that alone.
 """
 
 Chart: TypeAlias = Bars | Columns | Lines | Matrix | Timeline | Flames

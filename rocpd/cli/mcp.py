@@ -77,6 +77,7 @@ class QuestionsChoice:
     word: Annotated[
         str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True, is_plain=True)
     ] = None
+    all: Annotated[bool, Option("Also questions that few people ask; a word finds them, too.", is_plain=True)] = False
     format: Annotated[str, tables.FORMAT] = ""
 
 
@@ -88,13 +89,15 @@ def questions(asked: QuestionsChoice, output: TableOptions) -> None:
     Examples:
         rocpd questions
         rocpd questions idle
+        rocpd questions --all
     """
-    from rocpd.agents.pages import rows_of_questions
+    from rocpd.agents.pages import USUAL, rows_of_questions
 
     word = (asked.word or "").lower()
-    rows = [row for row in rows_of_questions() if word in " ".join(row).lower()]
+    known = rows_of_questions() if word or asked.all else rows_of_questions(USUAL)
+    rows = [row for row in known if word in " ".join(row).lower()]
     if not rows:
-        raise UsageError(f"no question has the word {asked.word}", "rocpd questions shows all")
+        raise UsageError(f"no question has the word {asked.word}", "rocpd questions --all shows all")
     form, path = tables.format_and_path(asked.format, output)
     with tables.open_output(path, output) as out:
         tables.write_rows(("question", "command", "look_at"), iter(rows), out, form)

@@ -26,7 +26,7 @@ from rocpd.schema.rules.kernel_names import without_kd
 
 
 class UnitShare(NamedTuple):
-    """What a kind of launch takes of one unit of one side, on average.
+    """The share of a kind of launch in one unit of one side, on average.
 
     Args:
         calls: how often.
@@ -306,7 +306,7 @@ _ROUNDING = 3  # of effects, all together [ns]
 
 @frozen
 class KernelDifference(Difference):
-    """What a kernel, or several that are taken for one, takes of a unit.
+    """The time that a kernel, or several that are taken for one, takes of a unit.
 
     The change of its time is `calls` + `work` + `speed` + `overlap` + `waiting`, exactly.
 
@@ -339,7 +339,7 @@ class KernelDifference(Difference):
 
 
 class _Sum(NamedTuple):
-    """What a kernel does on one grid, in a unit; times in ns.
+    """The work of a kernel on one grid, in a unit; times in ns.
 
     Args:
         calls: how often it runs.

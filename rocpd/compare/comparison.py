@@ -29,7 +29,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
 OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
-"""What is left of the score for other GPUs, and for each kind of event that one side lacks."""
+"""The share of the score that is left for other GPUs, and for each kind of event that one side lacks."""
 
 _CLOCK = 0.02  # share by which clocks differ that is worth saying
 _SHARED = 0.98  # of the kernel time
@@ -40,7 +40,7 @@ _WEAK = (MatchLevel.NEW, MatchLevel.GONE, MatchLevel.CATEGORY)
 
 
 class _Difference(NamedTuple):
-    """What differs, and what is left of the score for it."""
+    """A difference, and the share of the score that is left for it."""
 
     text: str
     factor: float = 1.0
@@ -183,7 +183,7 @@ class RankDifference:
 
 @frozen
 class Subject:
-    """What a comparison is about, in words.
+    """The subject of a comparison, in words.
 
     Args:
         measured: what is measured.
@@ -200,7 +200,7 @@ class Subject:
 
 @frozen
 class Comparison:
-    """What two sides have to say to each other.
+    """The results of comparing two sides.
 
     Args:
         base, new: names of the runs of both sides.

@@ -31,7 +31,7 @@ _NO_ERROR = Chance([1.0], [0.0], [1])
 
 
 class ChangeVerdict(StrEnum):
-    """What became of the question whether the other side is slower than the base."""
+    """The answer to whether the other side is slower than the base."""
 
     SLOWER = "slower"
     FASTER = "faster"

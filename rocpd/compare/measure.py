@@ -50,7 +50,7 @@ Grid = tuple[int, int, int, int, int, int]
 
 
 class CodeFacts(NamedTuple):
-    """What a kernel was built into; NULL as None.
+    """Properties of the code of a kernel; NULL as None.
 
     Args:
         vgpr, agpr, sgpr: registers.
@@ -68,7 +68,7 @@ class CodeFacts(NamedTuple):
 
 
 class KernelLaunch(NamedTuple):
-    """What dispatches, or copies, have in common.
+    """Properties that dispatches, or copies, have in common.
 
     Args:
         kind: `compute`, `communication` or `copy`.
@@ -215,7 +215,7 @@ class ExposedCommunication(NamedTuple):
 
 @frozen
 class RankMeasure:
-    """What a rank did in each unit; times are sums over its agents [ns].
+    """The work of a rank in each unit; times are sums over its agents [ns].
 
     Args:
         units: its units.

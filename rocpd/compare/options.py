@@ -1,4 +1,4 @@
-"""What can be asked of a comparison, each thing once: options, and what decides. Imports no numpy."""
+"""Options of a comparison, each thing once, and what decides. Imports no numpy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUN_NOISE = 5.0
 
 @frozen
 class DiffOptions:
-    """What is compared, and from when on a difference counts.
+    """The sides of a comparison, and from when on a difference counts.
 
     Args:
         margin: differences up to this many percent do not matter.
@@ -85,7 +85,7 @@ ENERGY = "energy"
 
 @frozen
 class DiffMetric:
-    """What decides; the rank with the highest value counts.
+    """The value that decides; the rank with the highest one counts.
 
     Args:
         name: as the user has it.
@@ -113,7 +113,7 @@ class DiffMetric:
 
     @property
     def unit(self) -> str:
-        """What values are counted in."""
+        """The unit of the values."""
         return "bytes" if self.kind == MEMORY else "ns"
 
     def values(self, measure: RankMeasure) -> Ints:

@@ -1,4 +1,4 @@
-"""What a comparison knows of one run: its units of time, what they consist of, kernels, ranks and facts.
+"""One run as a comparison knows it: its units of time, what they consist of, kernels, ranks and facts.
 
 Small, whatever the size of the trace: a JSON file keeps it as a baseline. Made of the measures of ranks: what needs all
 of them happens here, as units that all have, waiting in collectives, and the critical rank of each unit. Of the
@@ -70,18 +70,18 @@ IDLE = "idle: "
 """In front of the causes of idle time."""
 
 PARTS = (COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES, *(f"{IDLE}{cause}" for cause in CAUSES))
-"""What the time of a unit consists of, in the order in which it is shown."""
+"""The parts of the time of a unit, in the order in which they are shown."""
 
 STEPS, COLLECTIVES, WINDOW = "step", "interval between collectives", "window"
-"""What a unit is: of the window, all the time that counts, only the time in which GPUs work is compared."""
+"""Kinds of units: of the window, all the time that counts, only the time in which GPUs work is compared."""
 
 PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW: "windows"}
-"""What several of them are called."""
+"""The plural of each."""
 
 
 @frozen
 class LaunchUse:
-    """What a kind of launch took on the critical rank, in all units; numbers are scaled, see `RunProfile.scale`.
+    """The time of a kind of launch on the critical rank, in all units; numbers are scaled, see `RunProfile.scale`.
 
     Args:
         launch: what was launched.
@@ -101,7 +101,7 @@ class LaunchUse:
 
 @frozen
 class RankUse:
-    """What a rank did in all units, on average [ns per unit].
+    """The time of a rank in all units, on average [ns per unit].
 
     Args:
         rank: its number in the run.
@@ -116,7 +116,7 @@ class RankUse:
 
 @frozen
 class RunFacts:
-    """What a run was, as far as it matters for whether two compare.
+    """Facts of a run, as far as they matter for whether two compare.
 
     Args:
         ranks, hosts: how many.
@@ -144,7 +144,7 @@ class RunFacts:
 
 @frozen
 class RunProfile:
-    """What is known of a run.
+    """All that is known of a run.
 
     Args:
         name: where it was read from.
@@ -316,7 +316,7 @@ _ALWAYS = (1, 1 << 62)  # [ns]
 
 
 class RankFacts(NamedTuple):
-    """What a rank was; as `RunFacts`, with the number and the mean of its clock samples."""
+    """Facts of a rank; as `RunFacts`, with the number and the mean of its clock samples."""
 
     gpus: tuple[str, ...]
     recorded: frozenset[str]

@@ -71,7 +71,7 @@ class Chance:
 
 @frozen
 class Doubt:
-    """What a series adds to the error of an estimate, for each of `RHOS`.
+    """The error that a series adds to an estimate, for each of `RHOS`.
 
     Args:
         likelihoods: of the series, as logarithms, but for its deviation.

@@ -1,4 +1,4 @@
-"""What a comparison shows: exact tables and a JSON document for programs, and text for people.
+"""The output of a comparison: exact tables and a JSON document for programs, and text for people.
 
 What people see is the same on the console and on pages; what changes little is taken together.
 """

@@ -153,7 +153,7 @@ class Output:
 
 @frozen
 class RankPart:
-    """What one rank adds to an output.
+    """The part of one rank in an output.
 
     Args:
         placement: where the rank stands.
@@ -246,7 +246,7 @@ def _count_events(reader: RankReader) -> int:
 
 @frozen
 class Frame:
-    """What a file has before, between and after the parts of ranks, and the ending of its name."""
+    """The content of a file before, between and after the parts of ranks, and the ending of its name."""
 
     ending: str
     head: bytes = b""

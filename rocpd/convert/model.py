@@ -17,7 +17,7 @@ from rocpd.facts.columns import TextCodes
 
 
 class TrackKind(enum.IntEnum):
-    """What a track shows, in the order in which people look for it within a rank, or a GPU of it."""
+    """The kinds of tracks, in the order in which people look for them within a rank, or a GPU of it."""
 
     GPU_TIME = enum.auto()
     STEPS = enum.auto()

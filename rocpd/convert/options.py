@@ -45,7 +45,7 @@ class AgentIndex(enum.StrEnum):
 
 
 class Split(enum.StrEnum):
-    """What gets an output of its own."""
+    """The parts of a job that get an output of their own."""
 
     RANK = "rank"
     NODE = "node"

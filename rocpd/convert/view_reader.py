@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 Array: TypeAlias = "npt.NDArray[Any] | list[str | None]"
-"""What is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
+"""A column that is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
 
 
 @frozen
@@ -314,7 +314,7 @@ def _joined(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
 
 
 def _source(column: ViewColumn) -> str:
-    """What is read for a column: its expression, or the id that it is looked up by."""
+    """The source of a column: its expression, or the id that it is looked up by."""
     return column.lookup.key if column.lookup else column.expression
 
 

@@ -1,1 +1,1 @@
-"""What hardware counters mean: formulas, metrics of each architecture, constants of a GPU. Reads no database."""
+"""The meaning of hardware counters: formulas, metrics of each architecture, constants of a GPU. Reads no database."""

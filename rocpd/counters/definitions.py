@@ -26,7 +26,7 @@ _DEFINED = ("gfx908", "gfx90a", "gfx942", "gfx950")
 
 @frozen
 class CounterMetric:
-    """What is calculated of counters.
+    """A metric that is calculated of counters.
 
     Args:
         name: as rocprof-compute calls it.
@@ -58,7 +58,7 @@ class MetricTable:
 
 @frozen
 class Architecture:
-    """What can be calculated of the counters of an architecture.
+    """The metrics of an architecture.
 
     Args:
         name: such as `gfx942`.
@@ -167,7 +167,7 @@ class Hardware:
 
     @property
     def architecture(self) -> Architecture | None:
-        """What can be calculated on it."""
+        """The metrics that can be calculated on it."""
         return architecture(self.name)
 
     def __hash__(self) -> int:

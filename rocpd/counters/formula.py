@@ -51,7 +51,7 @@ class Number:
 
 @frozen
 class NamedValue:
-    """What stands for a value."""
+    """A name that stands for a value."""
 
     name: str
 

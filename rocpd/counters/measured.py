@@ -16,7 +16,7 @@ from rocpd.base.types import Floats, Ints
 from rocpd.counters.definitions import Hardware
 
 SIZES = ("grid_size", "workgroup_size", "lds_bytes", "scratch_bytes", "arch_vgpr", "accum_vgpr", "sgpr")
-"""What is known of a dispatch without counting, as formulas call it."""
+"""Sizes that are known of a dispatch without counting, as formulas call them."""
 
 ACCUMULATOR = "SQ_ACCUM_PREV_HIRES"
 """The counter that adds up a level counter, that of the same pass, cycle by cycle."""

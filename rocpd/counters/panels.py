@@ -22,7 +22,7 @@ PANELS: Mapping[str, str] = {
 
 
 class Per(enum.StrEnum):
-    """What amounts are counted per: a dispatch of the kernel, a wave of it, a cycle or a second of its time."""
+    """The base of amounts: a dispatch of the kernel, a wave of it, a cycle or a second of its time."""
 
     KERNEL = "kernel"
     WAVE = "wave"

@@ -29,7 +29,7 @@ LEVELS = ("HBM", "L2", "L1", "LDS")
 """Levels of memory, from the farthest."""
 
 LESS = {"VALU F32": "VALU F32 (FMA alone)", "VALU F64": "VALU F64 (FMA alone)", "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)"}
-"""What is taken in place of what was not counted, and says less."""
+"""Counters that stand in for those that were not counted, and say less."""
 
 _NEAR = 60.0  # % of a limit: below it something else holds the kernel up
 _COLUMNS = {
@@ -42,7 +42,7 @@ _COLUMNS = {
 
 @frozen
 class MeasuredKernel:
-    """What was counted of a kernel, means of its dispatches.
+    """The counters of a kernel, means of its dispatches.
 
     Args:
         time: duration [ns].
@@ -63,7 +63,7 @@ class MeasuredKernel:
 
     @property
     def unit(self) -> str:
-        """What an operation is called."""
+        """The name of an operation."""
         return "OP" if self.type in INTEGERS else "FLOP"
 
     @property

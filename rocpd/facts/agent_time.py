@@ -1,4 +1,4 @@
-"""What every agent does at any time, in pieces that add up to its time exactly; of idle time, why.
+"""The state of every agent at any time, in pieces that add up to its time exactly; of idle time, why.
 
 Where operations overlap on an agent, the time is that of compute, then of communication, then of copies; within one
 kind, of the operation that started first. What also runs meanwhile is hidden. Idle time goes by what the thread does
@@ -40,7 +40,7 @@ NOT_STARTED, FINISHED, QUEUED, HOST = "not started", "finished", "launched, not 
 LEFT_OUT, UNKNOWN = "left out", "unknown"
 
 CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHED, LEFT_OUT, UNKNOWN)
-"""What idle time is divided into."""
+"""The causes that idle time is divided into."""
 
 
 def cause_code(cause: str) -> int:
@@ -202,7 +202,7 @@ def _with_causes(idle: AgentTime, known: AgentTime) -> AgentTime:
 
 @frozen
 class Activity:
-    """What a thread does at any time.
+    """The state of a thread at any time.
 
     Args:
         course: row of what it does.

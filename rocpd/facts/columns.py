@@ -290,7 +290,7 @@ _ODD = ('"', ".", "e", "[", "{")  # in a column that holds more than whole numbe
 
 @frozen
 class Select:
-    """What to read of a rank.
+    """A selection of what to read of a rank.
 
     Args:
         sql: a SELECT over tables and views of one rank, with the columns below.

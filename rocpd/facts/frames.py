@@ -16,7 +16,7 @@ from rocpd.base.documents import json_value
 _PYTHON = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _NATIVE = re.compile(r"(?P<function>.+) at (?P<file>[^ ].*?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
 _AROUND = re.compile(r"^\s*(?:0x[0-9a-fA-F]+|\(inlined\))\s+in\s+| in (?:hip|hsa_|cu)\w+\(\)$")
-"""What stands around native frames: addresses, and in RPD's innermost ones the call itself."""
+"""Texts around native frames: addresses, and in RPD's innermost ones the call itself."""
 
 
 class StackFrame(NamedTuple):

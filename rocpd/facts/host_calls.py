@@ -14,7 +14,7 @@ from rocpd.schema.rules.categories import domain_of
 
 
 class HostCall(enum.StrEnum):
-    """What a call does."""
+    """The kinds of calls."""
 
     LAUNCH = "launching"
     SYNCHRONISE = "synchronising call"

@@ -130,7 +130,7 @@ def _read(reading: RankReading) -> Allocations:
 
 @frozen
 class MemoryKeys:
-    """What allocations and frees have in common, as columns: level and address; of scratch memory, agent and queue.
+    """The keys that allocations and frees share, as columns: level and address; of scratch memory, agent and queue.
 
     Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
 

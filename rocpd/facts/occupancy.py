@@ -16,7 +16,7 @@ _REGISTERS, _REGISTER_BLOCK, _LDS_BLOCK = 512, 8, 512
 
 @frozen
 class GpuLimits:
-    """What a GPU has: compute units, SIMD units in each, work-items of a wave, waves and LDS of a compute unit."""
+    """The limits of a GPU: compute units, SIMD units in each, work-items of a wave, waves and LDS of a compute unit."""
 
     architecture: str
     compute_units: int
@@ -28,7 +28,7 @@ class GpuLimits:
 
 @frozen
 class KernelNeeds:
-    """What a work-group of a kernel takes: work-items, vector registers of each, LDS [bytes]."""
+    """The needs of a work-group of a kernel: work-items, vector registers of each, LDS [bytes]."""
 
     items: int
     registers: int

@@ -1,4 +1,4 @@
-"""What is asked of an analysis, and one rank as everything that is derived of it reads it: its rows, and its time.
+"""The question to an analysis, and one rank as everything that is derived of it reads it: its rows, and its time.
 
 Each thing that can be asked stands here once, in a field that declares its option. Never decides which time of a rank
 counts: `units` does, for all ranks of a job at once. Help needs this: imports neither numpy nor what reads files.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class By(enum.StrEnum):
-    """What a job is divided into: a table then has rows of its own for each."""
+    """Divisions of a job: a table then has rows of its own for each."""
 
     RANK = "rank"
     HOST = "host"
@@ -63,7 +63,7 @@ MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 
 
 @frozen
 class Options:
-    """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.
+    """Options of analyses; each one takes what concerns it, as its row of `SUMMARIES` says.
 
     Args:
         by: divide the job; None: one row for the whole job.
@@ -132,7 +132,7 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
 
 @frozen
 class RankWindow:
-    """What a rank sees of a window, by its clock.
+    """The part of a window that a rank sees, by its clock.
 
     Args:
         part: the part of it that counts; all of it without a window.
@@ -146,7 +146,7 @@ class RankWindow:
 
 @frozen
 class RankReading:
-    """What work on one rank receives, in whichever process it runs.
+    """The input of work on one rank, in whichever process it runs.
 
     Args:
         reader: reads the rank.

@@ -14,7 +14,7 @@ from rocpd.base.frozen import frozen
 
 
 class Recordable(enum.Enum):
-    """What a profiler may record."""
+    """Kinds of events that a profiler may record."""
 
     KERNELS = enum.auto()
     CALLS = enum.auto()

@@ -37,7 +37,7 @@ _LONGEST_ARGUMENTS = 24
 
 
 class KernelName(NamedTuple):
-    """What a kernel is called.
+    """The names of a kernel.
 
     Args:
         full: as the file has it.

@@ -1,4 +1,4 @@
-"""What is derived of ranks as tables of SQL: each column with its unit and meaning. Derives nothing by itself.
+"""Tables of SQL that are derived of ranks: each column with its unit and meaning. Derives nothing by itself.
 
 Rows are those of the whole rank; windows and filters of the session choose among them: the time of agents is cut at the
 edges of a window, operations and calls count as their rows do, and nothing is numbered or matched anew.

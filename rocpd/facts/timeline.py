@@ -164,7 +164,7 @@ def gaps_between(parts: Union, low: int, high: int) -> Union:
 
 @frozen
 class Course:
-    """What holds at any time: one value from each edge to the next.
+    """A value for any time: one from each edge to the next.
 
     Args:
         edges: [ns], ascending; the first one is `ALWAYS`.
@@ -218,14 +218,14 @@ def waiting(launched: Ints, started: Ints) -> tuple[Ints, Ints]:
 
 
 KINDS = ("compute", "communication", "copy")
-"""What an operation does for an agent; also the order in which time is given where operations overlap."""
+"""The kinds of operations of an agent; also the order in which time is given where operations overlap."""
 
 COMPUTE, COMMUNICATION, COPIES = range(3)
 
 EXPOSED_COMMUNICATION, EXPOSED_COPIES = "exposed communication", "exposed copies"
 
 PARTS = ("compute", EXPOSED_COMMUNICATION, EXPOSED_COPIES, "idle")
-"""What the time of an agent is divided into; the first are `KINDS` of operations where nothing before hides them."""
+"""The parts of the time of an agent; the first are `KINDS` of operations where nothing before hides them."""
 
 IDLE = 3
 HIDES_COMMUNICATION, HIDES_COPIES = 1, 2

@@ -113,7 +113,7 @@ def times_that_count(session: Federation, options: Options) -> Times:
 
 
 class _Begun(NamedTuple):
-    """What is read of each rank before all else: its steps, and the agents that it uses."""
+    """Facts that are read of each rank before all else: its steps, and the agents that it uses."""
 
     steps: Steps
     agents: tuple[tuple[int, object], ...]

@@ -275,7 +275,7 @@ def _process(rank: Rank) -> tuple[object, ...]:
 
 
 class Description(dict[str, Result]):
-    """What a job holds: the sections of `describe` by name, each a Result. A prompt or a notebook shows all of them."""
+    """The content of a job: the sections of `describe` by name, each a Result. Prompts and notebooks show all."""
 
     def __repr__(self) -> str:
         """Return all sections as text tables."""

@@ -38,7 +38,7 @@ OnNote: TypeAlias = Callable[[str], None]
 
 
 class Notes(list[str]):
-    """What the user should know, each line once; `on_note` is called with each."""
+    """Notes for the user, each line once; `on_note` is called with each."""
 
     def __init__(self, on_note: OnNote | None = None) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Federation:
 
     @property
     def executor(self) -> Executor:
-        """What works on ranks in parallel."""
+        """The executor that works on ranks in parallel."""
         return self.job.files.executor
 
     @cached_property
@@ -366,7 +366,7 @@ class Federation:
 
     @property
     def alignment(self) -> Alignment:
-        """What is added to each rank's times to align all ranks on one time line, and how that is known; noted once."""
+        """The shift of each rank's times that aligns all ranks on one time line, and how that is known; noted once."""
         self._note_alignment()
         return self.job.alignment
 

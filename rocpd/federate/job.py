@@ -115,7 +115,7 @@ class Job:
 
     @cached_property
     def alignment(self) -> Alignment:
-        """What is added to each rank's timestamps to align all ranks on one time line [ns].
+        """The shift of each rank's timestamps that aligns all ranks on one time line [ns].
 
         Raises:
             UsageError: an offset is given for a host that no rank ran on.

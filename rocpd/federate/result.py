@@ -1,4 +1,4 @@
-"""What a statement returns: a cursor over rows, and a Result that becomes rows, Arrow, pandas or text.
+"""The result of a statement: a cursor over rows, and a Result that becomes rows, Arrow, pandas or text.
 
 Never imports pyarrow or pandas before it is asked for them. Text that is not UTF-8 has its invalid bytes written as
 `\\xNN`, the same in rows, Arrow and pandas.

@@ -53,7 +53,7 @@ _LAST = 2**63  # ns: what SQL and dates can hold, until 2262
 
 @frozen
 class RunEntry:
-    """What the history knows of a run at a glance.
+    """One run as the history knows it at a glance.
 
     Args:
         run: its identity, by the GUIDs of its ranks.

@@ -30,8 +30,8 @@ NARROWEST = 5
 """Runs that come and go from which on they are two steps: three outliers that come together look like fewer runs."""
 
 RARE = 1.8e-3
-"""What chance explains so rarely at one place is a step: with the costs below, fewer than one of 500 runs is taken for
-one.
+"""The probability below which a change at one place is a step: with the costs below, fewer than one of 500 runs is
+taken for one.
 """
 
 _DOUBTFUL = 0.02  # of a place: what may be one
@@ -71,7 +71,7 @@ class Drift(NamedTuple):
 
 @frozen
 class Fit:
-    """What a series of runs consists of; logarithms.
+    """The parts of a series of runs; logarithms.
 
     Args:
         level: of each run, without the offset of its group.
@@ -146,8 +146,8 @@ class _Model(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What would explain most: steps at these places, or a slope from one on; the likelihood with it, the squares that
-    it explains for each of `_RHOS`, and how often chance explains as much.
+    """The changes that would explain most: steps at these places, or a slope from one on; the likelihood with it, the
+    squares that it explains for each of `_RHOS`, and how often chance explains as much.
     """
 
     places: tuple[int, ...]
@@ -237,7 +237,7 @@ def _chance(found: _Found, left: Floats, freedom: int) -> float:
 
 
 class _Scan(NamedTuple):
-    """What steps at all places explain of a series, for each of `_RHOS`.
+    """The gain of steps at all places of a series, for each of `_RHOS`.
 
     Args:
         left: squares that are left without a step: `[rho]`.

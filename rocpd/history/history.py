@@ -63,7 +63,7 @@ _WORTH = 0.03  # a change that should show, for how many runs that takes
 
 @frozen
 class HistoryOptions:
-    """What is asked of a history.
+    """Options of a history.
 
     Args:
         job: number of the job, from 1, in the order of their newest runs; the first one is what ran last.
@@ -136,7 +136,7 @@ class JobHistory:
 
     @cached_property
     def found(self) -> Sequence[MetricChange]:
-        """What changed, the largest first."""
+        """The changes, the largest first."""
         return changes_of(self.entries, self.fitted, self.asked.least)
 
     @cached_property
@@ -273,7 +273,7 @@ class JobHistory:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What the history says, in ten sentences at most."""
+        """The findings of the history, in ten sentences at most."""
         every = list(self._findings())
         return every if len(every) <= _LINES else [*every[: _LINES - 1], _more(len(every) - _LINES + 1)]
 

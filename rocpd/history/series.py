@@ -1,4 +1,4 @@
-"""What a metric did from run to run: its values, its fit, and the steps in it. Reads no profiles."""
+"""The course of a metric from run to run: its values, its fit, and the steps in it. Reads no profiles."""
 
 from __future__ import annotations
 

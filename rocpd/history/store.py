@@ -43,7 +43,7 @@ _OWN = 0.8  # values a run, of a label that tells runs apart
 
 @frozen
 class Stored:
-    """What a folder holds.
+    """The content of a folder.
 
     Args:
         entries: of each run the newest one, in order of time.

@@ -106,10 +106,10 @@ TABLES = by_name(
 """Name -> definition."""
 
 OF_JOB = ("changes", "runs", "series", "noise")
-"""What is shown, in this order."""
+"""The tables that are shown, in this order."""
 
 RELATIONS = tuple(TABLES)
-"""What SQL can name."""
+"""The relations that SQL can name."""
 
 
 def labels_text(entry: RunEntry) -> str:

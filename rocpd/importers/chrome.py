@@ -36,7 +36,7 @@ _MOST_FILES = 128  # that are open at one time
 
 @frozen
 class ChromeProcess:
-    """What the file says of one process: its label, its tracks by their numbers, and facts of its rank."""
+    """One process as the file has it: its label, its tracks by their numbers, and facts of its rank."""
 
     label: str
     tracks: dict[int, str]

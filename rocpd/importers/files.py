@@ -1,4 +1,4 @@
-"""What importers read and write: an input, decompressed where it is compressed, and the rocpd files that it becomes.
+"""Input and output of importers: an input, decompressed where it is compressed, and the rocpd files that it becomes.
 
 The input itself stays as it is. What is written depends on nothing but its content, its name and the version of the
 importer: an input that is imported again gives the same bytes. What has no place in the files is counted.

@@ -76,7 +76,7 @@ class _Region(NamedTuple):
 
 @frozen
 class Joined:
-    """What became of one process.
+    """The outcome for one process.
 
     Args:
         name: of the file in the folder.

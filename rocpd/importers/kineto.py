@@ -89,7 +89,7 @@ class Range:
 
     @property
     def key(self) -> tuple[object, float, str]:
-        """What finds it again."""
+        """The key that finds it again."""
         return self.tid, self.start, self.name
 
 
@@ -224,7 +224,7 @@ def _argument(event: Event, name: str) -> Any:
 
 
 class KinetoSurvey:
-    """What a trace says of its process.
+    """The facts of a trace on its process.
 
     Attributes:
         threads: thread as events name it -> its name.
@@ -268,7 +268,7 @@ class KinetoSurvey:
 
     @property
     def base(self) -> int:
-        """What is added to times [ns]: then they count from 1970."""
+        """The time that is added to others [ns]: then they count from 1970."""
         base = self.facts.get("baseTimeNanoseconds", 0)
         return base if isinstance(base, int) else 0
 

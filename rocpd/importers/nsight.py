@@ -63,7 +63,7 @@ class NsightTables(SourceTables):
 
     @functools.cached_property
     def shift(self) -> int:
-        """What is added to times [ns]: then they count from 1970; 0 where nobody knows when the session began.
+        """The time that is added to others [ns]: then they count from 1970; 0 where the session's begin is unknown.
 
         Times count from the session's start, or are those of the system's clock, which stands beside it.
         """
@@ -435,7 +435,7 @@ _WITH_PROCESS = (
     ((_KERNELS, "globalPid"), (_COPIES, "globalPid"), (_SETS, "globalPid"), (_CALLS, "globalTid")),
     ((_RANGES, "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
 )
-"""What tells processes: those with calls of CUDA or work of GPUs, and only where there are none, any others."""
+"""The tables that tell processes: those with calls of CUDA or work of GPUs; only where there are none, any others."""
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:

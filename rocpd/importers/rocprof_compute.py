@@ -66,13 +66,13 @@ class CounterValue:
 
     @property
     def name(self) -> str:
-        """What it is called in the file."""
+        """The name of it in the file."""
         return f"{self.counter}_{self.number}" if self.is_repeat else self.counter
 
 
 @frozen
 class CountedProgram:
-    """What a folder holds.
+    """The program whose counters a folder holds.
 
     Args:
         dispatches: number of a dispatch -> its first row.

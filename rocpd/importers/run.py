@@ -58,7 +58,7 @@ class ImportTask:
 
 @frozen
 class Imported:
-    """What became of one input.
+    """The outcome for one input.
 
     Args:
         files: names of the files in the folder, one per process, in the importer's order.

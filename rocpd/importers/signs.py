@@ -28,7 +28,7 @@ _CREATE_TABLE = re.compile(rb'CREATE TABLE (?:IF NOT EXISTS )?["`\[]?(\w+)')
 
 @frozen
 class InputHead:
-    """What an importer sees of an input before it reads it.
+    """The signs that an importer sees of an input before it reads it.
 
     Args:
         path: file or folder.

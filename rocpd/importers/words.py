@@ -1,4 +1,4 @@
-"""What profilers say, in the words of rocpd files: agents, categories of calls, directions of copies, threads, counters
+"""Words of profilers, in those of rocpd files: agents, categories of calls, directions of copies, threads, counters
 and arguments.
 
 GPUs that a driver counts from 0 become agents; texts that hold arguments or facts of PyTorch's operators are read.

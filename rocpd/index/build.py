@@ -45,7 +45,7 @@ _TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.
 
 @frozen
 class Built:
-    """What became of one rank.
+    """The outcome for one rank.
 
     Args:
         rank: its number.

@@ -35,7 +35,7 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Div: frozenset(("this", "expression", "typed", "safe")),  # what `/` means in SQLite; `_arithmetic` says it
     exp.DPipe: frozenset(("this", "expression", "safe")),
 }
-"""What a node may consist of; anything else that sqlglot says of it would be lost."""
+"""The parts that a node may consist of; anything else that sqlglot says of it would be lost."""
 
 FindColumn = Callable[[exp.Column], Typed]
 

@@ -44,7 +44,7 @@ DoTasks: TypeAlias = Callable[[Sequence[RankTask[Any]]], Generator[Any, None, No
 
 @frozen
 class AnswersOfRank:
-    """What is kept of one rank in one state of its file.
+    """Answers that are kept of one rank in one state of its file.
 
     Args:
         folder: with its files, one per work.
@@ -134,7 +134,7 @@ class KeptAnswers:
 
 @frozen
 class _Asked:
-    """What is asked of one rank.
+    """The question to one rank.
 
     Args:
         task: the works, and the rank.

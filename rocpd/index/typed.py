@@ -15,13 +15,13 @@ from rocpd.schema.quote import quote_text
 
 
 class ValueKind(enum.StrEnum):
-    """What the values of a column or an expression are, beside NULL."""
+    """The kind of the values of a column or an expression, beside NULL."""
 
     INT = "int"
     REAL = "real"
     TEXT = "text"
     BOOL = "bool"
-    """What comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
+    """The type that comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
     NULL = "null"
     """Nothing but NULL."""
 

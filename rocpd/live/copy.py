@@ -56,7 +56,7 @@ _KINDS = {
 }
 _REGION, _EVENT, _STRING = "rocpd_region", "rocpd_event", "rocpd_string"
 _WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
-"""What calls launch."""
+"""The work that calls launch."""
 _MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use
 
 

@@ -23,7 +23,7 @@ from rocpd.record import library
 
 
 class State(StrEnum):
-    """What came out of a check."""
+    """The outcome of a check."""
 
     OK = "ok"
     LIMITED = "limited"

@@ -27,7 +27,7 @@ from rocpd.federate.package import copy_files, openings_of
 from rocpd.schema.quote import quote_name
 
 _TOOLS = ("addr2line", "llvm-addr2line", "eu-addr2line")
-"""What reads debugging information: of binutils, LLVM (ROCm has it) or elfutils; all take the same options."""
+"""Programs that read debugging information: of binutils, LLVM (ROCm has it) or elfutils; all take the same options."""
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # Elf64_Shdr
 _NOTES, _BUILD_ID, _LARGEST_NOTES = 7, 3, 1 << 16
@@ -38,7 +38,7 @@ Place: TypeAlias = tuple[str, int]
 
 @frozen
 class Named:
-    """What was named.
+    """The functions that were named.
 
     Args:
         files: files written.

@@ -20,7 +20,7 @@ class Level(enum.StrEnum):
 
 
 class Clue(enum.StrEnum):
-    """What a text can give away."""
+    """A hint that a text can give away."""
 
     HOST = "host"
     MACHINE = "machine"
@@ -41,12 +41,12 @@ class Clue(enum.StrEnum):
 
 
 _IN_TEXTS = frozenset({Clue.USER, Clue.PATH, Clue.ARGUMENT, Clue.ADDRESS, Clue.MAIL, Clue.URL, Clue.SECRET, Clue.GUID})
-"""What stands in texts, which strict files have none of."""
+"""Values in texts, which strict files have none of."""
 
 
 @frozen
 class RedactOptions:
-    """What is replaced.
+    """The kinds of values that are replaced.
 
     Args:
         level: `share` replaces what says where and by whom a job ran; `strict` also names of kernels and markers,

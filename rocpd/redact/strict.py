@@ -33,7 +33,7 @@ _TIMES = frozenset({"start", "end"})  # keys of JSON
 
 @frozen
 class Allowed:
-    """What stays, as the file has it; see there."""
+    """Values that stay, as the file has them; see there."""
 
     words: frozenset[str]
     names: tuple[re.Pattern[str], ...]
@@ -67,7 +67,7 @@ def is_public(name: str) -> bool:
 
 @frozen
 class InJob:
-    """What stands in strict files in place of names and times of a job.
+    """Words that stand in strict files in place of names and times of a job.
 
     Args:
         names: of kernels and markers -> names in their place; those that stay are their own.

@@ -1,5 +1,6 @@
-"""What is known before anything is replaced: how each column is redacted, and hosts, machines, users, secrets, GUIDs,
-kernels and markers of all ranks. They are replaced wherever they stand, not only in the columns that they come from.
+"""Facts that are known before anything is replaced: how each column is redacted, and hosts, machines, users, secrets,
+GUIDs, kernels and markers of all ranks. They are replaced wherever they stand, not only in the columns that they come
+from.
 
 All columns without a rule, of tables of the contract or not, are texts or documents. In strict files the names of
 kernels and markers say what analyses go by, and nothing else: a kernel keeps its category, that of a collective what it

@@ -1,4 +1,4 @@
-"""What in a text gives away where and by whom a job ran, and the names that stand there instead.
+"""Parts of a text that give away where and by whom a job ran, and the names that stand there instead.
 
 The same text has the same name in all ranks of a job. Never writes the pairs anywhere: who has only the outputs cannot
 go back. Works on one text at a time and knows neither tables nor files.
@@ -209,7 +209,7 @@ class Redactor:
         return text
 
     name = argument = tag = text
-    """What strict files keep more of than of any text: names of functions and of arguments, tags of metadata."""
+    """Texts that strict files keep more of than of any other: names of functions and of arguments, tags of metadata."""
 
     def value(self, text: str) -> str:
         """Return the value of an argument: a text, or the strings of a JSON document."""

@@ -1,4 +1,4 @@
-"""What a changed job is predicted to take, as values, as text for people and as JSON. Replays nothing."""
+"""The predicted time of a changed job, as values, as text for people and as JSON. Replays nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MATCHED = 0.9  # of the communication: below it is said
 
 @frozen
 class Binding:
-    """What a step then waits for: a part of its longest chain of work.
+    """The part of a step's longest chain of work that it then waits for.
 
     Args:
         part: `compute`, `copies`, `communication`, `host`, `launch`, or `unexplained`.
@@ -75,7 +75,7 @@ class Prediction:
 
 @frozen
 class WhatIf:
-    """What changes would gain.
+    """The gains of changes.
 
     Args:
         steps: how many steps count; 0: none are marked, and the whole job is one.

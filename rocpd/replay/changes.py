@@ -35,7 +35,7 @@ from rocpd.table.human import readable
 
 
 class Verb(enum.StrEnum):
-    """What is done to something."""
+    """The kinds of changes to something."""
 
     WITHOUT = "without"
     SCALE = "scale"
@@ -66,7 +66,7 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
     },
     Verb.OVERLAP: {"comm": "[RANKS]", "copies": ""},
 }
-"""What can be changed, and by which names: none where empty, maybe one in brackets."""
+"""Kinds of changes, and by which names: none where empty, maybe one in brackets."""
 
 _AT_ONCE = 2_000  # after what it waited for, and nothing else explains it [ns]
 _HIP = "HIP_RUNTIME_API"  # whose rules know the functions of HSA, too

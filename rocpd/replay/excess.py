@@ -1,4 +1,4 @@
-"""What each point of a job takes beyond what is usual: for its rank, and for ranks that do the same. Pure arithmetic.
+"""The excess of each point of a job over what is usual: for its rank, and for ranks that do the same. Pure arithmetic.
 
 Points of different steps compare by their place in the step: the n-th of a name on a rank. What is usual for a rank is
 the median of its steps, nothing where fewer than half of them have the place; what is usual for others, the median of
@@ -26,7 +26,7 @@ _FEWEST = 3  # steps that make a median
 
 @frozen
 class Excess:
-    """What points take beyond what is usual; all columns are those of the points of the job.
+    """The excess of points over what is usual; all columns are those of the points of the job.
 
     Args:
         lasting: more than others that do the same usually take [ns]; negative: less.
@@ -84,7 +84,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 
 class _Columns(NamedTuple):
-    """What is filled in, of all points."""
+    """The columns that are filled in, of all points."""
 
     lasting: Ints
     passing: Ints

@@ -1,4 +1,4 @@
-"""What a rank did as points in time, each with what it waited for. Reads one rank, and never looks at another one.
+"""The work of a rank as points in time, each with what it waited for. Reads one rank, and never looks at another one.
 
 A point is when a call launched something, a step began, a wait was over, an operation ended. It comes as long after the
 latest of what it waits for as its own work takes: that of a kernel, or of the host between two calls. The edges:
@@ -57,7 +57,7 @@ _AT_STEPS = ("time between steps", "host work at the end of the step")
 
 
 class Point(enum.IntEnum):
-    """What happens at a point."""
+    """The kinds of points."""
 
     HOST = 0  # a call launches or returns; a thread goes on
     STEP = 1  # a step begins or ends

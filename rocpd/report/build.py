@@ -37,7 +37,7 @@ _SELECTED = "  # this report is of a part of it: .within(…) and .where(…) se
 
 @frozen
 class ReportOptions:
-    """What is asked of a report.
+    """Options of a report.
 
     Args:
         sections: names of sections; none: all.

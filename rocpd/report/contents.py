@@ -22,7 +22,7 @@ READ = ("categories", "step_marker", "everything", "bins")
 
 @frozen
 class Inquiry:
-    """What a section needs to know: an analysis, and what it is divided by."""
+    """The question of a section: an analysis, and what it is divided by."""
 
     analysis: str
     by: By | None = None

@@ -1,4 +1,4 @@
-"""What sections are made of: the tables of all analyses that they need, from one pass over the ranks."""
+"""The material of sections: the tables of all analyses that they need, from one pass over the ranks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RATE = re.compile("gi?b_per_s$")
 
 @frozen
 class ReportBase:
-    """What a job is compared with.
+    """The job that another one is compared with.
 
     Args:
         runs: what there is to compare of it.
@@ -59,7 +59,7 @@ class ReportBase:
 
 @frozen
 class Material:
-    """What sections arrange.
+    """The material that sections arrange.
 
     Args:
         session: what was read.

@@ -1,4 +1,4 @@
-"""What a report consists of, before anybody writes it: sections of text, findings, tables and charts as data."""
+"""The parts of a report, before anybody writes it: sections of text, findings, tables and charts as data."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ COMMANDS = frozenset({"see", "try", "view", "trace"})
 
 @frozen
 class Findings:
-    """What was concluded, most important first."""
+    """Conclusions, most important first."""
 
     conclusions: tuple[Conclusion, ...]
 

@@ -45,7 +45,7 @@ from rocpd.summary.time.overview import conclude
 from rocpd.table.human import readable
 
 Note: TypeAlias = tuple[str, str]
-"""What stands below a finding: (word, text)."""
+"""A note below a finding: (word, text)."""
 
 _LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
 _WAITING = ("comm.straggler", "rank.imbalance")

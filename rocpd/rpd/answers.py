@@ -1,4 +1,4 @@
-"""What RPD's tools wrote into a trace, answered by SQL: `python -m rocpd.rpd.graph` and its like."""
+"""Reports that RPD's tools wrote into a trace, answered by SQL: `python -m rocpd.rpd.graph` and its like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables say of themselves that are calculated when a statement reads them: no file has their rows.
+"""Tables that are calculated when a statement reads them, as they describe themselves: no file has their rows.
 
 They answer in SQL as views do, on the connection that sees all ranks. Calculates nothing, and knows none by name.
 """
@@ -20,7 +20,7 @@ class CalculatedColumn:
 
 @frozen
 class Argument:
-    """What a statement may choose: in parentheses after the table, by place, or as `WHERE name = value`.
+    """An argument of a table in a statement: in parentheses after the table, by place, or as `WHERE name = value`.
 
     Args:
         name: of the hidden column that has its value.
@@ -36,7 +36,7 @@ class Argument:
 
     @property
     def meaning(self) -> str:
-        """What it chooses, and among what, for people."""
+        """The meaning of it, and the values to choose from, for people."""
         return f"{self.doc}: {', '.join(self.values)}" if self.values else self.doc
 
 

@@ -101,7 +101,7 @@ def state_file(database: Path) -> Path:
 
 @frozen
 class ThreadState:
-    """What a thread is in.
+    """The state of a thread.
 
     Args:
         tid: the thread.
@@ -155,7 +155,7 @@ class GroupState:
 
 @frozen
 class LiveState:
-    """What a state file says.
+    """The content of a state file.
 
     Args:
         guid: of the database.

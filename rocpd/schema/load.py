@@ -29,7 +29,7 @@ _STRING = re.compile(r"'[^']*'")
 
 @frozen
 class Comment:
-    """What a comment says: `since 3.0.1: meaning [unit] {kind}`, all but the meaning empty where it does not stand."""
+    """A comment in parts: `since 3.0.1: meaning [unit] {kind}`, all but the meaning empty where it does not stand."""
 
     doc: str
     unit: str

@@ -34,7 +34,7 @@ COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
 OUTSIDE = "rocpd_outside_"
-"""What base names start with of tables that hold rows outside of the window of which a file holds the rows."""
+"""The start of base names of tables that hold rows outside of the window of which a file holds the rows."""
 
 _UNION_ALL = "\nUNION ALL\n"
 
@@ -102,13 +102,13 @@ class RankTables:
         return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
 
     def rows(self, base: str) -> str:
-        """What to select from for the rows of `base` that pass window and filters."""
+        """The source of the rows of `base` that pass window and filters."""
         if base not in self.only and base not in self.values:
             return self.every_row(base) if self.is_whole else self.name(base)
         return self._rows_where(base, self.only.get(base, "1"))
 
     def every_row(self, base: str) -> str:
-        """What to select from for all rows of `base`, those that a merged window keeps from outside of it included."""
+        """The source of all rows of `base`, those that a merged window keeps from outside of it included."""
         outside = outside_of(base)
         if outside not in self.columns:
             return self.name(base)
@@ -119,7 +119,7 @@ class RankTables:
         )
 
     def rows_by_id(self, base: str) -> str:
-        """What to select from to look rows up by their id: as `rows`, with the first row of each id."""
+        """The source of rows that are looked up by their id: as `rows`, with the first row of each id."""
         if base not in self.keyless:
             return self.rows(base)
         firsts = f"rowid IN (SELECT MIN(rowid) FROM {self.name(base)} GROUP BY id)"
@@ -306,7 +306,7 @@ def _over_views(chosen: View, with_rank: bool) -> str:
 
 
 def _with_identity(rows: View) -> str:
-    """What to select from for a view of rows with `rank` and `hostname`, which views stored for one rank leave out."""
+    """The source of a view of rows with `rank` and `hostname`, which views stored for one rank leave out."""
     host = "" if _has_hostname(rows) else ', (SELECT "hostname" FROM "rocpd_info_node" LIMIT 1) AS "hostname"'
     return f'(SELECT *, 0 AS "rank"{host} FROM {quote_name(rows.name)})'
 

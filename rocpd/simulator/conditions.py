@@ -60,7 +60,7 @@ class PlantedFact:
 
     @property
     def meaning(self) -> str:
-        """What it does, in words."""
+        """The meaning of it, in words."""
         return self.plant.meaning.format(f"{self.size:g}")
 
 
@@ -131,7 +131,7 @@ LEAST_STRETCH = 1.0 - _SIGMAS * MOST_NOISE / 100
 
 @frozen
 class Conditions:
-    """What differs between rounds and ranks.
+    """The conditions that differ between rounds and ranks.
 
     Args:
         stretch: how much longer kernels take: `[round, rank]`.

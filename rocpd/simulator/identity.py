@@ -1,4 +1,4 @@
-"""What a rank is made of: node, process, threads, agents, queues, streams, counters, tracks, code objects and kernels.
+"""The parts of a rank: node, process, threads, agents, queues, streams, counters, tracks, code objects and kernels.
 
 Writes no events.
 """

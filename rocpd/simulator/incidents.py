@@ -1,4 +1,4 @@
-"""What stops a job that is written in real time: which rank stops where, and who then waits for it.
+"""Incidents that stop a job that is written in real time: which rank stops where, and who then waits for it.
 
 Pure arithmetic over the exchanges that each rank makes: a rank whose partner does not come stops at that exchange, and
 so do those that wait for it, until nothing changes. Opens no file.
@@ -17,7 +17,7 @@ NEVER = 2**62
 
 
 class Incident(StrEnum):
-    """What can happen to a job that runs."""
+    """Incidents of a job that runs."""
 
     STALL = "stall"
     KILL = "kill"
@@ -27,7 +27,7 @@ class Incident(StrEnum):
 
 @frozen
 class Happening:
-    """What happens to which rank, in which step."""
+    """An incident on a rank, in a step."""
 
     incident: Incident
     rank: int

@@ -55,7 +55,7 @@ class TrueCollective:
 
 @frozen
 class TrueTransfer:
-    """What one stage of a pipeline sent to another; starts and ends are true times of the two kernels [ns]."""
+    """A transfer from one stage of a pipeline to another; starts and ends are true times of the two kernels [ns]."""
 
     sender: int
     receiver: int
@@ -161,7 +161,7 @@ class JobPlan:
 
     @property
     def planting(self) -> Planting:
-        """What was asked to be planted."""
+        """The facts that were asked to be planted."""
         return planting_of(self.options)
 
     def fact(self, plant: Plant) -> PlantedFact | None:

@@ -28,7 +28,7 @@ class GroupKind(StrEnum):
 
 
 class ExchangeKind(StrEnum):
-    """What ranks do together."""
+    """Exchanges of ranks."""
 
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
@@ -40,7 +40,7 @@ class ExchangeKind(StrEnum):
 
 @frozen
 class ExchangeRequest:
-    """What a rank asks for.
+    """The exchange that a rank asks for.
 
     Args:
         kind: what is done.

@@ -64,7 +64,7 @@ _OfLayout, _OfTiming = partial(Option, heading=Heading.LAYOUT), partial(Option, 
 
 @frozen
 class JobOptions:
-    """What to simulate: the arguments of `rocpd.simulate`, which says what each means."""
+    """The job to simulate: the arguments of `rocpd.simulate`, which says what each means."""
 
     out: Annotated[
         Path,

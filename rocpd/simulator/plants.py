@@ -1,4 +1,4 @@
-"""What can be planted in a job, by name and size. Imports nothing heavy: help lists it."""
+"""Plants of a job, by name and size. Imports nothing heavy: help lists it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Plant(StrEnum):
 
 @frozen
 class Planting:
-    """What is to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded."""
+    """The facts to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded."""
 
     sizes: tuple[tuple[Plant, float], ...] = ()
     counts_much: bool = False

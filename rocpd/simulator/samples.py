@@ -219,7 +219,7 @@ FURTHER: tuple[Counter, ...] = (
         if (operation, kind) not in (("FMA", "F32"), ("FMA", "F64"))
     ),
 )
-"""What is counted besides where many counters are asked for, ids following those of `SAMPLED`."""
+"""Counters that are sampled besides where many are asked for, ids following those of `SAMPLED`."""
 
 COUNTERS = (*HARDWARE, *SAMPLED, *FURTHER)
 

@@ -112,7 +112,7 @@ class Meeting:
 
 @frozen
 class Latest:
-    """What the ranks of one stage wait for before they go on: `anchor` is the latest of all, and a stall after it."""
+    """The event that ranks of a stage wait for before they go on: `anchor` is the latest, with a stall after it."""
 
     ranks: slice
     anchor: int

@@ -219,7 +219,7 @@ _SMALL_COPY = 16384
 
 @frozen
 class Role:
-    """What the calls of a rank depend on."""
+    """The role of a rank, on which its calls depend."""
 
     profile: str
     layout: Layout
@@ -233,7 +233,7 @@ class Role:
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
-        """What it can launch, by key."""
+        """The kernels that it can launch, by key."""
         return kernels_of(self.profile, self.planting, self.layout.has(GroupKind.EXPERT))
 
     def script(self) -> Script:
@@ -494,7 +494,7 @@ _SIZE = "nranks"
 
 @frozen
 class Recording:
-    """What is asked to be recorded, and what is lost."""
+    """The events that are asked to be recorded, and those that are lost."""
 
     rccl: str
     planting: Planting

@@ -13,7 +13,7 @@ JOB = "job"
 
 
 class Verdict(enum.StrEnum):
-    """What became of a question. That nothing was found is one thing, that it could not be looked for another.
+    """The answer to a question. That nothing was found is one thing, that it could not be looked for another.
 
     `NOTE`: a fact that is neither good nor bad by itself.
     """
@@ -38,7 +38,7 @@ class Confidence(enum.StrEnum):
 
 @frozen
 class Finding:
-    """What an analysis concludes.
+    """A conclusion of an analysis.
 
     Tables of `rocpd summary` carry findings (`Summary.findings`): people see them above the table, with CSV, JSON and
     Parquet on stderr.

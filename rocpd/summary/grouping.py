@@ -16,7 +16,7 @@ from rocpd.base.types import Row
 
 
 class Addable(Protocol):
-    """What can be added up."""
+    """Values that can be added up."""
 
     def __add__(self, other: Self, /) -> Self:
         """Add another of its kind; neither changes."""

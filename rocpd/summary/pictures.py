@@ -20,7 +20,7 @@ _NUMBERS = "the numbers: --format csv"
 
 
 class _Course(NamedTuple):
-    """What one row of a picture is made of: rows of a table that differ in time alone.
+    """One row of a picture: rows of a table that differ in time alone.
 
     Courses of another `kind`, such as levels of memory, are never put together.
     """

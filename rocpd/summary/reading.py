@@ -1,4 +1,4 @@
-"""What every analysis receives: the session, what was asked, work on each rank, how rows are divided.
+"""The input of every analysis: the session, what was asked, work on each rank, how rows are divided.
 
 Also the columns that divisions put in front of a table, and those of a distribution.
 """
@@ -59,7 +59,7 @@ PERCENT = Field("percent", "%", "share of the total time of the table, with --by
 
 
 class Reading:
-    """What an analysis reads from and what was asked of it.
+    """The source of an analysis, and what was asked of it.
 
     Args:
         session: what to read; of passes of one program the first one counts, `with_passes` has the others too.
@@ -109,7 +109,7 @@ class Reading:
 
     @property
     def by(self) -> By | None:
-        """What the job is divided into."""
+        """The division of the job."""
         return self.options.by
 
     def each(self, work: Callable[[RankReading], Answer]) -> RankAnswers[Answer]:
@@ -225,7 +225,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
 
 Tables: TypeAlias = "Iterator[Summary | RankAnswers[Any]]"
-"""What an analysis yields: first, if it likes, what it asks of each rank; then its tables."""
+"""The yield of an analysis: first, if it likes, what it asks of each rank; then its tables."""
 
 
 def work_on_rank(

@@ -16,7 +16,7 @@ from rocpd.facts.rank import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, 
 from rocpd.facts.recorders import Recordable
 
 OVERVIEW = "overview"
-"""What is shown when no analysis is named; it puts others together."""
+"""The table that is shown when no analysis is named; it puts others together."""
 
 REGION_DOMAINS = ("HIP", "HSA", "RCCL", "MARKERS", "ROCDECODE", "ROCJPEG", "OMPT", "KFD")
 """Domains of regions that `--region-categories` knows, besides whatever a file holds."""
@@ -403,7 +403,7 @@ OF_ONE_JOB = frozenset(table for analysis in SUMMARIES.values() for table in ana
 """Tables that compare the ranks of one job."""
 
 TOTALS = tuple(name for name, analysis in SUMMARIES.items() if analysis.is_total)
-"""What `rocpd summary --by …` shows when nothing is named."""
+"""The tables that `rocpd summary --by …` shows when nothing is named."""
 
 
 def known_analyses() -> dict[str, Analysis]:

@@ -29,7 +29,7 @@ FACTS = (
     "collective_waits",
     "memory_use",
 )
-"""What is derived of ranks, as tables."""
+"""Facts of ranks, as tables."""
 
 
 def _load(home: str) -> Relation:

@@ -64,7 +64,7 @@ class Picture:
 
 @frozen
 class TableDefinition:
-    """What a table of an analysis is called, what it says, which columns it has and how it is drawn.
+    """The definition of a table of an analysis: its name, its sentence, its columns and how it is drawn.
 
     Args:
         name: as `rocpd summary` takes it.

@@ -45,7 +45,7 @@ _RANK = Field("Rank", "", "rank number, where process and host do not tell the r
 
 @frozen
 class SummaryOptions:
-    """What to summarise.
+    """Options of AMD's tables.
 
     Args:
         by_rank: also one table per rank and name.

@@ -163,7 +163,7 @@ class Head(NamedTuple):
 
 
 class Pictures(NamedTuple):
-    """What a screen shows of the rows beside their values, row by row; nothing where there are fewer.
+    """Pictures beside the values of rows, row by row; nothing where there are fewer.
 
     `colours` are those of the bars; `counts` are how many of the events behind a row have which duration, from the
     shortest to the longest.
@@ -174,7 +174,7 @@ class Pictures(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What is not shown: whether there are more rows, and the names of columns that did not fit."""
+    """The rest that is not shown: whether there are more rows, and the names of columns that did not fit."""
 
     rows: bool
     columns: tuple[str, ...]

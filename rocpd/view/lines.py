@@ -11,7 +11,7 @@ import base64
 import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -41,7 +41,7 @@ from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, Union, covered
 from rocpd.facts.units import windows
 from rocpd.federate.run.pool import ConnectionCache
-from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.federate.run.rank_reader import Fact, RankReader, RankTask, run_task
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
@@ -50,9 +50,10 @@ from rocpd.table.cell import one_line
 from rocpd.table.palette import colour_of
 
 STATES = WORK
-"""What a GPU does at a time that it is not idle, in the order in which pictures stack them."""
+"""The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _MOST_PIXELS = 4000
+_SLICES = 4096  # of an outline, which is drawn as long as a pixel is no narrower
 _MOST_DEPTH = 40  # calls in calls that are drawn
 _HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
 _MOST_LINKS, _MOST_VALUES = 8, 60
@@ -132,13 +133,13 @@ class OpenRank:
 
 @frozen
 class BusyTimes:
-    """The times of an agent in each of `STATES`, on the common time line [ns]."""
+    """The times of an agent in each of `STATES` [ns]."""
 
     states: tuple[Union, ...]
 
     @classmethod
-    def of(cls, spent: AgentTime, placement: Placement) -> BusyTimes:
-        """Return the times of an agent on the common time line."""
+    def of(cls, spent: AgentTime) -> BusyTimes:
+        """Return the times of an agent, as recorded."""
         hides = spent.hides & HIDES_COMMUNICATION > 0
         computes = spent.part == COMPUTE
         states: tuple[Flags, ...] = (
@@ -146,8 +147,11 @@ class BusyTimes:
             computes & hides,
             *(spent.part == part for part in (COMMUNICATION, COPIES)),
         )
-        to_line, pieces = placement.shift.to_line, [spent.take(state) for state in states]
-        return cls(tuple((to_line(piece.start), to_line(piece.end)) for piece in pieces))
+        return cls(tuple((spent.start[state], spent.end[state]) for state in states))
+
+    def moved(self, to_line: Callable[[Ints], Ints]) -> BusyTimes:
+        """Return the same times on another time line."""
+        return BusyTimes(tuple((to_line(start), to_line(end)) for start, end in self.states))
 
     def within(self, edges: Ints) -> list[Ints]:
         """Return for each state the time in it between each two edges [ns]."""
@@ -160,7 +164,8 @@ class _Read:
 
     places: dict[int, Placement]
     origin: int
-    busy: dict[int, tuple[list[BusyTimes], Steps]] = field(default_factory=dict)
+    outlines: dict[int, Outline] = field(default_factory=dict)
+    busy: dict[int, list[BusyTimes]] = field(default_factory=dict)
     open: OrderedDict[int, OpenRank] = field(default_factory=OrderedDict)
     titles: dict[str, str] | None = None
 
@@ -193,7 +198,8 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
     """
     place = _place_of(_read(session), number)
     with contextlib.closing(ConnectionCache()) as cache:
-        return cache.run(run_task, RankTask(place.rank, session.in_rows.rank_tables(number), work))
+        tables = session.in_rows.rank_tables(number)
+        return cache.run(run_task, RankTask(place.rank, tables, work, session.job.files.facts))
 
 
 @frozen
@@ -234,43 +240,108 @@ class TakenTile:
 
 
 @frozen
+class Outline:
+    """The states of a rank's GPUs in each of `_SLICES` even parts of its time, as recorded [ns].
+
+    Args:
+        start, end: of its time.
+        agents: how many GPUs ran anything.
+        busy: for each of `STATES` the time in it in each part, of all GPUs together.
+        steps: numbers of its steps.
+        step_start, step_end: of each.
+    """
+
+    start: int
+    end: int
+    agents: int
+    busy: tuple[Ints, ...]
+    steps: Ints
+    step_start: Ints
+    step_end: Ints
+
+    @classmethod
+    def of(cls, agents: Sequence[BusyTimes], steps: Steps) -> Outline:
+        """Return the outline of the time of agents."""
+        edges = [edge for agent in agents for start, end in agent.states if len(start) for edge in (start[0], end[-1])]
+        start, end = int(min(edges, default=0)), int(max(edges, default=1))
+        parts = np.linspace(start, end, _SLICES + 1).astype(np.int64)
+        busy = [np.zeros(_SLICES, np.int64) for _ in STATES]
+        for agent in agents:
+            busy = [before + time for before, time in zip(busy, agent.within(parts), strict=True)]
+        numbers, spans = list(steps), list(steps.values())
+        low, high = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
+        return cls(start, end, len(agents), tuple(busy), np.array(numbers, np.int64), low, high)
+
+    def shares(self, pixels: int) -> Floats:
+        """Return the share of each state in at least so many even parts, or in all; a row a state."""
+        together = 1
+        while _SLICES // (together * 2) >= pixels:
+            together *= 2
+        sums = np.array(self.busy).reshape(len(STATES), -1, together).sum(axis=2)
+        shares: Floats = sums * (sums.shape[1] / (max(self.end - self.start, 1) * max(self.agents, 1)))
+        return shares
+
+
+_OUTLINE = Fact("outline", 1, (Outline,))
+
+
+@frozen
 class StatesTile:
     """The work of a rank's GPUs, pixel by pixel.
 
-    The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64; and
-    `steps`: number, start and end [ns] of all.
+    The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64;
+    `start` and `end` [ns] of them, of the whole time line those of the rank; and `steps`: number, start, end [ns].
     """
 
     tile: TakenTile
 
     def of(self, session: Session) -> dict[str, Any]:
         """Return the answer for a job."""
-        read, number = _read(session), self.tile.rank
-        if number not in read.busy:
-            seen = windows(session)
-            read.busy[number] = _of_rank(session, number, partial(_busy, _place_of(read, number), seen.get(number)))
-        agents, steps = read.busy[number]
-        edges = self.tile.edges(read.origin)
-        room = np.maximum(np.diff(edges), 1) * max(len(agents), 1)
-        sums = np.zeros((len(STATES), len(room)), np.int64)
-        for agent in agents:
-            sums += np.array(agent.within(edges))
-        shares = np.ceil(np.minimum(sums / room, 1) * 255).astype(np.uint8)
+        read, tile = _read(session), self.tile
+        place = _place_of(read, tile.rank)
+        if tile.rank not in read.outlines:
+            read.outlines[tile.rank] = _of_rank(session, tile.rank, partial(_outlined, windows(session)))
+        outline, to_line = read.outlines[tile.rank], place.shift.to_line
+        start, end = (int(to_line(time)) - read.origin for time in (outline.start, outline.end))
+        if tile.start <= start and tile.end >= end and (end - start) * tile.pixels <= _SLICES * (tile.end - tile.start):
+            pixels = math.ceil(tile.pixels * (end - start) / max(tile.end - tile.start, 1))
+            shares = outline.shares(max(pixels, 1))
+        else:
+            start, end = tile.start, tile.end
+            shares = self._finer(session, read)
+        line = [to_line(times) - read.origin for times in (outline.step_start, outline.step_end)]
         return {
-            "shares": base64.b64encode(shares.tobytes()).decode(),
-            "steps": [[step, low - read.origin, high - read.origin] for step, (low, high) in steps.items()],
+            "shares": base64.b64encode(np.ceil(np.minimum(shares, 1) * 255).astype(np.uint8).tobytes()).decode(),
+            "start": start,
+            "end": end,
+            "steps": np.stack([outline.steps, *line], axis=1).tolist(),
         }
 
+    def _finer(self, session: Session, read: _Read) -> Floats:
+        """Return the shares where the outline is too coarse."""
+        number, to_line = self.tile.rank, _place_of(read, self.tile.rank).shift.to_line
+        if number not in read.busy:
+            agents, _ = _of_rank(session, number, partial(_busy, windows(session)))
+            read.busy[number] = [agent.moved(to_line) for agent in agents]
+        agents, edges = read.busy[number], self.tile.edges(read.origin)
+        sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
+        for agent in agents:
+            sums += np.array(agent.within(edges))
+        shares: Floats = sums / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
+        return shares
 
-def _busy(place: Placement, seen: RankWindow | None, reader: RankReader) -> tuple[list[BusyTimes], Steps]:
-    """Return the time of the agents of a rank that ran anything, and its steps, on the common time line."""
-    reading, names = RankReading.of(reader, {place.rank.number: seen} if seen else {}), OperationNames()
+
+def _outlined(seen: Mapping[int, RankWindow], reader: RankReader) -> Outline:
+    """Return the outline of a rank; kept, where it is of all of its rows."""
+    return reader.once(_OUTLINE, lambda: Outline.of(*_busy(seen, reader)))
+
+
+def _busy(seen: Mapping[int, RankWindow], reader: RankReader) -> tuple[list[BusyTimes], Steps]:
+    """Return the time of the agents of a rank that ran anything, and its steps, as recorded."""
+    reading, names = RankReading.of(reader, seen), OperationNames()
     ops = read_ops(reading, names)
     spent = read_agent_times(reading, None, ops, kinds_of(ops, load(None), names))
-    to_line = place.shift.to_line
-    spans = step_spans(reader, is_step(STEP_MARKER)).items()
-    steps = {number: (to_line(start), to_line(end)) for number, (start, end) in spans}
-    return [BusyTimes.of(agent, place) for agent in spent], steps
+    return [BusyTimes.of(agent) for agent in spent], step_spans(reader, is_step(STEP_MARKER))
 
 
 @frozen

@@ -17,6 +17,7 @@ import re
 import secrets
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -47,13 +48,13 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What goes with each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
+"""The headers of each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
 
 HEADERS_OF_UI = {
     **HEADERS,
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'",
 }
-"""What goes with a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
+"""The headers of a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
 
 
 class Guard:
@@ -144,6 +145,7 @@ _PAGES = {
     "report.js": "report/writers/report.js",
     "report.css": "table/page.css",
 }
+_HEAD = "view/pages/head.html"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 
@@ -197,6 +199,13 @@ class ViewServer(ThreadingHTTPServer):
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
+        for desk in self.lines[""]:
+            threading.Thread(target=self._open, args=(desk,), daemon=True).start()
+
+    def _open(self, desk: Desk) -> None:
+        """Let a process open the job before a page asks for it; an error is for the page."""
+        with contextlib.suppress(RocpdError, OSError):
+            desk.ask(RanksInLine(), self.limits.other_s)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Report a bug of ours; a browser may close the connection."""
@@ -233,9 +242,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: addresses hold the secret."""
 
     def page(self, name: str) -> None:
-        """Send a page of ours."""
-        file = resources.files("rocpd").joinpath(_PAGES[name])
-        self._send(HTTPStatus.OK, f"{_KINDS[Path(file.name).suffix]}; charset=utf-8", file.read_bytes())
+        """Send a page of ours; all documents begin with one head."""
+        kind, package = _KINDS[Path(_PAGES[name]).suffix], resources.files("rocpd")
+        files = [_HEAD, _PAGES[name]] if kind == "text/html" else [_PAGES[name]]
+        content = b"".join(package.joinpath(file).read_bytes() for file in files)
+        self._send(HTTPStatus.OK, f"{kind}; charset=utf-8", content)
 
     def ui_file(self, name: str) -> None:
         """Send a file of the copy of Perfetto's user interface."""

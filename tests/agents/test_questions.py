@@ -125,6 +125,15 @@ def test_questions_are_listed(cli: Cli) -> None:
     assert cli("questions", "xyzzy").err.startswith("rocpd: error: no question has the word xyzzy")
 
 
+def test_few_questions_are_shown_and_all_are_found(cli: Cli) -> None:
+    shown, every = (cli("questions", *words, "--format", "csv").out.splitlines() for words in ((), ("--all",)))
+    assert 25 < len(shown) < 40 < len(every)
+    assert set(shown) < set(every)
+    assert cli("questions", "speed-of-light", "--format", "csv").out.splitlines()[1:] == [
+        line for line in every if "speed-of-light" in line
+    ]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_those_of_the_documentation(name: str) -> None:
     assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == page(name)

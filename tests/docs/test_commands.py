@@ -28,7 +28,7 @@ def commands(page: Path) -> list[str]:
     return [command for row in rows for command in _COMMAND.findall(row.split(" | ")[1])]
 
 
-_PAGES = ("questions.md", "coming-from.md", "from-rpd.md", "from-pytorch.md", "from-nsys.md")
+_PAGES = ("questions.md", "more-questions.md", "coming-from.md", "from-rpd.md", "from-pytorch.md", "from-nsys.md")
 
 _FOR_OTHERS = {"import", "index", "merge", "package", "record", "simulate", "trim"}
 """Commands that write what other commands of a page read. Lines of others run once, however many pages show them."""

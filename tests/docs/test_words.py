@@ -20,17 +20,19 @@ NOWHERE = {
 }
 """What is wrong with it -> pattern, for a line."""
 
-_ROOMS = ("cli", "live", "top", "view")  # no docstring there begins with a clause in place of a noun
-_CLAUSE = re.compile(r"What (?!if\b)[^?]*$")
+_CLAUSE = re.compile(r"What (?!if\b)[^?]*$")  # in place of a noun
 _PAGES = [path for path in content() if path.suffix == ".md" and path.name != "CHANGELOG.md"]
 _MODULES = sorted((ROOT / "rocpd").rglob("*.py"))
 
 
 def docstrings(module: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each docstring of a module."""
+    """Yield line and text of each docstring of a module, those of constants included."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
 
 
 @pytest.mark.parametrize("pattern", NOWHERE.values(), ids=NOWHERE)
@@ -45,10 +47,16 @@ def test_docstrings() -> None:
     assert [f"{module}:{line}" for module, line, text in texts if any(map(known.search, text.splitlines()))] == []
 
 
-def test_docstrings_of_what_people_see_begin_with_a_noun_or_verb() -> None:
-    modules = [module for module in _MODULES if module.relative_to(ROOT / "rocpd").parts[0] in _ROOMS]
-    texts = ((module, line, text.partition("\n")[0]) for module in modules for line, text in docstrings(module))
+def test_docstrings_begin_with_a_noun_or_verb() -> None:
+    texts = ((module, line, text.partition("\n")[0]) for module in _MODULES for line, text in docstrings(module))
     assert [f"{module}:{line}: {first}" for module, line, first in texts if _CLAUSE.match(first)] == []
+
+
+@pytest.mark.parametrize("text", ["What a file holds.", "What is read:\nrows"])
+def test_clauses_are_found(text: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f'ROWS = 1\n"""{text}"""\n')
+    assert [text for _, text in docstrings(module) if _CLAUSE.match(text.partition("\n")[0])] == [text]
 
 
 @pytest.mark.parametrize("sentence", ["Owns the rows.", "as a thread that is none", "# Whom others wait for"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rocpd
@@ -29,22 +31,36 @@ def rows_of(session: rocpd.Session, start: int, end: int, pixels: int = 300) -> 
 
 
 def test_the_states_of_a_rank_are_the_time_of_its_agents(session: rocpd.Session, end: int) -> None:
-    shares = base64.b64decode(StatesTile(TakenTile(1, 0, end, 1)).of(session)["shares"])
+    said = StatesTile(TakenTile(1, 0, end, 1)).of(session)
+    shares, length = base64.b64decode(said["shares"]), said["end"] - said["start"]
     sql = "select part, hides like '%communication%', sum(duration) from agent_time where rank = 1 group by 1, 2"
     spent: dict[str, int] = {}
     for part, hides, time in session.sql(sql).fetchall():
         state = "hidden communication" if part == "compute" and hides else part
         spent[state] = spent.get(state, 0) + time
-    assert [share / 255 for share in shares] == pytest.approx([spent[state] / end for state in STATES], abs=1 / 255)
+    assert [share / 255 for share in shares] == pytest.approx([spent[state] / length for state in STATES], abs=1 / 255)
+
+
+def times_of(session: rocpd.Session, tile: TakenTile) -> list[float]:
+    """Return the time in each state [ns], as a tile says it."""
+    said = StatesTile(tile).of(session)
+    shares = np.frombuffer(base64.b64decode(said["shares"]), np.uint8).reshape(len(STATES), -1)
+    return list(shares.mean(axis=1) / 255 * (said["end"] - said["start"]))
 
 
 @pytest.mark.parametrize("pixels", [1, 37, 4000])
 def test_finer_pixels_show_the_same_time(session: rocpd.Session, end: int, pixels: int) -> None:
-    def total(count: int) -> list[float]:
-        shares = base64.b64decode(StatesTile(TakenTile(0, 0, end, count)).of(session)["shares"])
-        return [sum(shares[first : first + count]) / count for first in range(0, len(shares), count)]
+    whole = times_of(session, TakenTile(0, 0, end, pixels))
+    assert whole == pytest.approx(times_of(session, TakenTile(0, 0, end, 300)), abs=end / 255)
 
-    assert total(pixels) == pytest.approx(total(300), abs=1)
+
+@pytest.mark.parametrize("parts", [2, 7, 40])
+def test_parts_of_the_time_line_add_up_to_the_outline(session: rocpd.Session, end: int, parts: int) -> None:
+    """The outline is read once for all; what is narrower comes from the operations themselves."""
+    edges = [end * part // parts for part in range(parts + 1)]
+    sums = [times_of(session, TakenTile(0, low, high, 1000)) for low, high in pairwise(edges)]
+    whole = times_of(session, TakenTile(0, 0, end, 2000))
+    assert [sum(each) for each in zip(*sums, strict=True)] == pytest.approx(whole, abs=end / 255)
 
 
 def test_every_event_is_drawn(session: rocpd.Session, end: int) -> None:

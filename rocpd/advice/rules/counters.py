@@ -44,7 +44,7 @@ class _Metrics(NamedTuple):
 
 
 class _Limited(NamedTuple):
-    """What limits a kernel: words that go on a sentence, numbers by name, and what to do, where it depends on that."""
+    """The limit of a kernel: words that go on a sentence, numbers by name, and what to do, where it depends on that."""
 
     says: str
     evidence: Mapping[str, float]

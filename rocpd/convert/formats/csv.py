@@ -55,7 +55,7 @@ _LINES = 1 << 14
 
 @dataclass
 class _Report:
-    """What a rank adds beside its lines.
+    """The part of a rank beside its lines.
 
     Args:
         left: rows in no file, by category.

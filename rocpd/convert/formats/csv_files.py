@@ -155,7 +155,7 @@ class CsvFile:
 
     @property
     def name_cell(self) -> Cell:
-        """What statistics go by: the name of the kernel, call or operation."""
+        """The name that statistics go by: of the kernel, call or operation."""
         named = ("Kernel_Name", "Function", "Direction", "Operation")
         return next(cell for name, cell in self.columns if name in named)
 

@@ -187,7 +187,7 @@ def _line_in_order(blocks: Sequence[_Block]) -> LineCollectives:
 
 
 LEAVE, ENTER, BOTH = 0, 1, 2
-"""What happens to a region: BOTH is a region without length."""
+"""Events of a region: BOTH is a region without length."""
 
 _PARADIGMS = {
     "HIP": "HIP", "HSA": "HIP", "RCCL": "HIP", "KERNELS": "HIP", "KERNEL": "HIP", "MEMORY_COPIES": "HIP",
@@ -221,7 +221,7 @@ class ClockOffset:
 
 @frozen
 class Region:
-    """What is entered and left: `role` and `paradigm` by OTF2's names, `category` as AMD's traces name it."""
+    """A region that is entered and left: `role` and `paradigm` by OTF2's names, `category` as AMD's traces name it."""
 
     name: str
     role: str

@@ -1,4 +1,4 @@
-"""What the parts of one rank's event model share while it is put together: names, agents, threads, the time line.
+"""Values that the parts of a rank's event model share while it is made: names, agents, threads, the time line.
 
 Events are read with what `rocpd_event` says of them, documents by event. Never decides what is shown. Rows with invalid
 timestamps are counted here and reported once for all ranks.

@@ -1,4 +1,4 @@
-"""What happened on CPU threads: API calls, marker ranges and marks, samples.
+"""Events on CPU threads: API calls, marker ranges and marks, samples.
 
 Never looks at GPU work; `flows` links calls to what they launched.
 """

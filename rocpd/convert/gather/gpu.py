@@ -1,4 +1,4 @@
-"""What happened on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
+"""Events on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
 
 Never looks at CPU threads; `flows` links dispatches and copies to the calls that launched them.
 """

@@ -67,7 +67,7 @@ class Arrivals:
 
 
 CLASSES = ("transfer", "arrival skew", "mixed", "inconclusive")
-"""What the time of a collective goes into: the operation itself (two thirds or more), waiting for the last member (two
+"""Classes of the time of a collective: the operation itself (two thirds or more), waiting for the last member (two
 thirds or more), both; or it can't be said."""
 
 TRANSFER, SKEW, MIXED, INCONCLUSIVE = range(4)

@@ -59,7 +59,7 @@ WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
 @frozen
 class RcclLaunches:
-    """What RCCL calls say of kernels, as far as they were recorded.
+    """The launches of kernels by RCCL calls, as far as they were recorded.
 
     Args:
         communicators: dispatch -> communicator.

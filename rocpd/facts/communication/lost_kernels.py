@@ -27,7 +27,7 @@ _ALONE = 16  # channels of a kind, more of which are not alone by what was lost
 
 @frozen
 class _Fit:
-    """What a channel may join.
+    """A kernel that a channel may join.
 
     Args:
         number: of the group; -1: another channel that is alone.

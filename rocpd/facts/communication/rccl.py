@@ -15,7 +15,7 @@ GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 BARRIER = "BARRIER"
 """The operation of which nothing is known but that ranks wait for each other."""
 SENDRECV = "SENDRECV"
-"""What is no collective."""
+"""Operations that are no collectives."""
 
 
 @frozen
@@ -45,7 +45,7 @@ class Waits(IntEnum):
 
 @frozen
 class Transfer:
-    """What a collective moves.
+    """The amount that a collective moves.
 
     Args:
         operation: as MPI names it, such as `ALLREDUCE`.
@@ -220,7 +220,7 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None 
 
 @frozen
 class SendRole:
-    """What a kernel does when it is no collective.
+    """The role of a kernel that is no collective.
 
     Args:
         direction: `send`, `receive`, `both`, or `unknown`.

@@ -1,4 +1,4 @@
-"""What the ranks of a job are to each other: the same in two files, of one machine, their numbers and runs.
+"""Relations of the ranks of a job: the same in two files, of one machine, their numbers and runs.
 
 Goes by what their files say of processes; of ranks that share a table suffix it reads the tables, to tell those that
 occur in two inputs from others. Never drops a rank whose rows differ, and never reads an event of others.

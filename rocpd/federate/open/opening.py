@@ -45,7 +45,7 @@ class FileNote(NamedTuple):
 
     @property
     def of_any(self) -> str:
-        """What is noted, without the name of the file: files beside it are called like it."""
+        """The note without the name of the file: files beside it are called like it."""
         return self.what.replace(self.path.name, "…")
 
 
@@ -392,7 +392,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
 
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
-"""What SQLite raises when the fault is a file's and not the statement's."""
+"""Errors of SQLite where the fault is a file's and not the statement's."""
 
 
 def check_file(opening: Opening) -> None:

@@ -1,4 +1,4 @@
-"""What every rank runs of a SELECT over all ranks, and the SELECT over what they return: sorted rows, or aggregates.
+"""The part of a SELECT that every rank runs, and the SELECT over what they return: sorted rows, or aggregates.
 
 For ORDER BY, LIMIT and DISTINCT every rank returns its rows with the sort keys beside them. The gathered rows are in
 rank order, so that equal keys keep the order in which SQLite would meet them. Groups it meets in the order of their

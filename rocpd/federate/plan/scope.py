@@ -1,4 +1,4 @@
-"""What is in a SELECT: which source a column comes from, whether it is a key of ranks, what a rank can evaluate.
+"""The names in a SELECT: which source a column comes from, whether it is a key of ranks, what a rank can evaluate.
 
 A key is a column that has one value in a rank and another in every other rank: `guid` and `rank`, under whatever name
 a subquery gives them. A column that merely has such a name is not a key. An expression can be evaluated in a rank if it

@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def scattered(self) -> tuple[Scatter, ...]:
-        """What every rank runs, step by step; with strategy rows the last one returns the result."""
+        """The steps that every rank runs, one after the other; with strategy rows the last one returns the result."""
         scatters = tuple(step for step in self.steps if isinstance(step, Scatter))
         if self.strategy is not Strategy.ROWS:
             return scatters

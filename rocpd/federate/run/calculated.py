@@ -71,7 +71,7 @@ def comparable(value: Value) -> Value:
 
 @frozen
 class _Module:
-    """What SQLite asks for a table."""
+    """A module that SQLite asks for a table."""
 
     load: Load
 

@@ -42,7 +42,7 @@ class Turn:
 
 
 class Closable(Protocol):
-    """What is closed with the files."""
+    """An object that is closed with the files."""
 
     def close(self) -> None:
         """Close it; idempotent."""

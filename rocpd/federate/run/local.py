@@ -1,4 +1,4 @@
-"""What an executor is, which works on ranks in parallel, and the one of this machine.
+"""Executors, which work on ranks in parallel, and the one of this machine.
 
 Threads are for SQL, which releases Python's lock, processes for Python. The answers never depend on the executor: they
 come, and are merged, in the order of the shares or ranks, whichever finishes first.

@@ -37,7 +37,7 @@ _ONE_READING = re.compile(r"(EXPLAIN QUERY PLAN |)\s*(?:SELECT|INSERT INTO temp\
 
 @frozen
 class Share:
-    """What one statement of a plan runs on: some ranks of one file.
+    """The ranks of one file that one statement of a plan runs on.
 
     Shares of the same ranks are equal, whichever of their rows are selected: they use the same connection.
 

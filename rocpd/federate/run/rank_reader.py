@@ -20,7 +20,7 @@ from rocpd.schema.render import RankTables, outside_of
 
 @frozen
 class Fact:
-    """What is derived of all rows of a rank, under a name that means the same in every process.
+    """A value that is derived of all rows of a rank, under a name that means the same in every process.
 
     Args:
         name: of the fact.
@@ -163,7 +163,7 @@ class MapRanks(Protocol):
 
 
 Work: TypeAlias = Callable[[RankReader], Any]
-"""What is done on a rank: a module-level function or a `functools.partial` of one."""
+"""Work on a rank: a module-level function or a `functools.partial` of one."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What ranks are asked for one step of a plan, and what answers: a share on whatever machine, or an index of columns.
+"""The question to ranks for one step of a plan, and what answers: a share on whatever machine, or an index of columns.
 
 A request is a value that can be sent to another process. It borrows a connection and leaves nothing on it. `Columnar`
 is what answers without reading files: `rocpd.index` does it.
@@ -118,7 +118,7 @@ class PlanLine:
 
 @frozen
 class Request:
-    """What is asked of every rank, and how.
+    """The question to every rank, and how it is asked.
 
     Args:
         question: the statement.

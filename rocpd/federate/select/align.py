@@ -34,7 +34,7 @@ class Span:
 
 @frozen
 class Shift:
-    """What is added to the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it."""
+    """The shift of the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it."""
 
     offset: int = 0
     at: int = 0
@@ -160,7 +160,7 @@ class Clock:
 
     @property
     def facts(self) -> dict[str, str | int | float | None]:
-        """What is known of it, by the names of the columns of `rocpd info --only clocks`."""
+        """The facts of it, by the names of the columns of `rocpd info --only clocks`."""
         return {
             "method": self.method,
             "offset_ns": self.shift.offset,
@@ -180,7 +180,7 @@ class Clock:
 
 @frozen
 class Alignment:
-    """What is added to the times of each rank, how that is known, and a note for the user; None where nothing is.
+    """The shift of the times of each rank, how that is known, and a note for the user; None where nothing is.
 
     It `is_contradicted` where collectives would say how clocks are aligned and do not fit together.
     """
@@ -216,7 +216,7 @@ Aligner: TypeAlias = "Callable[[MapRanks, Mapping[int, int]], Sequence[ClockLine
 Raises ContradictionError of `rocpd.federate.select.clocks`."""
 
 GivenOffset: TypeAlias = "int | tuple[int, int]"
-"""What the user adds to the times of a host [ns], or that and how wrong it may be."""
+"""The time that the user adds to those of a host [ns], or that and how wrong it may be."""
 
 Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | None]]"
 """The same for the ranks of one job."""

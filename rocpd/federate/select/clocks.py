@@ -55,7 +55,7 @@ class Meetings:
 
 @frozen
 class ClockLine:
-    """What is added to the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
+    """The shift of the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
 
     Args:
         certain_ns: the true offset is no further from this one during the collectives; None: it has no bounds.

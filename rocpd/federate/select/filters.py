@@ -38,7 +38,7 @@ _NOTHING = "0"
 
 @frozen
 class Filters:
-    """What counts; None lets everything count. An event counts if it passes all filters.
+    """Filters of events; None lets everything count. An event counts if it passes all filters.
 
     Args:
         ranks: rank numbers, such as `0-3,8`.
@@ -135,7 +135,7 @@ def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
 
 
 class OfRank(NamedTuple):
-    """What filters say of one rank.
+    """The conditions of filters on one rank.
 
     Args:
         conditions: base table -> condition on its rows; all rows count in tables that are not named. `RANK_EVENTS`

@@ -1,4 +1,4 @@
-"""What windows are set by, found in the whole trace of each rank: markers, steps, kernels, calls that launched work.
+"""Landmarks of windows, found in the whole trace of each rank: markers, steps, kernels, calls that launched work.
 
 Each rank is cut at its own marker, whatever the filters; one that has none is cut where the others are. A marker marks
 a time here and is not the subject. Kernels set one region over all ranks.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen
 class WholeTrace:
-    """What a window is resolved in.
+    """The whole trace that a window is resolved in.
 
     Args:
         line: all ranks on one time line.

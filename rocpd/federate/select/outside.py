@@ -1,4 +1,4 @@
-"""What a merged window keeps of the trace around it, so that it answers as the window did.
+"""Events around a merged window that it keeps, so that it answers as the window did.
 
 Numbers of steps and collectives, members of collectives that ran before or after, calls that launched work of the
 window or allocated in it, what was allocated before it and what frees that, what agents and threads did before and

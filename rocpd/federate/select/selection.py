@@ -34,7 +34,7 @@ class Counting(enum.Enum):
 
 
 class Launches(enum.Enum):
-    """What is known of the launching calls of a rank's GPU work."""
+    """The launching calls of a rank's GPU work, as far as they are known."""
 
     ALL = "the call of every operation"
     SOME = "the calls of some operations: others count by their start"

@@ -37,7 +37,7 @@ class GraphLaunch:
 
 @frozen
 class _Call:
-    """What becomes of a call: a region's name and category, JSON of its event, its arguments, those of RPD's tables."""
+    """A call as written: a region's name and category, JSON of its event, its arguments, those of RPD's tables."""
 
     name: str
     category: str

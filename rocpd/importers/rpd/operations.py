@@ -1,4 +1,4 @@
-"""What GPUs did for one process of an RPD file, and where: kernels, copies, fills of memory, graphs, waits of queues,
+"""GPU operations of a process of an RPD file, and where: kernels, copies, fills of memory, graphs, waits of queues,
 counters of kernels, and monitors as samples.
 
 Agents, queues and streams are registered when an operation names them first.

@@ -1,5 +1,5 @@
-"""What an RPD file holds and where: processes, GPUs, the SELECTs over tables that differ between its schemas, and how
-much of it has no place in a rocpd file.
+"""Tables of an RPD file and their content: processes, GPUs, the SELECTs over tables that differ between its schemas,
+and how much of it has no place in a rocpd file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RpdProcess:
 
     @property
     def key(self) -> str:
-        """What tells it from other processes of the file."""
+        """The key that tells it from other processes of the file."""
         return f"node{self.node}-{self.pid}" if self.node else str(self.pid)
 
 
@@ -71,7 +71,7 @@ class RpdTables(SourceTables):
 
     @functools.cached_property
     def gpu_stride(self) -> int:
-        """What numbers of GPUs of one node lie below."""
+        """The bound that numbers of GPUs of one node lie below."""
         return self._stride("gpu_stride")
 
     def _stride(self, tag: str) -> int:

@@ -14,7 +14,7 @@ MOST_ROWS = 32
 """Rows of a table on a page; workbooks have more."""
 
 SEEN = {"problem": "Problem", "note": "Note", "none": "Fine", "unknown": "Unknown"}
-"""What a verdict is called."""
+"""The word for each verdict."""
 
 
 def word(finding: Finding) -> str:

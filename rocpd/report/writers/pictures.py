@@ -8,7 +8,7 @@ from rocpd.chart.draw import svg
 from rocpd.report.model import Figure
 
 NEEDS = ("resvg_py", "font_roboto")
-"""What it needs: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
+"""The packages that it needs: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
 
 ZOOM = 2.0
 """Pixels of a picture by those of the chart."""

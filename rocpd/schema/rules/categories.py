@@ -8,7 +8,7 @@ patterns, which a test compares: stored views can't ask Python. Never looks at e
 from __future__ import annotations
 
 MARKER_PREFIXES = ("MARKER_", "rocm_marker")
-"""What categories of markers start with, in these letters."""
+"""The start of categories of markers, in these letters."""
 
 
 def is_marker(category: str | None) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from rocpd.base.types import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
-"""What messages call the times of such events."""
+"""The words of messages for the times of such events."""
 
 LAST = (1 << 63) - 1
 """The latest time [ns]."""
@@ -95,7 +95,7 @@ NO_SENTINEL = f"V.value NOT IN ({SENTINEL_OF_16_BITS}, {', '.join(map(str, sorte
 """SQL: a clock V is one."""
 
 MEASURED = frozenset(("rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message"))
-"""What runs with instrumentation measured inside of kernels: rows without times, in files without events."""
+"""Values that runs with instrumentation measured inside of kernels: rows without times, in files without events."""
 
 ON_STREAMS = (*OPERATIONS, "rocpd_memory_allocate")
 """Events of a HIP stream, with `stream_id`."""

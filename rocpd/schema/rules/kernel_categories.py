@@ -1,4 +1,4 @@
-"""What kernels do, by their names: categories from a JSON or TOML file of regular expressions.
+"""The work of kernels, by their names: categories from a JSON or TOML file of regular expressions.
 
 The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
 file wins. Names that start with `_` are RAPTOR's: `_COMM` and `_Collective` are communication, `_Other` is what

@@ -27,7 +27,7 @@ STEP_MARKER = (
 """Markers that name a step of the job, unless something else is asked for."""
 
 _CALL = re.compile(r"(?s), (?:seq|op_id) = \d.*")
-"""What PyTorch's `emit_nvtx` adds to each name: the number of the call, and with `record_shapes` more."""
+"""The text that PyTorch's `emit_nvtx` adds to each name: the number of the call, and with `record_shapes` more."""
 
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")

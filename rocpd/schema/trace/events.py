@@ -33,7 +33,7 @@ def message_json(text: str, **facts: object) -> str:
 
 @frozen
 class Events:
-    """What regions, GPU work and samples have in common.
+    """Columns that regions, GPU work and samples have in common.
 
     Args:
         category: domain, such as HIP_RUNTIME_API; None: what the rows that the events belong to decide.

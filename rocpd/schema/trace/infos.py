@@ -224,7 +224,7 @@ class KernelInfo(Info):
 
 @frozen(kw_only=True)
 class TrackInfo(Info):
-    """What samples lie on; `tid` None: a track of the process."""
+    """The track that samples lie on; `tid` None: a track of the process."""
 
     TABLE = "rocpd_track"
     FROM_ID: ClassVar = {"name": "track {}".format}

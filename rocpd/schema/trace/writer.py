@@ -25,7 +25,7 @@ Described: TypeAlias = Batch | Events | Arguments | CounterValues
 
 
 class Sink(Protocol):
-    """What rows go to: `schema.write.Writer`, or whatever collects them."""
+    """The receiver of rows: `schema.write.Writer`, or whatever collects them."""
 
     tables: dict[str, tuple[str, ...]]
 

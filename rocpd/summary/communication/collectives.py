@@ -302,7 +302,7 @@ Shape = tuple[object, ...]
 
 
 class _Rank(NamedTuple):
-    """What a rank did between the first step and the last.
+    """The communication of a rank between the first step and the last.
 
     Args:
         kernels: shape -> how often, how long in all [ns], how many work-items in all; communication is left out.
@@ -395,7 +395,7 @@ def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
 
 
 class RankCommunication(NamedTuple):
-    """What a rank says of its communication: channels, markers, and what waits for what in its whole trace."""
+    """The communication of a rank: channels, markers, and what waits for what in its whole trace."""
 
     channels: list[Channel]
     steps: RankSteps

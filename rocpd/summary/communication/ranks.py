@@ -159,7 +159,7 @@ class _Span:
 
 @frozen
 class _Load(Total):
-    """What a rank, host, agent or stream did: counts and times [ns]."""
+    """The load of a rank, host, agent or stream: counts and times [ns]."""
 
     kernels: int = 0
     copies: int = 0
@@ -186,7 +186,7 @@ class _Slices(NamedTuple):
 
 @frozen
 class _Question:
-    """What is asked of each rank.
+    """The question to each rank.
 
     Args:
         categories: say which kernels are communication.

@@ -122,7 +122,7 @@ def _by_collectives(ranks: Sequence[int], groups: Sequence[Group]) -> Periods | 
 
 @frozen
 class Judgement:
-    """What is concluded of the ranks of a job.
+    """The conclusions on the ranks of a job.
 
     Args:
         findings: the verdict; the first is the most important.

@@ -556,4 +556,4 @@ def _metrics_rows(table: Summary) -> Iterator[Row]:
 
 
 METRICS = JobRelation(_TABLE, _metrics)
-"""What counters say, in SQL."""
+"""The metrics of counters, in SQL."""

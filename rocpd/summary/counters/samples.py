@@ -1,4 +1,4 @@
-"""What was sampled while the job ran: clocks, power, temperature, memory of GPUs and processes.
+"""Values that were sampled while the job ran: clocks, power, temperature, memory of GPUs and processes.
 
 Whether kernels take longer while the clock of their GPU is lower: rank correlation of durations and samples.
 

@@ -1,1 +1,1 @@
-"""What the host does: calls, launches, graphs, stacks, operators of PyTorch."""
+"""The work of the host: calls, launches, graphs, stacks, operators of PyTorch."""

@@ -218,7 +218,7 @@ def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> tuple[
 
 
 class RankTrees(NamedTuple):
-    """What one rank adds: names, trees by division, operations, and how many of them no region launched."""
+    """The share of one rank: names, trees by division, operations, and how many of them no region launched."""
 
     names: list[str | None]
     trees: dict[Key, CallTree]

@@ -110,7 +110,7 @@ KernelDispatch: TypeAlias = tuple[str, int]
 
 @frozen
 class Instrumented:
-    """What was measured in which dispatches, and their times in the trace.
+    """Values that were measured in which dispatches, and their times in the trace.
 
     Args:
         rows: kernel, ordinal and what was measured.

@@ -144,7 +144,7 @@ _DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
 
 @frozen
 class _Layout:
-    """What the `.sql` file of a kind gives besides `start` and `end`.
+    """The columns that the `.sql` file of a kind gives besides `start` and `end`.
 
     Args:
         keys: columns by which events are counted.
@@ -188,7 +188,7 @@ ALL_KINDS = tuple(_LAYOUTS)
 
 
 class Label(NamedTuple):
-    """What events are counted by.
+    """The names that events are counted by.
 
     Args:
         category: event category, or the kind's own (`KERNELS`).

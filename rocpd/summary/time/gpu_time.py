@@ -214,7 +214,7 @@ TABLES = by_name(
 
 @frozen
 class _Sum(Total):
-    """What is added up over agents: counts, times [ns], and each gap.
+    """Sums over agents: counts, times [ns], and each gap.
 
     `in_streams` is the time of communication kernels whose stream is known, `in_computing_streams` of those in streams
     that compute.
@@ -443,7 +443,7 @@ class _Copies(Total):
 
 
 class _Parts(NamedTuple):
-    """What one rank adds: times by division, and copies by direction."""
+    """The share of one rank: times by division, and copies by direction."""
 
     sums: dict[Key, _Budget]
     copies: dict[str, _Copies]
@@ -617,7 +617,7 @@ _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
 
 
 class _Rank(NamedTuple):
-    """What one rank adds.
+    """The share of one rank.
 
     Args:
         idle: division -> idle time by cause.

@@ -21,7 +21,7 @@ from rocpd.summary.reading import statistics
 IDLE = "idle"
 _GROWN = {OF_COMPUTE: KINDS[0], OF_LINKS: KINDS[1], OF_COPIES: KINDS[2], OF_HOST: IDLE}
 PARTS = {KINDS[0]: "compute", KINDS[1]: "transfers", KINDS[2]: "copies", IDLE: "host"}
-"""What grew in a step -> what it is called in a sentence."""
+"""Parts that grow in a step -> their words in a sentence."""
 
 _CLEARLY = 0.01  # longer
 

@@ -1,4 +1,4 @@
-"""What the recording lacks: what other analyses can't see, and so can't say.
+"""Gaps of the recording: what other analyses can't see, and so can't say.
 
 Each check has a verdict: a problem, none, or unknown where the data for the check itself is missing. Never guesses what
 the missing events were.

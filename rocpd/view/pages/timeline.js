@@ -25,6 +25,7 @@ export class TimeLine {
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
+    this.drawn = new Promise((resolve) => { this.resolve = resolve; }); // when all that is shown was drawn once
     this.listen();
   }
 
@@ -97,7 +98,7 @@ export class TimeLine {
       this.calls.coloured(new Map([...this.rows.values()].flatMap(({ colours }) => colours)));
       if (isFirst) this.lay();
     } else {
-      const tile = { ...job, shares: bytesOf(answer.shares) };
+      const tile = { ...job, first: answer.start, last: answer.end, shares: bytesOf(answer.shares) };
       tile.pixels = tile.shares.length / this.names.length;
       tile.image = this.picture(tile);
       this.states.set(job.rank, { ...this.states.get(job.rank), [job.keep]: tile });
@@ -136,8 +137,11 @@ export class TimeLine {
     if (done < shown) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);
     else if (opening.length) this.say(`reading the events of rank ${opening.join(", ")} …`);
     else this.say(this.running ? "reading more detail …" : "");
-    if (!this.running && !this.waiting.length) this.canvas.dataset.ready = "true";
-    else delete this.canvas.dataset.ready;
+    if (this.running || this.waiting.length) delete this.canvas.dataset.ready;
+    else {
+      this.canvas.dataset.ready = "true";
+      this.resolve();
+    }
   }
 
   say(text) {
@@ -311,11 +315,12 @@ export class TimeLine {
     const { pen, ink } = this, states = this.states.get(rank);
     this.box(this.x(this.whole[0]), y, this.x(this.whole[1]) - this.x(this.whole[0]), high, ink.soft);
     if (!states) return;
-    const { base, fine } = states, draw = (tile, low, high_) => {
-      const scale = tile.pixels / (tile.end - tile.start), left = this.x(low), wide = this.x(high_) - left;
+    const { base, fine } = states, draw = (tile, from, to) => {
+      const [low, high_] = [Math.max(from, tile.first), Math.min(to, tile.last)];
+      const scale = tile.pixels / (tile.last - tile.first), left = this.x(low), wide = this.x(high_) - left;
       if (wide <= 0) return;
       pen.imageSmoothingEnabled = (high_ - low) * scale > wide * 1.5;
-      pen.drawImage(tile.image, (low - tile.start) * scale, 0, Math.max((high_ - low) * scale, 1e-3), LEVELS, left, y, wide, high);
+      pen.drawImage(tile.image, (low - tile.first) * scale, 0, Math.max((high_ - low) * scale, 1e-3), LEVELS, left, y, wide, high);
     };
     const [low, top] = [Math.max(this.from, this.whole[0]), Math.min(this.to, this.whole[1])];
     const isFiner = fine && fine.start < top && fine.end > low;
@@ -597,9 +602,9 @@ export class TimeLine {
   }
 
   sharesAt(rank, now) {
-    const states = this.states.get(rank), tile = states && [states.fine, states.base].find((each) => each && now >= each.start && now < each.end);
-    if (!tile) return "reading …";
-    const at = Math.floor(((now - tile.start) / (tile.end - tile.start)) * tile.pixels);
+    const states = this.states.get(rank), tile = states && [states.fine, states.base].find((each) => each && now >= each.first && now < each.last);
+    if (!tile) return states ? "idle 100 %" : "reading …";
+    const at = Math.floor(((now - tile.first) / (tile.last - tile.first)) * tile.pixels);
     const shares = this.names.map((name, state) => [name, Math.round(tile.shares[state * tile.pixels + at] / 2.55)]);
     const idle = Math.max(0, 100 - sum(shares.map(([, share]) => share)));
     return [...shares, ["idle", idle]].filter(([, share]) => share).map(([name, share]) => `${name} ${share} %`).join(", ");
@@ -687,7 +692,7 @@ export class TimeLine {
 // Whether a tile holds a time in pixels that are fine enough.
 function fits(tile, low, high, view) {
   if (!tile) return false;
-  const own = (tile.end - tile.start) / tile.pixels, needed = (view.to - view.from) / view.wide;
+  const own = ((tile.last ?? tile.end) - (tile.first ?? tile.start)) / tile.pixels, needed = (view.to - view.from) / view.wide;
   const [from, to] = [Math.max(view.from, view.whole[0]), Math.min(view.to, view.whole[1])];
   const isThere = tile.start <= from && tile.end >= to;
   return isThere && own <= needed * 1.05 && (own >= needed / 4 || (tile.start <= low && tile.end >= high));

@@ -4,6 +4,8 @@
 import { $, ask, button, duration, element, fillLegend, ms, query, say } from "./page.js";
 import { TimeLine } from "./timeline.js";
 
+const HEAD_START = 2000; // ms that the time line has before the report, which reads with all cores
+
 const state = { job: null, origin: 0n, line: null, start: null, end: null, stamp: null, asked: 0 };
 
 const taken = () => ({ start: state.start, end: state.end });
@@ -269,6 +271,7 @@ async function start() {
   const failed = (error) => say($("status"), error.message, true);
   loadSchema().catch(failed);
   loadLine();
+  await Promise.race([state.line.drawn, new Promise((resolve) => setTimeout(resolve, HEAD_START))]);
   loadReport();
   lookForChanges();
 }

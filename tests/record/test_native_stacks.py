@@ -219,7 +219,7 @@ _CALLERS = {
     "spins_hidden": set[tuple[str, ...]](),
     "0x": {("calls",)},
 }
-"""Functions without tables, code that the program made, and by which functions each is called: there is no other way."""
+"""Functions without tables, and code that the program made: by which functions each is called, on all ways."""
 
 
 def test_callers_of_assembly_are_right_or_unknown(built: Build, tmp_path: Path) -> None:

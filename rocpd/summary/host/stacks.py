@@ -18,8 +18,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Select, batches, columns, grouped, statement
+from rocpd.facts.columns import Select, batches, columns, grouped, per_id, statement
 from rocpd.facts.frames import StackFrame, frame_of, frames_of
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops, string_texts, timed_columns
 from rocpd.facts.places import key_of_place, places_at
@@ -182,20 +183,49 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: _Ranges, idle: Call
         merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): Sums(of_pair)})
 
 
-def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
-    """Add samples, apart from those that are calls too."""
+@frozen
+class StackSamples:
+    """Samples of call stacks of a rank; all columns are equally long.
+
+    Args:
+        at: [ns].
+        thread: OS thread id, `NULL` where unknown.
+        event: the event that has the stack.
+        length: time that each stands for [ns].
+        paths: its stack.
+    """
+
+    at: Ints
+    thread: Ints
+    event: Ints
+    length: Ints
+    paths: Sequence[Path]
+
+
+def read_stack_samples(reading: RankReading) -> StackSamples:
+    """Read the samples of call stacks of a rank."""
     (at, thread, event, stated), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
     valid = valid_start(at)
     reading.left_out["samples of call stacks"] += int((~valid).sum())
-    rows = np.flatnonzero(valid & ~np.isin(event, events))
+    rows = np.flatnonzero(valid)
+    length = stated[rows]
+    if (length == NULL).any():
+        interval = _intervals(reading)
+        length = np.where(length == NULL, per_id(thread[rows], lambda number: interval.get(number, 0)), length)
+    return StackSamples(at[rows], thread[rows], event[rows], length, [paths[row] for row in rows.tolist()])
+
+
+def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
+    """Add samples, apart from those that are calls too."""
+    samples = read_stack_samples(reading)
+    rows = np.flatnonzero(~np.isin(samples.event, events))
     if not len(rows):
         return
-    interval = _intervals(reading)
-    keys, codes = _divisions(reading, thread[rows], at[rows])
-    is_idle = (idle(at[rows] + 1) > idle(at[rows])).tolist()
-    for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
-        length = int(stated[row]) if stated[row] != NULL else interval[int(thread[row])]
-        merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, length, length if idles else 0, 0))})
+    at, length = samples.at[rows], samples.length[rows].tolist()
+    keys, codes = _divisions(reading, samples.thread[rows], at)
+    is_idle = (idle(at + 1) > idle(at)).tolist()
+    for row, code, time, idles in zip(rows.tolist(), codes.tolist(), length, is_idle, strict=True):
+        merge(times, {(keys[code], SAMPLES, samples.paths[row]): Sums((1, time, time if idles else 0, 0))})
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:

@@ -214,7 +214,7 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.time.gpu_time:idle",
-            ("idle", "idle-calls"),
+            ("idle", "idle-calls", "idle-stacks"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
             by=(By.RANK, By.HOST, By.RUN, By.COMMAND, By.AGENT, By.STEP, By.MARKER),

@@ -384,7 +384,9 @@ bool find_register(const Place& place, std::uint64_t frame, const ReadStack& sta
     switch (place.kind) {
         case Place::kInFrame: return stack(at, value);
         case Place::kFrame: value = at; return true;
-        case Place::kRegister: value = before.value[place.number % kRegisters]; return before.has(place.number);
+        case Place::kRegister:
+            value = before.value[place.number % kRegisters] + static_cast<std::uint64_t>(place.offset);
+            return before.has(place.number);
         case Place::kAtExpression:
             return Expression(before, stack).run(place.expression, &frame, at) && stack(at, value);
         case Place::kExpression: return Expression(before, stack).run(place.expression, &frame, value);
@@ -415,7 +417,7 @@ bool find_rule(std::uint64_t header, std::uint64_t instruction, Rule& rule) {
     Program program(common, rule, rule.function, instruction);
     if (!program.run(common.instructions, common.instructions_at)) return false;
     program.keep_start();
-    return program.run(text.substr(bytes.at()), bytes.address());
+    return rule.is_known = program.run(text.substr(bytes.at()), bytes.address());
 }
 
 bool step(const Rule& rule, const ReadStack& stack, Registers& registers) {

@@ -34,7 +34,9 @@ struct Place {
 
 // What holds at one instruction.
 struct Rule {
-    std::uint64_t function = 0;  // where it starts
+    std::uint64_t function = 0;  // where it starts, 0 where that is not known
+    bool is_known = false;
+    bool is_inferred = false;    // from the code, not from a table
     bool is_signal_frame = false;
     Place frame;  // kRegister or kExpression
     Place places[kRegisters];
@@ -43,7 +45,8 @@ struct Rule {
 // Reads 8 bytes of the stack; returns false where they were not copied.
 using ReadStack = std::function<bool(std::uint64_t address, std::uint64_t& value)>;
 
-// Finds the rule of an instruction by the table at `header`, the .eh_frame_hdr of its module. Returns false without one.
+// Finds the rule of an instruction by the table at `header`, the .eh_frame_hdr of its module. Returns false where that
+// has none.
 bool find_rule(std::uint64_t header, std::uint64_t instruction, Rule& rule);
 
 // Turns the registers of a frame into those of its caller. Returns false where that cannot be known.

@@ -9,7 +9,6 @@
 #include "config.h"
 #include "debug_lines.h"
 #include "pace.h"
-#include "python_frames.h"
 #include "recording.h"
 #include "sampled_threads.h"
 #include "say.h"
@@ -21,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t kTurn = 20'000'000;         // the most between two looks at what was copied [ns]
 constexpr std::uint64_t kLook = 100'000'000;        // between looks at the threads [ns]
-constexpr std::uint64_t kLibraries = 250'000'000;   // between looks at the libraries [ns]
 
 bool is_by_wall_time() { return config().stacks_wall_hz > 0; }
 double native_hz() { return is_by_wall_time() ? config().stacks_wall_hz : config().stacks_hz; }
@@ -40,7 +38,7 @@ private:
 
     SampledThreads threads_;
     Unwinder unwinder_;
-    std::uint64_t looked_ = 0, sampled_ = 0, libraries_ = 0;  // when [ns of CLOCK_MONOTONIC]
+    std::uint64_t looked_ = 0, sampled_ = 0;  // when [ns of CLOCK_MONOTONIC]
 };
 
 void NativeSampler::run() {
@@ -64,11 +62,6 @@ bool NativeSampler::look(std::uint64_t now) {
     looked_ = now;
     if (SampledThreads::has_signal()) {
         threads_.look();
-        if (now - libraries_ < kLibraries) return true;
-        unwinder_.look_around();
-        python::find_frames();
-        const std::uint64_t took = clock_ns(CLOCK_MONOTONIC) - now;
-        libraries_ = now + 100 * took;  // of a program with thousands of mappings rarely
         return true;
     }
     threads_.stop();

@@ -5,12 +5,15 @@
 #include <cstring>
 #include <string_view>
 
+#include "clock.h"
+#include "code_rules.h"
 #include "entry.h"
 #include "json.h"
 
 namespace rocpd {
 namespace {
 
+constexpr std::uint64_t kUsually = 250'000'000, kMissing = 20'000'000;  // between looks at the libraries [ns]
 constexpr std::size_t kDeepestStack = 8192;   // frames
 constexpr std::size_t kMostRules = 1 << 13;   // 8 MB
 constexpr std::size_t kMostTexts = 1 << 15;
@@ -35,27 +38,64 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-void Unwinder::look_around() {
-    if (!modules_.read()) return;
-    rules_.clear();
-    texts_.clear();
-    names_.clear();
+// Looks at the libraries of the process, unless that was done some time ago [ns], or so many times as long ago as it took:
+// of a program with thousands of mappings rarely.
+bool Unwinder::look_around(std::uint64_t pause, std::uint64_t times) {
+    const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (looked_ != 0 && now - looked_ < std::max(pause, times * took_)) return false;
+    const std::uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    looked_ = now;
+    if (modules_.read()) {
+        rules_.clear();
+        texts_.clear();
+        names_.clear();
+    }
+    python::find_frames();
+    took_ = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    return true;
 }
 
-const cfi::Rule* Unwinder::rule_at(std::uint64_t instruction) {
+// `back`: how far the instruction lies before where the program goes on.
+const cfi::Rule* Unwinder::rule_at(std::uint64_t instruction, std::uint64_t back) {
+    const Module* module = modules_.at(instruction);
+    if (module == nullptr) {  // made by the program itself: other code may stand there next time
+        is_missing_ = true;
+        own_code_ = cfi::Rule{};
+        return cfi::follow_code(instruction + back, own_code_) ? &own_code_ : nullptr;
+    }
     if (rules_.size() > kMostRules) rules_.clear();
     const auto [known, is_new] = rules_.try_emplace(instruction);
-    if (is_new) {
-        const Module* module = modules_.at(instruction);
-        const bool found = module != nullptr && module->unwinding != 0 &&
-                           cfi::find_rule(module->unwinding, instruction, known->second);
-        if (!found) known->second = cfi::Rule{};
+    cfi::Rule& rule = known->second;
+    if (is_new && !(module->unwinding != 0 && cfi::find_rule(module->unwinding, instruction, rule))) {
+        rule = cfi::Rule{};
+        cfi::follow_code(instruction + back, rule);
     }
-    return known->second.function != 0 ? &known->second : nullptr;
+    return rule.is_known ? &rule : nullptr;
+}
+
+// Turns the registers of a function into those of its caller. Returns false where that cannot be known.
+bool Unwinder::step(const cfi::ReadStack& stack, std::uint64_t& back, cfi::Registers& registers) {
+    const cfi::Rule* rule = rule_at(registers.value[cfi::kReturn] - back, back);
+    const bool is_told = rule != nullptr && !rule->is_inferred;
+    if (is_told && rule->places[cfi::kReturn].kind == cfi::Place::kUndefined) {
+        registers.set(cfi::kReturn, 0);  // the outermost
+        return true;
+    }
+    const bool is_signal_frame = rule != nullptr && rule->is_signal_frame;
+    const bool has_frame = back > 0;  // a function that called another one has set its frame pointer, if it keeps one
+    const std::uint64_t before = registers.value[cfi::kStackPointer];
+    if (!is_told) inferred_ = std::min(inferred_, instructions_.size() - 1);
+    if (rule != nullptr ? !cfi::step(*rule, stack, registers)
+                        : !has_frame || !cfi::step_by_frame_pointer(stack, registers))
+        return false;
+    if (!registers.has(cfi::kReturn)) return false;
+    if (!is_signal_frame && registers.value[cfi::kStackPointer] <= before) return false;
+    back = is_signal_frame ? 0 : 1;  // a call may be the last instruction of its function
+    return is_told || cfi::follows_call(registers.value[cfi::kReturn]);
 }
 
 // Collects the instructions from the innermost function to the outermost. Returns whether that was reached.
-bool Unwinder::walk(const StackCopy& copy) {
+bool Unwinder::follow(const StackCopy& copy) {
     const cfi::ReadStack stack = [&copy](std::uint64_t address, std::uint64_t& value) {
         const std::uint64_t at = address - copy.start;
         if (address < copy.start || at > copy.size || copy.size - at < sizeof value) return false;
@@ -63,22 +103,22 @@ bool Unwinder::walk(const StackCopy& copy) {
         return true;
     };
     cfi::Registers registers = copy.registers;
-    instructions_.clear();
     for (std::uint64_t back = 0; instructions_.size() < kDeepestStack;) {
-        if (!registers.has(cfi::kReturn)) return false;
-        const std::uint64_t instruction = registers.value[cfi::kReturn] - back;
         if (registers.value[cfi::kReturn] == 0) return true;
-        instructions_.push_back(instruction);
-        const cfi::Rule* rule = rule_at(instruction);
-        if (rule != nullptr && rule->places[cfi::kReturn].kind == cfi::Place::kUndefined) return true;
-        const std::uint64_t before = registers.value[cfi::kStackPointer];
-        const bool is_signal_frame = rule != nullptr && rule->is_signal_frame;
-        if (rule != nullptr ? !cfi::step(*rule, stack, registers) : !cfi::step_by_frame_pointer(stack, registers))
-            return false;
-        if (!is_signal_frame && registers.value[cfi::kStackPointer] <= before) return false;
-        back = is_signal_frame ? 0 : 1;  // a call may be the last instruction of its function
+        instructions_.push_back(registers.value[cfi::kReturn] - back);
+        if (!step(stack, back, registers)) return false;
     }
     return false;
+}
+
+// A caller that no table tells is one only where the outermost function is reached through it.
+bool Unwinder::walk(const StackCopy& copy) {
+    instructions_.clear();
+    inferred_ = kDeepestStack;
+    const bool is_whole = follow(copy);
+    if (!is_whole && inferred_ < instructions_.size()) instructions_.resize(inferred_ + 1);
+    if (!is_whole) inferred_ = kDeepestStack;
+    return is_whole;
 }
 
 Unwinder::Names& Unwinder::names_of(const Module& module) {
@@ -105,8 +145,9 @@ void Unwinder::describe(std::uint64_t instruction, Text& text) {
     const std::string symbol = readable_name(names.symbols->at(address));
     if (!own.is_inlined && !symbol.empty()) own.function = symbol;
     if (own.function.empty()) {
-        const cfi::Rule* rule = rule_at(instruction);
-        own.function = module->name + "+" + hexadecimal(rule != nullptr ? rule->function - module->bias : address);
+        const auto rule = rules_.find(instruction);
+        const bool has_start = rule != rules_.end() && rule->second.function != 0;
+        own.function = module->name + "+" + hexadecimal(has_start ? rule->second.function - module->bias : address);
     }
     for (const SourceFrame& frame : frames) {
         std::string line = (frame.is_inlined ? "(inlined) in " : "") + frame.function;
@@ -188,19 +229,29 @@ void Unwinder::put_together(bool is_whole) {
     add(last, pieces_.size());
     if (!is_whole) note("(callers unknown)");
     stack_.frames = "[" + stack_.frames + "]";
-    if (build_ids.empty()) {
-        stack_.places = "{}";
-        return;
+    put_facts(build_ids);
+}
+
+// In `places` are those of the frames.
+void Unwinder::put_facts(const std::vector<std::string_view>& build_ids) {
+    std::string facts;
+    if (!build_ids.empty()) {
+        std::string ids;
+        for (const std::string_view id : build_ids) add_element(ids, std::string(id));
+        facts = "\"places\": [" + stack_.places + "], \"build_ids\": {" + ids + "}";
     }
-    std::string ids;
-    for (const std::string_view id : build_ids) add_element(ids, std::string(id));
-    stack_.places = "{\"places\": [" + stack_.places + "], \"build_ids\": {" + ids + "}}";
+    if (inferred_ < instructions_.size())
+        add_element(facts, "\"inferred\": [" + text_at(instructions_[inferred_]).frames + "]");
+    stack_.places = "{" + facts + "}";
 }
 
 const StackText& Unwinder::unwind(const StackCopy& copy) {
     if (texts_.size() > kMostTexts) texts_.clear();
     if (python_texts_.size() > kMostTexts) python_texts_.clear();
-    const bool is_whole = walk(copy);
+    look_around(kUsually, 400);
+    is_missing_ = false;
+    bool is_whole = walk(copy);
+    if (is_missing_ && look_around(kMissing, 100)) is_whole = walk(copy);
     collect(copy.python, is_whole);
     put_together(is_whole);
     return stack_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -208,6 +209,39 @@ def test_threads_are_chosen_by_name(built: Build, compiled: dict[str, Path], tmp
         env = {"ROCPD_STACKS": "500", "ROCPD_STACK_THREADS": chosen, "ROCPD_SAMPLE_HZ": "20"}
         file = _run(built, tmp_path / chosen, str(compiled["plain"]), "2", str(_ROUNDS // 4), **env)
         assert any("known_thread" in str(sample.frames) for sample in _samples(file)) == is_seen
+
+
+_CALLERS = {
+    "spins_leaf": {("calls",)},
+    "spins_aligned": {("calls",), ("calls_directly",), ("calls_in_turn",)},
+    "spins_pushed": {("calls",)},
+    "inside": {("spins_called", "calls")},
+    "spins_hidden": set[tuple[str, ...]](),
+    "0x": {("calls",)},
+}
+"""Functions without tables, and code that the program made: by which functions each is called, on all ways."""
+
+
+def test_callers_of_assembly_are_right_or_unknown(built: Build, tmp_path: Path) -> None:
+    """On stacks that hold return addresses of calls before; where a function hides its caller, none is named."""
+    if " fma " not in Path("/proc/cpuinfo").read_text() or shutil.which("c++") is None:
+        pytest.skip("no instructions of AVX, or no C++ compiler")
+    sources = [str(SOURCE / "tests" / name) for name in ("stacks_callers.cpp", "stacks_assembly.S")]
+    program = str(tmp_path / "callers")
+    subprocess.run(["c++", *_OPTIMISED, *sources, "-o", program], check=True)
+    samples = _samples(_run(built, tmp_path / "out", program, sized("300", "6000"), ROCPD_STACKS="1000"))
+    seen: Counter[str] = Counter()
+    for sample in samples:
+        names = [frame.partition("(anonymous namespace)::")[2] or frame for frame in sample.frames]
+        names = [re.split(r"\(| at |(?<=^0x)", name)[0] for name in names if not name.startswith("(inlined)")]
+        if names[0] not in _CALLERS:
+            continue
+        is_known = sample.frames[-1] != "(callers unknown)"
+        until = names.index("main") if is_known else 1
+        assert not is_known or tuple(names[1:until]) in _CALLERS[names[0]], sample.frames
+        seen[names[0] if is_known else "unknown"] += names[0] != "spins_hidden" or is_known
+    assert set(seen) - {"unknown"} == set(_CALLERS) - {"spins_hidden"}
+    assert seen["unknown"] <= 0.02 * seen.total()
 
 
 _WAITS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -209,3 +210,25 @@ def test_one_gap_that_is_most_of_the_idle_time_is_named(open_job: OpenJob) -> No
         "GPUs are idle 99 % of the time; no calls are recorded that would say why; "
         "100 % of it is one gap of 795 us on rank 0, after kernel_104 and before kernel_900"
     )
+
+
+def test_functions_of_the_thread_that_is_waited_for(open_job: OpenJob) -> None:
+    """Of its samples those in idle time count, by its cause; another thread's do not [us]."""
+    trace = TraceBuilder()
+    for at, tid, stack in (
+        (150, 16, ["memcpy", "load", "main"]), (250, 16, ["load", "load", "main"]), (280, 17, ["other", "main"]),
+        (450, 16, ["hipDeviceSynchronize", "main"]), (550, 16, ["load", "main"]),
+    ):  # fmt: skip
+        trace.sample("Call stack", at * US, tid=tid, category="timer_sampling")
+        trace.rows["rocpd_event"][-1].update(call_stack=json.dumps(stack), extdata='{"cpu_ns": 7000}')
+    trace.kernel("a", 1 * US, 100 * US).region("hipLaunchKernel", 300 * US, 310 * US, stack=1)
+    trace.kernel("b", 310 * US, 400 * US, stack=1).region("hipDeviceSynchronize", 400 * US, 490 * US)
+    trace.region("hipLaunchKernel", 490 * US, 500 * US, stack=2).kernel("c", 500 * US, 600 * US, stack=2)
+    rows = cells(open_job(trace), "idle-stacks", "cause function count total_ns self_ns percent")
+    assert rows == [
+        ("host work", "load", 2, 14 * US, 7 * US, 50.0),
+        ("host work", "memcpy", 1, 7 * US, 7 * US, 50.0),
+        ("host work", "main", 2, 14 * US, 0, 0.0),
+        ("synchronising call", "hipDeviceSynchronize", 1, 7 * US, 7 * US, 100.0),
+        ("synchronising call", "main", 1, 7 * US, 0, 0.0),
+    ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rocpd
@@ -109,6 +111,32 @@ def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout:
             assert "(time between steps)" in finding.text
             named += 1
     assert named
+
+
+def test_where_call_stacks_are_sampled_a_late_host_has_its_function(tmp_path: Path) -> None:
+    """Each rank samples its calls; the late one another function, too, half as often."""
+    job = JobOptions(tmp_path, seed=5, steps=12, plant="late-launch=400", ranks=4)
+    (fact,) = plan(job).facts
+    for number, file in enumerate(files := simulate(job)):
+        database = apsw.Connection(str(file))
+        ((suffix,),) = database.execute("SELECT substr(name, 13) FROM sqlite_master WHERE name LIKE 'rocpd_event_%'")
+        ((event, first, last),) = database.execute(
+            f"SELECT (SELECT MAX(id) FROM rocpd_event_{suffix}), MIN(start), MAX(end) FROM rocpd_region_{suffix}"  # noqa: S608
+        )
+        stacks = [["step", "main"]] * 20 + [["load at data.cpp:3", "main"]] * (10 if number == fact.rank else 0)
+        for i, stack in enumerate(stacks, start=1):
+            values = event + i, json.dumps(stack), '{"cpu_ns": 10000000}'
+            sql = f"INSERT INTO rocpd_event_{suffix} (id, call_stack, extdata) VALUES (?, ?, ?)"  # noqa: S608
+            database.execute(sql, values)
+            times = 1_000_000 + i, first + (last - first) * i // 40, event + i
+            sql = f"INSERT INTO rocpd_sample_{suffix} (id, timestamp, event_id, track_id) VALUES (?, ?, ?, 1)"  # noqa: S608
+            database.execute(sql, times)
+        database.close()
+    with rocpd.connect(files) as session:
+        finding, *_ = session.summary("stragglers").findings
+    assert finding.rank == fact.rank
+    assert finding.text.endswith("; its host is longer in load")
+    assert finding.evidence["function_longer_percent"] > 40
 
 
 def test_stages_of_a_pipeline_compare_in_the_layers_that_all_have(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import Collectives, channels_of, collectives_of, moved_by
 from rocpd.facts.communication.transfers import Partners
+from rocpd.facts.frames import frame_of, frames_of
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
@@ -43,7 +44,7 @@ from rocpd.schema.rules.kernel_categories import Categories, is_communication, l
 from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.summary.communication.verdict import Judgement, Periods, judge, periods
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import order_of, percent
+from rocpd.summary.grouping import merge, order_of, percent
 from rocpd.summary.reading import DIVISIONS, Reading
 from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
 from rocpd.table.human import readable
@@ -335,9 +336,40 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
     return Explanation(", ".join(cause.text for cause in causes), evidence)
 
 
-def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
+def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanation | None:
+    """Return in which function the host of a rank is longer than that of its peer, by samples of call stacks.
+
+    Returns:
+        None where none were taken, or none is much longer.
+    """
+    times, theirs = _sampled(late, pieces), _sampled(peer, pieces)
+    longer = {frame: time - theirs.get(frame, 0) for frame, time in times.items()}
+    if not theirs or not longer:
+        return None
+    frame = max(longer, key=longer.__getitem__)
+    percent = longer[frame] * 100 / sum(theirs.values())
+    if percent < _MATTERS * 100:
+        return None
+    return Explanation(f"its host is longer in {frame_of(frame).function}", {"function_longer_percent": percent})
+
+
+def _sampled(reader: RankReader, pieces: Periods) -> dict[str, int]:
+    """Return function and file, as a frame -> time of samples in it [ns]."""
+    times: dict[str, int] = {}
+    for stack, time in reader.rows(statement("sampled_stacks"), _span(reader, pieces)):
+        for text in frames_of(as_text(stack))[-1:]:
+            function, file, _ = frame_of(text)
+            merge(times, {f"{file or ''}(0): {function}": int(time)})
+    return times
+
+
+def _span(reader: RankReader, pieces: Periods) -> tuple[int, int]:
     column = pieces.ranks.index(reader.rank.number)
-    span = int(pieces.start[0, column]), int(pieces.end[-1, column])
+    return int(pieces.start[0, column]), int(pieces.end[-1, column])
+
+
+def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
+    span = _span(reader, pieces)
     texts = {number: as_text(name) for number, name in reader.rows(names_of_kernels())}
     compute = {number: text for number, text in texts.items() if not is_communication(categories.of(text))}
     kernels: dict[Shape, tuple[int, int, int]] = {}
@@ -476,11 +508,15 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
 def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:
     """Return the verdict with the cause, as far as two files show it."""
     finding, *others = judgement.findings
-    cause = cause_of(session.reader(judgement.culprits[0]), session.reader(usual), pieces, load(None))
-    if not cause.text:
+    both = session.reader(judgement.culprits[0]), session.reader(usual)
+    causes = [cause_of(*both, pieces, load(None))]
+    if "later_ns" in finding.evidence and (function := function_of(*both, pieces)):
+        causes.append(function)
+    words = [cause.text for cause in causes if cause.text]
+    if not words:
         return judgement
-    text = f"{finding.text}; {cause.text}"
-    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
+    evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
+    explained = replace(finding, text="; ".join((finding.text, *words)), evidence={**finding.evidence, **evidence})
     return replace(judgement, findings=(explained, *others))
 
 

@@ -41,12 +41,14 @@ from rocpd.facts.places import WAITING, CallPaths, whereabouts
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading, key_of
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
+from rocpd.facts.stacks import read_stack_samples
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, in_order, merge, merge_groups, percent, ratio, rows_of
+from rocpd.summary.host import idle_stacks
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.table.human import readable
@@ -209,6 +211,7 @@ TABLES = by_name(
             Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
         ),
     ),
+    idle_stacks.TABLE,
 )
 
 
@@ -623,11 +626,13 @@ class _Rank(NamedTuple):
         idle: division -> idle time by cause.
         span: division -> time of its agents, idle or busy [ns].
         gaps: the longest gap of each agent, between two operations.
+        stacks: division -> functions in which the host was meanwhile.
     """
 
     idle: dict[Key, _ByCause]
     span: dict[Key, int]
     gaps: list[_Gap]
+    stacks: dict[Key, idle_stacks.IdleStacks]
 
 
 def idle(reading: Reading) -> Tables:
@@ -638,10 +643,12 @@ def idle(reading: Reading) -> Tables:
     """
     sums: dict[Key, _ByCause] = {}
     spans: dict[Key, int] = {}
+    stacks: dict[Key, idle_stacks.IdleStacks] = {}
     times, counted, gaps = reading.times(), list[RankTime](), list[_Gap]()
     yield (answers := reading.each(partial(_idle_of_rank, categories=load(reading.options.categories), times=times)))
     for rank, answer in answers:
         merge_groups(sums, answer.idle)
+        merge_groups(stacks, answer.stacks)
         merge(spans, answer.span)
         gaps += answer.gaps
         counted += [times[rank.number]] if answer.span and rank.number in times else []
@@ -651,6 +658,8 @@ def idle(reading: Reading) -> Tables:
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
     yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans, gaps))
     yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
+    if stacks:
+        yield reading.summary(TABLES["idle-stacks"], rows_of(stacks, idle_stacks.idle_stack_rows))
 
 
 def _note_steady(reading: Reading, times: list[RankTime]) -> None:
@@ -670,12 +679,14 @@ def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) ->
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
-    answer = _Rank({}, {}, [])
+    answer, samples = _Rank({}, {}, [], {}), read_stack_samples(reading)
     for spent in read_agent_times(reading, times.get(reading.rank.number), ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
             here = spent.cut(pieces)
-            by_cause = _by_cause(here.idle(), history.names, paths, reading.rank.number)
-            merge(answer.idle.setdefault(key, {}), by_cause)
+            idle = here.idle()
+            merge(answer.idle.setdefault(key, {}), _by_cause(idle, history.names, paths, reading.rank.number))
+            if functions := idle_stacks.stacks_while_idle(idle, samples, history):
+                merge(answer.stacks.setdefault(key, {}), functions)
             merge(answer.span, {key: int(here.length.sum())})
         start, end = spent.take(~np.isin(spent.cause, _AT_EDGES)).gaps()
         longest = np.argsort(start - end, kind="stable")[:1]

@@ -1,0 +1,10 @@
+-- Call stacks of samples of one rank between two times: JSON of each, and the time that its samples stand for where their
+-- sampler says so [ns], else how many they are.
+SELECT E.call_stack,
+       SUM(CASE WHEN json_valid(E.extdata)
+                THEN COALESCE(json_extract(E.extdata, '$.cpu_ns'), json_extract(E.extdata, '$.wall_ns'), 1) ELSE 1 END)
+FROM rocpd_sample S
+JOIN rocpd_event E ON E.id = S.event_id
+WHERE S."timestamp" BETWEEN ?1 AND ?2
+  AND E.call_stack LIKE '[_%]'
+GROUP BY E.call_stack

@@ -76,6 +76,7 @@ class TailedFile:
         self.path, self.copy, self._newest = path, copy, newest
         self.rows, self.grown_at, self.has_grown = 0, 0.0, False
         self.problem, self.begun_again = "", 0
+        self._had_state = False  # a process that ends by itself removes its state file
         self._signature: _Signature | None = None
         self._noticed: _Signature | None = None
         self._opening: Opening | None = None
@@ -94,12 +95,12 @@ class TailedFile:
 
     @property
     def may_grow(self) -> bool:
-        """Whether its process has not said that it has ended, or left its state file behind."""
+        """Whether its process has not said that it has ended, by its state file or by its rows."""
         if state_file(self.path).exists():
             with suppress(InputError):
                 return not read_state(state_file(self.path)).flags & ENDED
             return True
-        return not (self._copy and self._copy.has_ended())
+        return not (self._had_state or (self._copy and self._copy.has_ended()))
 
     @property
     def has_rows(self) -> bool:
@@ -108,7 +109,7 @@ class TailedFile:
 
     def notice(self) -> None:
         """Note whether something was written since the last look; rows are for `poll`."""
-        signature = _Signature.of(self.path)
+        signature = self._marks()
         if signature is None:
             self.problem = "it is gone"
         elif signature != self._noticed:
@@ -116,7 +117,7 @@ class TailedFile:
 
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
-        signature = self._noticed = _Signature.of(self.path)
+        signature = self._noticed = self._marks()
         if signature is None:
             self.problem = "it is gone"
             return 0
@@ -160,8 +161,13 @@ class TailedFile:
             self._copy.close()
             self._copy = None
 
+    def _marks(self) -> _Signature | None:
+        self._had_state |= state_file(self.path).exists()
+        return _Signature.of(self.path)
+
     def _begin_again(self) -> None:
         self.close()
+        self._had_state = False
         self.copy.unlink(missing_ok=True)
         self._signature = None
         self.begun_again += 1

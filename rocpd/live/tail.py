@@ -23,8 +23,9 @@ from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
 from rocpd.schema.live_state import ENDED, read_state, state_file
 
-_NEWEST, _FEWEST, _MOST = 400_000, 8_000, 50_000  # rows of a table to begin with: of all files, of a file
-_BUSY_MS = 20  # for a writer's lock: the next round comes soon
+_NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # rows of a table to begin with: of all files, of a file
+_LEAST = 1_000  # rows of a table to go on with
+_BUSY_MS = 200  # for a writer's lock: without rows of each rank there is nothing to compare
 _SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
 
 
@@ -130,7 +131,7 @@ class TailedFile:
             count = self._read(signature)
         except (InputError, apsw.Error) as error:
             self._let_go()
-            self.problem = error.message if isinstance(error, RocpdError) else str(error)
+            self.problem = error.message if isinstance(error, RocpdError) else f"{self.path}: {error}"
             self._signature = signature if isinstance(error, ForeignError) else self._signature
             return 0
         if count:
@@ -149,6 +150,11 @@ class TailedFile:
         """Let the copy forget those that belong before another."""
         if self._copy:
             self._copy.forget_before(suffix, start)
+
+    def expect(self, share: float) -> None:
+        """Go on with so many times the rows that are kept now, once too many have come to copy all."""
+        if self._copy:
+            self._copy.newest = min(self._newest, max(_LEAST, round(share * self._copy.kept())))
 
     def since(self, suffix: str) -> int:
         """Return what the copy of a rank begins with: not all that ended before [ns]; 0: nothing is left out."""
@@ -183,9 +189,7 @@ class TailedFile:
         if self._copy and not was_open:
             self._copy.attach(self._opening.uri)
         if self._copy and self._copy.is_far_behind():
-            self._copy.close()
-            self.copy.unlink(missing_ok=True)
-            self._copy = None
+            self._copy.skip_ahead()
         if self._copy is None:
             self._copy = FreshCopy(self.copy, _BUSY_MS, self._newest)
             self._copy.attach(self._opening.uri)

@@ -77,7 +77,7 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
     first = began = time.time()
     with tempfile.TemporaryFile("w+") as said:
         top = subprocess.Popen(
-            [*rocpd_, "top", str(folder), "--follow", "--format", "json"],
+            [*rocpd_, "top", str(folder), "--follow", "--format", "json", "-v"],
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,

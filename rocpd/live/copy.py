@@ -137,7 +137,7 @@ class FreshCopy:
     def is_far_behind(self) -> bool:
         """Whether so many rows have come that the copy would do better to go on with the newest."""
         behind = (
-            (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) - max(0, last)
+            self._last(table) - max(0, last)
             for table, last in self._tables.items()
             if table.kind is _Kind.HAPPENED and last
         )
@@ -249,24 +249,26 @@ class FreshCopy:
         timed = [table for table in tables if table.kind is _Kind.HAPPENED and table.end]
         ends = []
         for table in timed:
-            last = self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
+            last = self._last(table)
             if last > self.newest:
                 ends.append(self._at(table, "end", last - self.newest) or 0)
         if not ends:
             return
         self.since[timed[0].suffix] = since = max(ends)
         firsts = {table: self._first(table, "end", since) for table in timed}
-        events = []
-        for table, first in firsts.items():
-            rows = f"SELECT event_id FROM {table.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
-            events.append(self._value(f"SELECT min(event_id) FROM ({rows})", first))
-        event = min((each for each in events if each is not None), default=0)
+        # Events of a table with few rows lie long ago: all since would be copied.
+        largest = max(timed, key=self._last)
+        rows = f"SELECT event_id FROM {largest.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
+        event = self._value(f"SELECT min(event_id) FROM ({rows})", firsts[largest]) or 0
         for table in tables:
             if table.kind is _Kind.EVENT:
                 firsts[table] = event
             elif table.kind is _Kind.OF_EVENT:
                 firsts[table] = self._first(table, "event_id", event)
         self._tables |= {table: max(0, first - 1) for table, first in firsts.items()}
+
+    def _last(self, table: _Table) -> int:
+        return self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
 
     def _things(self, table: _Table) -> int:
         """Copy all rows of a table, where there are more of them or few; return how many are new."""

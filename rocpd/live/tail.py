@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,19 +116,31 @@ class TailedFile:
         elif signature != self._noticed:
             self._noticed, self.grown_at, self.has_grown = signature, time.time(), True
 
+    def catch_up(self) -> None:
+        """Skip rows where more have come than are worth a copy."""
+        signature = _Signature.of(self.path)
+        if not self._copy or not signature or signature == self._signature or self._is_another(signature):
+            return
+        try:
+            with self._attached(signature) as copy:
+                if copy.is_far_behind():
+                    copy.skip_ahead()
+        except (InputError, apsw.Error):  # `poll` says why
+            self._let_go()
+
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
         signature = self._noticed = self._marks()
         if signature is None:
             self.problem = "it is gone"
             return 0
-        known = self._signature
-        if signature == known:
+        if signature == self._signature:
             return 0
-        if known and (signature.inode != known.inode or signature.size < known.size):
+        if self._is_another(signature):
             self._begin_again()
         try:
-            count = self._read(signature)
+            with self._attached(signature) as copy:
+                count = copy.update()
         except (InputError, apsw.Error) as error:
             self._let_go()
             self.problem = error.message if isinstance(error, RocpdError) else f"{self.path}: {error}"
@@ -178,23 +190,25 @@ class TailedFile:
         self._signature = None
         self.begun_again += 1
 
-    def _read(self, signature: _Signature) -> int:
-        """Copy what has come.
+    def _is_another(self, signature: _Signature) -> bool:
+        known = self._signature
+        return known is not None and (signature.inode != known.inode or signature.size < known.size)
+
+    @contextmanager
+    def _attached(self, signature: _Signature) -> Iterator[FreshCopy]:
+        """Let the copy read the file for a while.
 
         Raises:
             InputError, apsw.Error: it cannot be read now.
         """
         was_open = self._opening is not None
         self._opening = self._opening or self._opened(signature)
-        if self._copy and not was_open:
-            self._copy.attach(self._opening.uri)
-        if self._copy and self._copy.is_far_behind():
-            self._copy.skip_ahead()
         if self._copy is None:
-            self._copy = FreshCopy(self.copy, _BUSY_MS, self._newest)
+            self._copy, was_open = FreshCopy(self.copy, _BUSY_MS, self._newest), False
+        if not was_open:
             self._copy.attach(self._opening.uri)
         try:
-            return self._copy.update()
+            yield self._copy
         finally:
             if not self._may_stay_open(self._opening):
                 self._let_go()
@@ -236,6 +250,8 @@ class Tail:
 
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
+        for file in self.files.values():  # all before the first is copied, which takes a while: they go on alike
+            file.catch_up()
         return sum(file.poll() for file in self.files.values())
 
     def notice(self) -> None:

@@ -30,6 +30,7 @@ PIECE_S = 0.025
 _ROWS, _FEWEST, _MOST = 4096, 256, 65536  # of a piece
 _KEPT = 400_000  # rows of a table: those before them go, whoever reads the copy
 _FEW = 64  # things, which are copied again each time: their rows change
+_CACHE_KIB = 256
 _SLACK = 1024  # rows that may stand before others that ended earlier
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
@@ -60,6 +61,14 @@ _WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 _MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use
 
 
+_ENDLESS = 2**63 - 1
+_FORGET_FREED = """DELETE FROM {0} WHERE start < ?1 AND rowid NOT IN (SELECT row FROM (
+    SELECT rowid AS row, type, row_number() OVER (
+        PARTITION BY level, address, iif(address IS NULL, agent_id, 0), iif(address IS NULL, queue_id, 0)
+        ORDER BY start DESC) AS number FROM {0} WHERE start < ?1) WHERE number = 1 AND type = 'ALLOC')"""
+"""Of what was allocated and freed before a time nothing is held."""
+
+
 @frozen
 class _Table:
     """A table: its name, of which rank and of what it is, what becomes of its rows, the columns of times."""
@@ -85,11 +94,12 @@ class FreshCopy:
         newest: rows of a table that a copy begins with: what happened hours ago is nobody's question here.
 
     Attributes:
+        newest: the same, of the next time that it begins anew.
         since: suffix of a rank -> what ended before is not copied, because it is long past [ns].
     """
 
     def __init__(self, path: Path, busy_ms: int, newest: int) -> None:
-        self._newest = newest
+        self.newest = newest
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.since: dict[str, int] = {}
@@ -100,7 +110,10 @@ class FreshCopy:
         self._connection.set_busy_timeout(busy_ms)
         for pragma, value in (("journal_mode", "memory"), ("synchronous", "off"), ("foreign_keys", "off")):
             self._connection.pragma(pragma, value)
-        self._run("ATTACH ':memory:' AS fresh")
+        self._run("ATTACH '' AS fresh")  # a file of SQLite's own, once it is large
+        self._run("PRAGMA fresh.journal_mode = off")
+        for schema in ("main", "fresh"):  # of hundreds of copies
+            self._run(f"PRAGMA {schema}.cache_size = {-_CACHE_KIB}")
         self._run(
             "CREATE TABLE fresh.launches (suffix TEXT, stack INT, start INT, PRIMARY KEY (suffix, stack)) WITHOUT ROWID"
         )
@@ -122,13 +135,27 @@ class FreshCopy:
         return bool(counts) and all(every and every == known for every, known in counts)
 
     def is_far_behind(self) -> bool:
-        """Whether so many rows have come that a copy would do better to begin anew with the newest."""
+        """Whether so many rows have come that the copy would do better to go on with the newest."""
         behind = (
-            (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) - max(0, last)
+            self._last(table) - max(0, last)
             for table, last in self._tables.items()
             if table.kind is _Kind.HAPPENED and last
         )
-        return max(behind, default=0) > 2 * self._newest
+        return max(behind, default=0) > 2 * self.newest
+
+    def skip_ahead(self) -> None:
+        """Forget what happened, and go on with the newest rows."""
+        for suffix in {table.suffix for table in self._tables}:
+            self.forget_before(suffix, None)
+            those = self._of(_Kind.HAPPENED, _Kind.OF_EVENT, _Kind.EVENT, suffix=suffix)
+            for table in those:
+                self._run(f"DELETE FROM {table.of('fresh')}")
+            self._skip_what_is_old(those)
+
+    def kept(self) -> int:
+        """Return how many rows are free of the largest table of what happened."""
+        counts = (self._value(f"SELECT count(*) FROM {table.of('main')}") or 0 for table in self._of(_Kind.HAPPENED))
+        return max(counts, default=0)
 
     def attach(self, uri: str) -> None:
         """Copy from a file from now on.
@@ -172,8 +199,8 @@ class FreshCopy:
             self._move(table)
         self._move_events(suffix)
 
-    def forget_before(self, suffix: str, start: int) -> None:
-        """Let free rows of a rank go that belong before a time of its program [ns]."""
+    def forget_before(self, suffix: str, start: int | None) -> None:
+        """Let free rows of a rank go that belong before a time of its program [ns]; None: all."""
         for table in self._of(_Kind.HAPPENED, suffix=suffix):
             self._pick("main", table, start)
             oldest = self._tables[table] - _KEPT
@@ -182,7 +209,10 @@ class FreshCopy:
             stays = f" AND name_id NOT IN ({made})" if made else ""
             picked = "rowid IN (SELECT row FROM fresh.picked)"
             self._run(f"DELETE FROM {table.of('main')} WHERE ({picked} OR rowid < {oldest}){stays}")
-        self._run("DELETE FROM fresh.launches WHERE suffix = ? AND start < ?", suffix, start)
+        before = _ENDLESS if start is None else start
+        self._run("DELETE FROM fresh.launches WHERE suffix = ? AND start < ?", suffix, before)
+        for table in self._of(_Kind.HELD, suffix=suffix):
+            self._run(_FORGET_FREED.format(table.of("main")), before)
         self._forget_events(suffix)
 
     def _of(self, *kinds: _Kind, suffix: str | None = None) -> list[_Table]:
@@ -219,24 +249,26 @@ class FreshCopy:
         timed = [table for table in tables if table.kind is _Kind.HAPPENED and table.end]
         ends = []
         for table in timed:
-            last = self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
-            if last > self._newest:
-                ends.append(self._at(table, "end", last - self._newest) or 0)
+            last = self._last(table)
+            if last > self.newest:
+                ends.append(self._at(table, "end", last - self.newest) or 0)
         if not ends:
             return
         self.since[timed[0].suffix] = since = max(ends)
         firsts = {table: self._first(table, "end", since) for table in timed}
-        events = []
-        for table, first in firsts.items():
-            rows = f"SELECT event_id FROM {table.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
-            events.append(self._value(f"SELECT min(event_id) FROM ({rows})", first))
-        event = min((each for each in events if each is not None), default=0)
+        # Events of a table with few rows lie long ago: all since would be copied.
+        largest = max(timed, key=self._last)
+        rows = f"SELECT event_id FROM {largest.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
+        event = self._value(f"SELECT min(event_id) FROM ({rows})", firsts[largest]) or 0
         for table in tables:
             if table.kind is _Kind.EVENT:
                 firsts[table] = event
             elif table.kind is _Kind.OF_EVENT:
                 firsts[table] = self._first(table, "event_id", event)
         self._tables |= {table: max(0, first - 1) for table, first in firsts.items()}
+
+    def _last(self, table: _Table) -> int:
+        return self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
 
     def _things(self, table: _Table) -> int:
         """Copy all rows of a table, where there are more of them or few; return how many are new."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,9 @@ from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
 from rocpd.schema.live_state import ENDED, read_state, state_file
 
-_NEWEST, _FEWEST, _MOST = 400_000, 8_000, 50_000  # rows of a table to begin with: of all files, of a file
-_BUSY_MS = 20  # for a writer's lock: the next round comes soon
+_NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # rows of a table to begin with: of all files, of a file
+_LEAST = 1_000  # rows of a table to go on with
+_BUSY_MS = 200  # for a writer's lock: without rows of each rank there is nothing to compare
 _SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
 
 
@@ -76,6 +77,7 @@ class TailedFile:
         self.path, self.copy, self._newest = path, copy, newest
         self.rows, self.grown_at, self.has_grown = 0, 0.0, False
         self.problem, self.begun_again = "", 0
+        self._had_state = False  # a process that ends by itself removes its state file
         self._signature: _Signature | None = None
         self._noticed: _Signature | None = None
         self._opening: Opening | None = None
@@ -94,12 +96,12 @@ class TailedFile:
 
     @property
     def may_grow(self) -> bool:
-        """Whether its process has not said that it has ended, or left its state file behind."""
+        """Whether its process has not said that it has ended, by its state file or by its rows."""
         if state_file(self.path).exists():
             with suppress(InputError):
                 return not read_state(state_file(self.path)).flags & ENDED
             return True
-        return not (self._copy and self._copy.has_ended())
+        return not (self._had_state or (self._copy and self._copy.has_ended()))
 
     @property
     def has_rows(self) -> bool:
@@ -108,28 +110,40 @@ class TailedFile:
 
     def notice(self) -> None:
         """Note whether something was written since the last look; rows are for `poll`."""
-        signature = _Signature.of(self.path)
+        signature = self._marks()
         if signature is None:
             self.problem = "it is gone"
         elif signature != self._noticed:
             self._noticed, self.grown_at, self.has_grown = signature, time.time(), True
 
+    def catch_up(self) -> None:
+        """Skip rows where more have come than are worth a copy."""
+        signature = _Signature.of(self.path)
+        if not self._copy or not signature or signature == self._signature or self._is_another(signature):
+            return
+        try:
+            with self._attached(signature) as copy:
+                if copy.is_far_behind():
+                    copy.skip_ahead()
+        except (InputError, apsw.Error):  # `poll` says why
+            self._let_go()
+
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
-        signature = self._noticed = _Signature.of(self.path)
+        signature = self._noticed = self._marks()
         if signature is None:
             self.problem = "it is gone"
             return 0
-        known = self._signature
-        if signature == known:
+        if signature == self._signature:
             return 0
-        if known and (signature.inode != known.inode or signature.size < known.size):
+        if self._is_another(signature):
             self._begin_again()
         try:
-            count = self._read(signature)
+            with self._attached(signature) as copy:
+                count = copy.update()
         except (InputError, apsw.Error) as error:
             self._let_go()
-            self.problem = error.message if isinstance(error, RocpdError) else str(error)
+            self.problem = error.message if isinstance(error, RocpdError) else f"{self.path}: {error}"
             self._signature = signature if isinstance(error, ForeignError) else self._signature
             return 0
         if count:
@@ -149,6 +163,11 @@ class TailedFile:
         if self._copy:
             self._copy.forget_before(suffix, start)
 
+    def expect(self, share: float) -> None:
+        """Go on with so many times the rows that are kept now, once too many have come to copy all."""
+        if self._copy:
+            self._copy.newest = min(self._newest, max(_LEAST, round(share * self._copy.kept())))
+
     def since(self, suffix: str) -> int:
         """Return what the copy of a rank begins with: not all that ended before [ns]; 0: nothing is left out."""
         return self._copy.since.get(suffix, 0) if self._copy else 0
@@ -160,31 +179,36 @@ class TailedFile:
             self._copy.close()
             self._copy = None
 
+    def _marks(self) -> _Signature | None:
+        self._had_state |= state_file(self.path).exists()
+        return _Signature.of(self.path)
+
     def _begin_again(self) -> None:
         self.close()
+        self._had_state = False
         self.copy.unlink(missing_ok=True)
         self._signature = None
         self.begun_again += 1
 
-    def _read(self, signature: _Signature) -> int:
-        """Copy what has come.
+    def _is_another(self, signature: _Signature) -> bool:
+        known = self._signature
+        return known is not None and (signature.inode != known.inode or signature.size < known.size)
+
+    @contextmanager
+    def _attached(self, signature: _Signature) -> Iterator[FreshCopy]:
+        """Let the copy read the file for a while.
 
         Raises:
             InputError, apsw.Error: it cannot be read now.
         """
         was_open = self._opening is not None
         self._opening = self._opening or self._opened(signature)
-        if self._copy and not was_open:
-            self._copy.attach(self._opening.uri)
-        if self._copy and self._copy.is_far_behind():
-            self._copy.close()
-            self.copy.unlink(missing_ok=True)
-            self._copy = None
         if self._copy is None:
-            self._copy = FreshCopy(self.copy, _BUSY_MS, self._newest)
+            self._copy, was_open = FreshCopy(self.copy, _BUSY_MS, self._newest), False
+        if not was_open:
             self._copy.attach(self._opening.uri)
         try:
-            return self._copy.update()
+            yield self._copy
         finally:
             if not self._may_stay_open(self._opening):
                 self._let_go()
@@ -226,6 +250,8 @@ class Tail:
 
     def poll(self) -> int:
         """Copy the rows that have come; return how many."""
+        for file in self.files.values():  # all before the first is copied, which takes a while: they go on alike
+            file.catch_up()
         return sum(file.poll() for file in self.files.values())
 
     def notice(self) -> None:

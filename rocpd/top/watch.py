@@ -40,6 +40,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
 _SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
 _CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
+_ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
@@ -221,6 +222,8 @@ class Watch:
                 file.free_until(each.suffix, part.end if part else None)
                 for number in before if part else ():
                     file.forget_before(each.suffix, steps[each.number][number][0])
+                if part:
+                    file.expect(_ROOM * self.options.steps / len(chosen))
         with self._connected(list(readable)) as session:
             if parts:
                 looked_at = f"steps {chosen[0]} to {chosen[-1]}"

@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from rocpd.live.tail import Tail, TailedFile
+from rocpd.schema.live_state import StateWriter, state_file
 from tests.live.writer import GrowingFile
 
 
@@ -130,6 +131,22 @@ def test_a_process_has_ended_when_its_file_says_so(whole: list[Path], tmp_path: 
     grows = [file.may_grow]
     growing.finish()
     file.poll()
+    assert [*grows, file.may_grow] == [True, False]
+    file.close()
+    growing.close()
+
+
+def test_a_process_has_ended_when_it_has_removed_its_state_file_whether_or_not_rows_were_read(
+    whole: list[Path], tmp_path: Path
+) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    state = StateWriter(state_file(growing.path), clock=1, wall=1)
+    growing.write_until(growing.rows[9][0])
+    file.poll()
+    grows = [file.may_grow]
+    state.close(remove=True)
+    file.notice()
     assert [*grows, file.may_grow] == [True, False]
     file.close()
     growing.close()

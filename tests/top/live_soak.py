@@ -17,7 +17,9 @@ from typing import Any
 
 import rocpd
 from rocpd.live.hang import hang
+from rocpd.simulator import JobOptions
 from rocpd.simulator.incidents import parse_incident
+from rocpd.simulator.job_plan import JobPlan, plan
 from rocpd.top.glance import LIKELY
 
 STEPS = 40
@@ -31,6 +33,8 @@ class Seen:
         load: processes that wanted to run, per core, at the end.
         rows_s: from the first file to the first line with rows [s].
         named: newest step in the line -> ranks that were named as stragglers.
+        named_s: from the first file to the first line that names somebody [s].
+        passed: how many steps had been played until that line.
         looked_at: newest step of the first line with conclusions.
         hang_s: from the stop to the answer that names somebody [s], and whom.
         last: what the last line said.
@@ -42,6 +46,8 @@ class Seen:
     load: float = 0.0
     rows_s: float | None = None
     named: dict[int, list[int]] = field(default_factory=dict)
+    named_s: float | None = None
+    passed: int | None = None
     looked_at: int | None = None
     hang_s: float | None = None
     missing: list[int] = field(default_factory=list)
@@ -71,7 +77,7 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
     first = began = time.time()
     with tempfile.TemporaryFile("w+") as said:
         top = subprocess.Popen(
-            [*rocpd_, "top", str(folder), "--follow", "--format", "json"],
+            [*rocpd_, "top", str(folder), "--follow", "--format", "json", "-v"],
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,
@@ -80,11 +86,13 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
         for line in top.stdout:
             glance = json.loads(line)
             if seen.rows_s is None and any(rank["rows"] for rank in glance["ranks"]):
-                seen.rows_s = glance["at_s"] - first
+                seen.rows_s = time.time() - first
             step = glance["step"]
             if step is not None and glance["looked_at"]:
                 seen.looked_at = step if seen.looked_at is None else seen.looked_at
                 seen.named[step] = stragglers(glance)
+                if seen.named[step] and seen.named_s is None:
+                    seen.named_s = time.time() - first
             seen.last = glance
             if kill_s and time.time() - began > kill_s:
                 writer.kill()
@@ -99,6 +107,13 @@ def watch(folder: Path, *words: str, kill_s: float = 0.0) -> Seen:
     writer.communicate()
     seen.load = os.getloadavg()[0] / (os.cpu_count() or 1)
     return seen
+
+
+def steps_passed(job: JobPlan, seconds: float) -> int:
+    """Return how many steps of a job that is written in real time have been played after so long [s]."""
+    first = min(rank.start_ns for rank in job.ranks)
+    ends = job.timing.anchors[2:, :, 0].max(axis=1) - first
+    return int((ends <= seconds * 1e9 * float(job.options.live or 1.0)).sum())
 
 
 def hang_of(folder: Path, ranks: int, seed: int, incident: str) -> Seen:
@@ -151,6 +166,8 @@ def main() -> None:
         seen = watch(
             out, "--ranks", str(ranks), "--seed", str(seed), "--plant", plant, "--live", live, "--steps", steps
         )
+        job = plan(JobOptions(out, ranks=ranks, seed=seed, steps=int(steps), plant=plant, live=float(live)))
+        seen.passed = steps_passed(job, seen.named_s) if seen.named_s else None
         with rocpd.connect(out) as session:
             parts = {part: percent for part, _, _, percent in session.summary("budget")}
         equal = {part: round(share - parts[part], 6) for part, share in seen.last["parts_percent"].items()}

@@ -15,10 +15,10 @@ import pytest
 import rocpd
 from rocpd.simulator import JobOptions
 from rocpd.simulator.incidents import parse_incident
-from rocpd.simulator.job_plan import plan
+from rocpd.simulator.job_plan import JobPlan, plan
 from tests.costs import ROOT
 from tests.soak import sized
-from tests.top.live_soak import Seen, hang_of, watch
+from tests.top.live_soak import Seen, hang_of, steps_passed, watch
 
 NEWS = 10
 """Steps within which a straggler is named."""
@@ -35,10 +35,13 @@ def _keep(name: str, seen: Seen) -> None:
         file.write(f"{name} {json.dumps(asdict(seen) | {'last': None})}\n")
 
 
-def _watched(folder: Path, ranks: int, seed: int, live: str, plant: str) -> Seen:
-    words = ("--ranks", str(ranks), "--seed", str(seed), "--live", live, "--steps", str(STEPS), "--plant", plant)
-    seen = watch(folder, *words)
-    _keep(f"{plant} {ranks} {seed}", seen)
+def _watched(job: JobPlan) -> Seen:
+    """Watch a job to its end; its last numbers are those of its finished files."""
+    asked, folder = job.options, job.options.out
+    words = {"--ranks": asked.ranks, "--seed": asked.seed, "--live": asked.live, "--steps": STEPS}
+    seen = watch(folder, "--plant", asked.plant, *(str(part) for word in words.items() for part in word))
+    seen.passed = steps_passed(job, seen.named_s) if seen.named_s else None
+    _keep(f"{asked.plant} {asked.ranks} {asked.seed}", seen)
     assert seen.errors == ""
     with rocpd.connect(folder) as session:
         parts = {part: percent for part, _, _, percent in session.summary("budget")}
@@ -54,8 +57,10 @@ def _watched(folder: Path, ranks: int, seed: int, live: str, plant: str) -> Seen
 @pytest.mark.parametrize("plant", sized(["straggler=35"], ["straggler=35", "none"]))
 @pytest.mark.parametrize(("ranks", "seed", "live"), CASES)
 def test_the_straggler_and_nobody_else_is_named(ranks: int, seed: int, live: str, plant: str, tmp_path: Path) -> None:
-    seen = _watched(tmp_path / "job", ranks, seed, live, plant)
-    straggler = plan(JobOptions(Path("job"), ranks=ranks, seed=seed, steps=STEPS, plant=plant)).straggler_rank
+    options = JobOptions(tmp_path / "job", ranks=ranks, seed=seed, steps=STEPS, plant=plant, live=float(live))
+    job = plan(options)
+    seen = _watched(job)
+    straggler = job.straggler_rank
     named = {step: ranks for step, ranks in seen.named.items() if ranks}
     assert seen.looked_at is not None
     assert set(map(tuple, named.values())) == ({(straggler,)} if straggler is not None else set())

@@ -102,6 +102,7 @@ def secret_shapes() -> str:
         parts.append(f"\nconstexpr std::array<std::string_view, {len(values)}> {name} = {{\n")
         parts += [f'    "{value}",\n' for value in values]
         parts.append("};\n")
+    parts.append(f"\nconstexpr std::size_t kLongestLogin = {known.longest_login};\n")
     parts.append(f'\nconstexpr std::string_view kPrivateKey = "{known.private_key}";\n')
     parts.append("\nstruct Shape {\n    std::string_view start;\n    std::size_t least;\n};\n")
     parts.append(f"constexpr std::array<Shape, {len(known.tokens)}> kShapes = {{{{\n")

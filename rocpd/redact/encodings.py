@@ -18,7 +18,7 @@ _HEX = re.compile(r"(?:[0-9A-Fa-f]{2}){12,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 
 
-def decoded(raw: bytes) -> str:
+def decoded(raw: bytes, errors: str = "backslashreplace") -> str:
     """Return the text of bytes, which some programs write as UTF-16.
 
     >>> decoded(b"abc"), decoded("abc".encode("utf-16-le")), decoded(b"a\\xff")
@@ -27,7 +27,7 @@ def decoded(raw: bytes) -> str:
     encoding = "utf-8"
     if raw.count(0) > len(raw) // 3:
         encoding = "utf-16-be" if raw[::2].count(0) > raw[1::2].count(0) else "utf-16-le"
-    return raw.decode(encoding, "backslashreplace")
+    return raw.decode(encoding, errors)
 
 
 def may_be_encoded(text: str) -> bool:
@@ -53,7 +53,7 @@ def _read(word: str) -> str | None:
     """Return the text that a word is in hexadecimal digits or base64; None where it is no printable one."""
     try:
         raw = bytes.fromhex(word) if _HEX.fullmatch(word) else _of_base64(word)
-        text = decoded(raw).strip("\0")
+        text = decoded(raw, "replace").strip("\0").replace("\ufffd", "?")  # escapes would be four times as long
     except (ValueError, binascii.Error):
         return None
     return text if text.isascii() and text.replace("\n", " ").isprintable() else None

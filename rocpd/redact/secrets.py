@@ -6,6 +6,7 @@ knows what stands in the place of a secret.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 import tomllib
@@ -15,10 +16,8 @@ from typing import Any
 
 from rocpd.base.frozen import frozen
 
-_LONGEST_NAME = 64
-_LONGEST_LOGIN, _MOST_SIGNS = 1024, 8  # characters of a login in a URL, and @ that are looked at
-_NO_BLANK = re.compile(r"[^ \t\n\"']*")
-_PARTS = re.compile(r"[_\-.:+]")
+_LONGEST_NAME, _MOST_BLANKS = 64, 8  # characters of a name before a sign, and blanks between
+_BLANKS = " \t\n\"'"
 _END_OF_VALUE = re.compile(r"[ ;&,'\"\t\n)]")
 _END_OF_LINE = re.compile(r"[\r\n'\"]")
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
@@ -37,6 +36,7 @@ class Rules:
     settings: tuple[str, ...]
     short_settings: tuple[str, ...]
     go_hosts: tuple[str, ...]
+    longest_login: int
     private_key: str
     tokens: Mapping[str, int]
 
@@ -63,8 +63,14 @@ def names_secret(variable: str) -> bool:
 
 def has_secret_part(name: str) -> bool:
     """Whether a part of a name says so: of an option, a setting, a header, a key of JSON."""
-    known = rules()
-    return any(part in known.parts or part.endswith(known.endings) for part in _PARTS.split(name.lower()))
+    return bool(_secret_parts().search(name.lower()))
+
+
+@functools.cache
+def _secret_parts() -> re.Pattern[str]:
+    known, between = rules(), r"[_\-.:+]"
+    start, end = rf"(?:^|{between})", rf"(?:{between}|\Z)"
+    return re.compile(rf"{start}(?:{'|'.join(sorted(known.parts))}){end}|(?:{'|'.join(known.endings)}){end}")
 
 
 def secrets_in(text: str) -> Iterator[tuple[int, int]]:
@@ -74,26 +80,48 @@ def secrets_in(text: str) -> Iterator[tuple[int, int]]:
     >>> [text[start:end] for start, end in secrets_in(text)]
     ['0123abcd,', 'x1', 'abc', 'ghp_0123456789abcdefghijk']
     """
-    until = 0
+    until, logins = 0, _ends_of_logins(text)
     for match in _candidates().finditer(text):
-        if match.start() >= until and (span := _secret_at(text, match)) and span[1] > span[0]:
-            yield span
+        # What names a secret counts from its end on: `password: token: x`, `key=-----BEGIN RSA PRIVATE KEY-----`.
+        place = match.end() if match.lastgroup in ("named", "pem") else match.start()
+        if place >= until and (span := _secret_at(text, match, logins)) and span[1] > max(until, span[0]):
+            yield max(until, span[0]), span[1]
             until = span[1]
 
 
 @functools.cache
 def _candidates() -> re.Pattern[str]:
-    """Return what finds each place at which a secret, or what names one, may be."""
+    """Return what finds each place at which a secret, or what names one, may be.
+
+    A sign counts after a word of names of secrets alone: texts are full of signs.
+    """
     starts = "|".join(re.escape(start) for start in sorted(rules().tokens, key=len, reverse=True))
     token = rf"(?<![\w.\-])(?P<token>{starts})"
-    option = rf"(?<!\S)(?P<option>--?[A-Za-z][\w\-]{{0,{_LONGEST_NAME}}}[ \t]+)(?![\s-])"
-    bearer = r"(?P<bearer>(?i:\bbearer[ \t]+))"
-    return re.compile(rf"(?P<pem>{_PEM})|{bearer}|{option}|{token}|(?P<url>://)|(?P<equals>=)|(?P<colon>:)")
+    sign = r"[=:](?:\s|$)"  # what follows is the value
+    option = rf"(?<!\S)(?=(?P<option>--?[A-Za-z][\w\-]{{0,{_LONGEST_NAME}}}[ \t]+)(?![\s\-]|{sign}))"
+    bearer = rf"(?P<bearer>(?i:\bbearer[ \t]++))(?!{sign})"
+    name = rf"(?i:{'|'.join(_words())})[\w.\-]{{0,{_LONGEST_NAME}}}+[\"']?"
+    named = rf"(?P<named>{name}[ \t]{{0,{_MOST_BLANKS}}}(?:=|:(?!//)))"
+    login = r"(?<=[\w.\-])(?P<login>:(?!//))"
+    return re.compile(rf"(?P<pem>{_PEM})|{bearer}|{option}|{token}|(?P<url>://)|{named}|{login}")
 
 
-def _secret_at(text: str, match: re.Match[str]) -> tuple[int, int] | None:
+def _words() -> list[str]:
+    """Return the shortest words of which a name of a secret has one."""
+    known = rules()
+    words = {*known.parts, *known.endings, *(setting.rstrip("= ") for setting in known.settings)}
+    return [word for word in sorted(words) if not any(other in word for other in words - {word})]
+
+
+def _ends_of_logins(text: str) -> list[int]:
+    """Return where a login of a data source of Go may end: before the names of its hosts."""
+    hosts = "|".join(map(re.escape, rules().go_hosts))
+    return [match.start() for match in re.finditer(rf"@(?={hosts})", text)]
+
+
+def _secret_at(text: str, match: re.Match[str], logins: Sequence[int]) -> tuple[int, int] | None:
     """Return start and end of the secret at a candidate, or named by it."""
-    at, end = match.span()
+    at, end = match.span(match.lastgroup or 0)
     match match.lastgroup:
         case "pem":
             closed = _END_OF_PEM.search(text, end)
@@ -101,15 +129,16 @@ def _secret_at(text: str, match: re.Match[str]) -> tuple[int, int] | None:
         case "bearer":
             return at, _end_of_word(text, end)
         case "option":
-            return (end, _end_of_word(text, end)) if has_secret_part(match[0].strip(" \t-")) else None
+            return (end, _end_of_word(text, end)) if has_secret_part(text[at:end].strip(" \t-")) else None
         case "token":
             return _token(text, at, end)
         case "url":
-            login = _end_of_login(text[end : end + _LONGEST_LOGIN])
-            return (end, end + login) if login else None
-        case "equals":
-            return _setting(text, at)
-    return _pair(text, at) or _go_login(text, at)
+            login = _end_of_login(text, end)
+            return (end, login) if login else None
+        case "login":
+            return _go_login(text, at, logins)
+    sign = end - 1
+    return _setting(text, sign) if text[sign] == "=" else _pair(text, sign) or _go_login(text, sign, logins)
 
 
 def _token(text: str, at: int, end: int) -> tuple[int, int] | None:
@@ -119,6 +148,14 @@ def _token(text: str, at: int, end: int) -> tuple[int, int] | None:
     rest = text[at + len(start) : end]
     # Words with dashes are long too, but hold no digits.
     return (at, end) if len(rest) >= rules().tokens[start] and any(map(str.isdigit, rest)) else None
+
+
+def _end_of_name(text: str, sign: int) -> int:
+    """Return where what stands before a sign ends, without blanks."""
+    end = sign
+    while end > max(0, sign - _MOST_BLANKS) and text[end - 1] in " \t":
+        end -= 1
+    return end
 
 
 def _name_before(text: str, at: int) -> str:
@@ -132,20 +169,25 @@ def _name_before(text: str, at: int) -> str:
 
 def _setting(text: str, at: int) -> tuple[int, int] | None:
     """Return the value of `name=value`, or of `name = value`."""
-    end = at
-    while end > max(0, at - 8) and text[end - 1] in " \t":
-        end -= 1
+    end = _end_of_name(text, at)
     name = _name_before(text, end).lower()
-    if not has_secret_part(name):
-        known, setting = rules(), f"{name}="
-        ending = next((each for each in known.settings if setting.endswith(each)), "")
-        before = setting[: -len(ending)][-1:] if ending else ""
-        if not ending or (ending in known.short_settings and before.isalpha()):
-            return None
+    if not has_secret_part(name) and not _settings().search(name):
+        return None
     value = at + 1
     while end < at and value < len(text) and text[value] in " \t":
         value += 1
     return _value(text, value)
+
+
+@functools.cache
+def _settings() -> re.Pattern[str]:
+    """Return what a name ends with that is a setting; short ones are no part of a word."""
+    known = rules()
+    long, short = (
+        "|".join(each.removesuffix("=") for each in names if each.endswith("="))
+        for names in (set(known.settings) - set(known.short_settings), known.short_settings)
+    )
+    return re.compile(rf"(?:{long}|(?<![^\W\d_])(?:{short}))\Z")
 
 
 def _pair(text: str, colon: int) -> tuple[int, int] | None:
@@ -153,8 +195,9 @@ def _pair(text: str, colon: int) -> tuple[int, int] | None:
     value = colon + 1
     while value < len(text) and text[value].isspace():
         value += 1
-    is_pair = (colon > 0 and text[colon - 1] in "\"'") or value > colon + 1
-    name = _name_before(text, colon).lower()
+    end = _end_of_name(text, colon)
+    is_pair = (end > 0 and text[end - 1] in "\"'") or value > colon + 1
+    name = _name_before(text, end).lower()
     if not is_pair or value == len(text) or name == "key" or not has_secret_part(name):
         return None  # a key of a table is none of a lock
     if name in _HEADERS:
@@ -168,38 +211,34 @@ def _value(text: str, at: int) -> tuple[int, int]:
     return at + (text[at : at + 1] in ("'", '"')), _end_of_value(text, at)
 
 
-def _go_login(text: str, colon: int) -> tuple[int, int] | None:
-    """Return the password of a login in a data source of Go."""
-    if not colon or not (text[colon - 1].isalnum() or text[colon - 1] in "_-."):
-        return None
-    followed = _NO_BLANK.match(text, colon + 1, colon + 1 + _LONGEST_LOGIN)
-    rest = followed[0] if followed else ""
-    at = rest.find("@")
-    for _ in range(_MOST_SIGNS):
-        if at < 0:
-            return None
-        # Paths with an @ look alike, but start with a slash, too.
-        if rest.startswith(rules().go_hosts, at + 1) or (rest.startswith("/", at + 1) and "/" not in rest[:at]):
-            return colon + 1, colon + 1 + at
-        at = rest.find("@", at + 1)
-    return None
+def _go_login(text: str, colon: int, ends: Sequence[int]) -> tuple[int, int] | None:
+    """Return the password of a login in a data source of Go: it ends before a host, of `ends`, or before a path."""
+    start, until = colon + 1, colon + 1 + rules().longest_login
+    slash = text.find("/", start, until)
+    end = slash - 1 if slash > start and text[slash - 1] == "@" else until  # paths with an @ start with a slash, too
+    host = bisect.bisect_right(ends, start)
+    end = min(end, ends[host]) if host < len(ends) else end
+    has_user = text[colon - 1] not in _BLANKS
+    is_login = has_user and start < end < until and all(text.find(blank, start, end) < 0 for blank in _BLANKS)
+    return (start, end) if is_login else None
 
 
-def _end_of_login(rest: str) -> int:
+def _end_of_login(text: str, at: int) -> int:
     """Return where a login in a URL ends, 0 where there is none: scheme://user:password@host, scheme://token@host."""
-    rest = rest[: _end_of_value(rest, 0)]
-    at = rest.find("@")
-    colon, slash = rest.find(":"), rest.find("/")
+    end = text.find("@", at, at + rules().longest_login)
+    if end <= at or _end_of_value(text, at, end) < end:
+        return 0
     # A password may hold a slash, a token does not.
-    return at if at > 0 and (0 <= colon < at or slash < 0 or slash > at) else 0
+    return end if text.find(":", at, end) >= 0 or text.find("/", at, end) < 0 else 0
 
 
-def _end_of_value(text: str, at: int) -> int:
+def _end_of_value(text: str, at: int, until: int | None = None) -> int:
+    until = len(text) if until is None else until
     if at < len(text) and text[at] in "\"'":
-        closed = text.find(text[at], at + 1)
-        return closed if closed >= 0 else len(text)
-    ends = _END_OF_VALUE.search(text, at)
-    return ends.start() if ends else len(text)
+        closed = text.find(text[at], at + 1, until)
+        return closed if closed >= 0 else until
+    ends = _END_OF_VALUE.search(text, at, until)
+    return ends.start() if ends else until
 
 
 def _end_of_word(text: str, at: int) -> int:

@@ -96,6 +96,8 @@ constexpr std::array<std::string_view, 3> kHosts = {
     "unix(",
 };
 
+constexpr std::size_t kLongestLogin = 1024;
+
 constexpr std::string_view kPrivateKey = "PRIVATE KEY-----";
 
 struct Shape {

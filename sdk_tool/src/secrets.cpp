@@ -11,7 +11,6 @@ namespace rocpd {
 namespace {
 
 constexpr std::string_view kMask = "***";
-constexpr std::size_t kLongestLogin = 4096;  // in a URL [bytes]
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -77,9 +76,9 @@ bool is_inside_word(std::string_view lower_case, std::size_t at) {
     return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
 }
 
-// The name before a colon, which may be in quotes: of a header, of a pair in JSON or YAML.
-std::string_view name_before(std::string_view text, std::size_t colon) {
-    const std::size_t end = colon > 0 && is_quote(text[colon - 1]) ? colon - 1 : colon;
+// The name that ends at a place, which may be in quotes: of a header, of a pair in JSON or YAML.
+std::string_view name_before(std::string_view text, std::size_t at) {
+    const std::size_t end = at > 0 && is_quote(text[at - 1]) ? at - 1 : at;
     std::size_t start = end;
     while (start > 0 && in_token(text[start - 1])) --start;
     return text.substr(start, end - start);
@@ -87,11 +86,12 @@ std::string_view name_before(std::string_view text, std::size_t colon) {
 
 // So many bytes, from the colon on, stand before a secret value: "password":"x", password: x. 0 where none follows.
 std::size_t before_pair_value(std::string_view text, std::size_t colon) {
-    std::size_t value = colon + 1;
+    std::size_t end = colon, value = colon + 1;
+    while (end > 0 && is_blank(text[end - 1])) --end;
     while (value < text.size() && is_blank(text[value])) ++value;
-    const bool is_pair = (colon > 0 && is_quote(text[colon - 1])) || value > colon + 1;
+    const bool is_pair = (end > 0 && is_quote(text[end - 1])) || value > colon + 1;
     if (!is_pair || value == text.size()) return 0;
-    const std::string_view name = name_before(text, colon);
+    const std::string_view name = name_before(text, end);
     return lower(name) != "key" && has_secret_part(name) ? value - colon : 0;  // a key of a table is none of a lock
 }
 
@@ -211,8 +211,10 @@ private:
         const bool follows = std::exchange(secret_next_, false);
         const bool is_login = std::exchange(login_next_, false);
         const std::string_view before = std::exchange(before_, text);
-        if (text == "=") {
-            secret_next_ = has_secret_part(before);
+        if (text == "=" || text == ":") {  // a key of a table is none of a lock
+            const std::string_view name = name_before(before, before.size());
+            secret_next_ = has_secret_part(name) && (text == "=" || lower(name) != "key");
+            rest_ = rest_ || (secret_next_ && text == ":");  // of headers
             return std::string(text);
         }
         if (rest_ || (follows && text.front() != '-')) return std::string(kMask);

@@ -149,7 +149,7 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "HEAD": "Authorization: Basic t0p",
         "GO": "me:t0p(x)/t0p@tcp(db:3306)/jobs", "LOCAL": "me:t0p@/jobs", "SOCKET": "me:t0p@unix(/run/db)/jobs",
         "ODBC": "Server=db;UID=me;Pw=t0p", "BLOB": "https://host/a?sv=1&sig=t0p",
-        "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
+        "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p", "SPACED": '{"password" : "t0p"}', "SPACES": "Cookie : t0p",
     }  # fmt: skip
     plain = {
         "OMP_NUM_THREADS": "4",
@@ -197,6 +197,12 @@ _LINES = {
     ("-u", "me:t0p", "--user=me:t0p", "-u", "1000:1000"): ("-u", "me:***", "--user=me:***", "-u", "1000:1000"),
     ("pypi-AgE" + "t0p" * 8, "sk_live_" + "t0p" * 8, "nvapi-" + "t0p" * 8, "hvs." + "t0p" * 8): ("***",) * 4,
     ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"): ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"),
+    ("sh", "-c", "password : t0p", "sh", "-c", "Cookie : a=t0p t0p"): (
+        "sh", "-c", "password : ***", "sh", "-c", "Cookie : *** ***",
+    ),
+    ('{"password" : "t0p"}', "key", ":", "5", "token", ":", "t0p"): (
+        '{"password" : ***', "key", ":", "5", "token", ":", "***",
+    ),
     ("--jwt", "eyJhbGciOiJIUzI1NiJ9.t0pt0pt0pt0p.t0p"): ("--jwt", "***"),
 }  # fmt: skip
 

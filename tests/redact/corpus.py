@@ -47,6 +47,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType({
     "bearer": "with Bearer {key}", "json": '{{"token": "{key}"}}', "login": "https://me:{key}@host.example/x",
     "go": "me:{key}@tcp(db:3306)/jobs", "odbc": "Server=x;Password={key};Port=1", "sas": "https://host/a?sv=1&sig={key}",
     "pem": "-----BEGIN RSA PRIVATE KEY-----\n{key}\n-----END RSA PRIVATE KEY-----",
+    "set pem": "DEPLOY_KEY=-----BEGIN RSA PRIVATE KEY-----\n{key}\n-----END RSA PRIVATE KEY-----",
+    "spaced": "password : {key}",
 })  # fmt: skip
 """What stands around secrets that look like any word."""
 

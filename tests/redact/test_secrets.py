@@ -32,7 +32,7 @@ def plant(path: Path, count: int) -> list[tuple[Secret, str]]:
     connection.executemany(f"INSERT INTO {quote_name(foreign)} VALUES (?, '', x'00')", [(n,) for n in range(1, 13)])
     connection.execute(f"ALTER TABLE {quote_name(table)} ADD COLUMN foreign_note TEXT")
     made = (secret(kind, number) for number in itertools.count() for kind in KINDS)
-    ways = itertools.cycle(itertools.chain(*([way] * 7 for way in ENCODINGS)))  # 7 and 41 have no common factor
+    ways = itertools.cycle(itertools.chain(*([way] * 7 for way in ENCODINGS)))  # 7 and 43 have no common factor
     planted: list[tuple[Secret, str]] = []
     places = _places(connection)
     for row in range(-(-count // len(places))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from rocpd.redact.options import Clue
 from rocpd.redact.secrets import rules
 from rocpd.redact.strict import InJob, Strict
 from rocpd.redact.texts import Pseudonyms, Redactor
+from tests.soak import sample, sized
 
 KNOWN = {"gpu17": Clue.HOST, "bob": Clue.USER, "hunter2-hunter2": Clue.SECRET}
 
@@ -45,6 +47,12 @@ def redactor(**options: object) -> Redactor:
         ("passwd=a pwd=b monkey=5 password: x", "passwd=secret-01 pwd=secret-02 monkey=5 password: secret-03"),
         ('{"token":"abc", "key": "row"}', '{"token":"secret-01", "key": "row"}'),
         ("me:abc@tcp(db:3306)/jobs", "me:secret-01@tcp(db:3306)/dir-01"),
+        ("me:a@b@tcp(db:3306)", "me:secret-01@tcp(db:3306)"),
+        ("me:abc@/jobs a:b/c@/d", "me:secret-01@/dir-01 a:b/c@/dir-02"),
+        ("bearer = x --password = y password : z", "bearer = secret-01 --password = secret-02 password : secret-03"),
+        ("--token :x --token=:y", "--token secret-01 --token=secret-02"),
+        ("secret:\n  password: x", "secret:\n  secret-01 secret-02"),
+        ("KEY=-----BEGIN A KEY-----\nx\n-----END A KEY-----", "KEY=secret-01secret-02"),
         ("tcp://node17:4711 up", "url-01 up"),
         ("fe80::1ff:fe23:4567:890a at::native::add 12:34:56", "address-01 at::native::add 12:34:56"),
         ("nfs1.corp.example:/srv/x", "host-01:/dir-01/dir-02"),
@@ -176,43 +184,52 @@ def test_devices_are_not_known_by_their_names(text: str, redacted: str) -> None:
     assert redactor().value(text) == redacted
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "x",
-        "a@",
-        "a:",
-        "=",
-        "://a",
-        "key= ",
-        "a/",
-        "-----BEGIN ",
-        "ghp_",
-        "a:b@",
-        "\u00e9",
-        "%25",
-        "QUJD",
-        "serial number ",
-    ],
-)
-def test_long_texts_take_no_longer_by_the_character(piece: str) -> None:
-    """Each character is looked at a bounded number of times: steps of the interpreter are counted, not time."""
+SHAPES = (
+    "x", "\u00e9", "\n", " ", "=", ":", "/", "-", "@", ".", "'\"", "~", "a=", "a:", "a@", "a/", "a.", "a-",
+    "1.", "1:", "::1", " =", "=\t", " : ", "'=", "a=:", "=a@", "://", "://a", "://a@", "a:b@", "a:b@/", "a: @/",
+    "a:@tcp( ", "a@a.", "a.b:/", "a//", "0x", "key", "key= ", "key : ", "spw=", "pw:", "path=", "token=token:",
+    "--key ", "--a ", "- ", "bearer ", "bearer = ", "Cookie: ", "-----BEGIN ", "-----BEGIN A-----",
+    "a=-----BEGIN A-----", "-----END ", "ghp_", "ghp_ ", "%25", "\\u0041", "QUJD", "6b6579", "serial number ",
+    "serial=", "gpu17", "C:\\",
+)  # fmt: skip
+"""What a hostile text repeats: each begins again and again what an expression looks for."""
 
-    def steps(size: int) -> int:
-        counts = [0]
-        text = piece * (size // len(piece))
 
-        def count(*_: object) -> None:
-            counts[0] += 1
+def text_of(shape: str, size: int) -> str:
+    return (shape * size)[:size]
 
-        sys.setprofile(count)
-        try:
-            redactor().text(text)
-        finally:
-            sys.setprofile(None)
-        return counts[0]
 
-    assert steps(8000) < 5 * steps(2000) + 1000
+@pytest.mark.soak(5)
+@pytest.mark.parametrize("shape", sample(SHAPES, 4))
+def test_a_text_of_twice_the_length_takes_twice_as_long(shape: str) -> None:
+    """Four times as long takes four times the time, not 16 times: time of the processor, the least of some tries."""
+
+    def seconds(text: str) -> float:
+        names = redactor()
+        start = time.thread_time()
+        names.text(text)
+        return time.thread_time() - start
+
+    size = sized(6_000, 30_000)
+    short = min(seconds(text_of(shape, size)) for _ in range(5))
+    assert min(seconds(text_of(shape, 4 * size)) for _ in range(3)) < 9 * short
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_few_steps_are_taken_for_a_character(shape: str) -> None:
+    """Calls of the interpreter are counted: signs that nothing of interest precedes take none."""
+    counts = [0]
+
+    def count(*_: object) -> None:
+        counts[0] += 1
+
+    names, text = redactor(), text_of(shape, 8000)
+    sys.setprofile(count)
+    try:
+        names.text(text)
+    finally:
+        sys.setprofile(None)
+    assert counts[0] < 20 * len(text)
 
 
 @pytest.mark.parametrize("start", rules().tokens)

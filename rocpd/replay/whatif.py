@@ -26,7 +26,7 @@ from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import Change, Changing, Verb, without_doubtful
+from rocpd.replay.changes import Change, Changing, Verb, in_ns, without_doubtful
 from rocpd.replay.excess import excess
 from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph, read_job
@@ -87,14 +87,14 @@ class Replays:
             graphs = (without_doubtful(self.job), self.job.cautious())
             self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
-        less, more = self._off(asked)
+        off, also = self._off(asked), self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
         predicted = self._step(times)
         every = [predicted]
         for changing in (self._exact, *self._others):
-            every.append(self._step(changing.applied(asked, 1 - less, is_waited=True).replay()))
-            every.append(self._step(changing.applied(asked, 1 + more, is_elastic=True).replay()))
+            every.append(self._step(changing.applied(asked, 1 - off, is_waited=True).replay()))
+            every.append(self._step(changing.applied(asked, 1 + off, also, is_elastic=True).replay()))
         noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
         binds = tuple(self._binds(job, times))
         return Prediction(
@@ -105,24 +105,27 @@ class Replays:
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
 
-    def _off(self, asked: Sequence[Change]) -> tuple[float, float]:
-        """Return by which share what is taken away may be over- and underestimated, at most.
+    def _off(self, asked: Sequence[Change]) -> float:
+        """Return by which share what is taken away may be over- and underestimated, at most."""
+        return max((self._uncertainty(change) for change in asked if _is_compared(change)), default=0.0)
 
-        Where some of what a rank computes compares with no other rank, that may take as much longer as the rest does.
+    def _alike(self, asked: Sequence[Change]) -> Ints:
+        """Return what points that compare with no other rank may take longer, as the others of their rank do [ns].
+
+        More of them may be what is waited for than of the others: the last stage of a pipeline alone computes the loss.
         """
-        compared = [change for change in asked if change.verb is Verb.WITHOUT and change.kind in _COMPARED]
-        off = max((self._uncertainty(change) for change in compared), default=0.0)
-        unknown = max((self._not_compared(change) for change in compared if change.kind != "link"), default=0.0)
-        return off, off + unknown
-
-    def _not_compared(self, change: Change) -> float:
-        """Return how much longer the ranks of a change may compute what no other rank does, as a share of the rest."""
-        points, place, counts = self.job.points, self.blaming.beyond.place, self.blaming.counts
-        whose = np.isin(points.rank, np.unique(points.rank[self._exact.excess(change) != 0]))
-        own = counts & whose & (self.blaming.what == 0)
-        known = own & np.isin(place, np.unique(place[counts & ~whose & (place >= 0)]))
-        every, share = int(points.work[own].sum()), int(points.work[known].sum())
-        return min(1.0, _MORE * (every / share - 1)) if share else float(every > 0)
+        points, beyond, counts = self.job.points, self.blaming.beyond, self.blaming.counts
+        also = np.zeros(len(points), np.int64)
+        for change in asked:
+            if not _is_compared(change) or change.kind == "link":
+                continue
+            less = self._exact.excess(change)
+            whose = np.isin(points.rank, np.unique(points.rank[less != 0]))
+            own = counts & whose & (self.blaming.what == 0)
+            known = own & np.isin(beyond.place, np.unique(beyond.place[counts & ~whose & (beyond.place >= 0)]))
+            share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
+            also = np.where(own & ~known, np.maximum(also, in_ns(points.work * min(1.0, _MORE * share))), also)
+        return also
 
     def _uncertainty(self, change: Change) -> float:
         """Return the same of one change: from how its steps and other ranks differ."""
@@ -195,6 +198,11 @@ class Replays:
         for (part, rank), time in sorted(parts.items(), key=lambda item: -item[1]):
             if time:
                 yield Binding(part, rank, time / count)
+
+
+def _is_compared(change: Change) -> bool:
+    """Whether what a change takes away is estimated by comparing ranks."""
+    return change.verb is Verb.WITHOUT and change.kind in _COMPARED
 
 
 _PARTS = {COMPUTE: "compute", COPIES: "copies"}

@@ -156,7 +156,7 @@ class Blaming:
         recorded = points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
-        self.waited = self._waiting(recorded)
+        self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
         self.stalls = self._stalls()
@@ -280,8 +280,10 @@ class Blaming:
         candidates = [each for each in self._candidates() if each.most // len(self.steps) >= least]
         if not candidates:
             return None
-        now = self.spent(self._replayed(self.removed)) if self.now is None else self.now
-        worst, cost, waiting = 0, -1, 0.0
+        if self.now is None:
+            times = self._replayed(self.removed)
+            self.now, self.waits = self.spent(times), self._waiting(times)
+        now, worst, cost, waits = self.now, 0, -1, self.waits
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
@@ -289,8 +291,9 @@ class Blaming:
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
-                waiting = 1 - self._waiting(times) / self.waited if self.waited else 0.0
-        self.now = None if self.removed.any() else now - cost
+                waits = self._waiting(times)
+        waiting = (self.waits - waits) / self.waited if self.waited else 0.0
+        self.now, self.waits = None if self.removed.any() else now - cost, waits
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
 
     def _candidates(self) -> Iterator[_Candidate]:

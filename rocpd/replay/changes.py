@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -239,7 +240,7 @@ class Changing:
     def applied(
         self,
         asked: Sequence[Change],
-        share: float = 1.0,
+        share: Mapping[Change, float] = MappingProxyType({}),
         also: Ints | None = None,
         *,
         is_elastic: bool = False,
@@ -249,7 +250,7 @@ class Changing:
 
         Args:
             asked: the changes.
-            share: of what is taken away by comparing, that goes.
+            share: change -> how much goes of what it takes away; all where it is not named.
             also: what points take less besides [ns]; None: nothing.
             is_elastic: whether what nothing explains shrinks with the work that it belongs to.
             is_waited: whether operations that come next wait for copies that overlap.
@@ -262,7 +263,7 @@ class Changing:
         for change in asked:
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change)
-                more = more if change.kind in ("call", "gap") else in_ns(more * share)
+                more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
         factor = np.ones(len(points))
         lag = job.edges.lag

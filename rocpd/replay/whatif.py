@@ -24,7 +24,7 @@ from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
-from rocpd.replay.blame import Blaming
+from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import Change, Changing, Verb, in_ns, without_doubtful
 from rocpd.replay.excess import excess
@@ -87,14 +87,16 @@ class Replays:
             graphs = (without_doubtful(self.job), self.job.cautious())
             self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
-        off, also = self._off(asked), self._alike(asked)
+        off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
+        least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
+        also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
         predicted = self._step(times)
         every = [predicted]
         for changing in (self._exact, *self._others):
-            every.append(self._step(changing.applied(asked, 1 - off, is_waited=True).replay()))
-            every.append(self._step(changing.applied(asked, 1 + off, also, is_elastic=True).replay()))
+            every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
+            every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
         noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
         binds = tuple(self._binds(job, times))
         return Prediction(
@@ -104,10 +106,6 @@ class Replays:
 
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
-
-    def _off(self, asked: Sequence[Change]) -> float:
-        """Return by which share what is taken away may be over- and underestimated, at most."""
-        return max((self._uncertainty(change) for change in asked if _is_compared(change)), default=0.0)
 
     def _alike(self, asked: Sequence[Change]) -> Ints:
         """Return what points that compare with no other rank may take longer, as the others of their rank do [ns].
@@ -128,7 +126,10 @@ class Replays:
         return also
 
     def _uncertainty(self, change: Change) -> float:
-        """Return the same of one change: from how its steps and other ranks differ."""
+        """Return by which share what is taken away may be over- and underestimated, from how steps and ranks differ.
+
+        Ranks that are to blame for something else do not say how far others lie apart, unless hardly one is left.
+        """
         blaming, less = self.blaming, self._exact.excess(change)
         some = blaming.counts & (less != 0)
         taken = float(less[some].sum()) / max(1, len(self.steps))
@@ -139,13 +140,16 @@ class Replays:
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
             series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
+            usual = ~here
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
             series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
             ranks = np.unique(self.job.points.rank[some])
             here = np.isin(blaming.ranks, ranks)
+            blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
+            usual = ~here & ~np.isin(blaming.ranks, blamed)
         series = tamed(series)  # a slow step is no property of a rank
-        own, others = series[:, here].sum(1), series[:, ~here]
+        own, others = series[:, here].sum(1), series[:, usual if usual.sum() > 1 else ~here]
         error = math.hypot(
             _error_of_mean(own),
             _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),

@@ -140,7 +140,7 @@ class Replays:
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
             series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
-            usual = ~here
+            usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
             series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
@@ -148,8 +148,9 @@ class Replays:
             here = np.isin(blaming.ranks, ranks)
             blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
             usual = ~here & ~np.isin(blaming.ranks, blamed)
+            usual = usual if usual.sum() > 1 else ~here
         series = tamed(series)  # a slow step is no property of a rank
-        own, others = series[:, here].sum(1), series[:, usual if usual.sum() > 1 else ~here]
+        own, others = series[:, here].sum(1), series[:, usual]
         error = math.hypot(
             _error_of_mean(own),
             _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),

@@ -11,6 +11,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +65,9 @@ def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
         start, end: of each range [ns].
         thread: its thread; None: all are of one.
     """
-    times = [column.tolist() for column in (start, end, *([] if thread is None else [thread]))]
-    return nest([MarkerRange("", *each) for each in zip(*times, strict=True)])
+    kept = np.flatnonzero(end > start)
+    threads = [(None, kept)] if thread is None else [(key, kept[rows]) for (key,), rows in grouped([thread[kept]])]
+    return _nested_in(start, end, threads)
 
 
 def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:
@@ -85,35 +87,72 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
     for row in range(len(ranges)) if rows is None else rows:
         if ranges[row].end > ranges[row].start:
             by_thread.setdefault(ranges[row].thread if thread is None else thread, []).append(row)
+    start, end = (np.fromiter(map(attrgetter(side), ranges), np.int64, len(ranges)) for side in ("start", "end"))
+    return _nested_in(start, end, [(key, np.array(of_thread)) for key, of_thread in by_thread.items()])
+
+
+def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]]) -> Nesting:
+    """Return how ranges lie in each other, of threads with the rows of their ranges, none of which is empty."""
     parents: dict[int, int] = {}
-    return Nesting(parents, {key: _segments(ranges, of_thread, parents) for key, of_thread in by_thread.items()})
+    segments: dict[int | None, tuple[Ints, Ints]] = {}
+    for key, rows in threads:
+        ordered = rows[np.lexsort((rows, -end[rows], start[rows]))]
+        times = start[ordered], end[ordered]
+        depth = np.arange(len(ordered)) - np.searchsorted(np.sort(times[1]), times[0], side="right")
+        outer = _around(depth)
+        if (times[1][outer] >= times[1])[depth > 0].all():
+            outer = np.where(depth > 0, outer, -1)
+            since, inside = _proper_segments(*times, depth, outer)
+        else:
+            since, inside, outer = _crossing_segments(times[0].tolist(), times[1].tolist())
+        within = np.flatnonzero(outer >= 0)
+        parents.update(zip(ordered[within].tolist(), ordered[outer[within]].tolist(), strict=True))
+        segments[key] = since, np.where(inside >= 0, ordered[inside], -1)
+    return Nesting(parents, segments)
 
 
-def _segments(ranges: Sequence[MarkerRange], rows: Sequence[int], parents: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return the segments of one thread; add to `parents` what each range lies in."""
-    ends = [(ranges[row].end, 0, 0, row) for row in rows]
-    starts = [(ranges[row].start, 1, -ranges[row].end, row) for row in rows]
+def _around(depth: Ints) -> Ints:
+    """Return of each range the last one before it that so many others are open around, but one; else any."""
+    count = len(depth)
+    key = depth * count + np.arange(count)
+    order = np.argsort(key, kind="stable")
+    around: Ints = order[np.searchsorted(key[order], key - count) - 1]
+    return around
+
+
+def _proper_segments(start: Ints, end: Ints, depth: Ints, outer: Ints) -> tuple[Ints, Ints]:
+    """Return the segments of ranges in order, each of which ends in the one around it."""
+    row = np.arange(len(start))
+    time, is_start = np.concatenate([end, start]), np.repeat([0, 1], len(start))
+    order = np.lexsort((np.concatenate([-depth, row]), is_start, time))
+    return time[order], np.concatenate([outer, row])[order]
+
+
+def _crossing_segments(start: Sequence[int], end: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    """Return the segments of ranges in order, which may end before one that lies in them, and the range around each."""
+    ends = [(time, 0, row) for row, time in enumerate(end)]
+    starts = [(time, 1, row) for row, time in enumerate(start)]
+    outer = np.full(len(start), -1)
     opened: list[int] = []  # in order of starts; those that ended before a later one stay until that one ends
     ended: set[int] = set()
     longest: list[int] = []  # those that no later one outlasts: the last that lasts as long as another is around it
     since, inside = [], []
-    for time, is_start, _, row in sorted(ends + starts):
+    for time, is_start, row in sorted(ends + starts):
         if is_start:
-            while longest and ranges[longest[-1]].end < ranges[row].end:
+            while longest and end[longest[-1]] < end[row]:
                 longest.pop()
-            if longest:
-                parents[row] = longest[-1]
+            outer[row] = longest[-1] if longest else -1
             longest.append(row)
             opened.append(row)
         else:
             ended.add(row)
             while opened and opened[-1] in ended:
                 opened.pop()
-            while longest and ranges[longest[-1]].end <= time:
+            while longest and end[longest[-1]] <= time:
                 longest.pop()
         since.append(time)
         inside.append(opened[-1] if opened else -1)
-    return np.array(since, np.int64), np.array(inside, np.int64)
+    return np.array(since, np.int64), np.array(inside, np.int64), outer
 
 
 _NO_TIMES = np.zeros(0, np.int64)

@@ -37,7 +37,7 @@ _ALL_OF = 0.5  # of what the worst rank of a host takes longer, that all of its 
 
 
 class CauseKind(enum.StrEnum):
-    """The kinds of causes."""
+    """What can be to blame."""
 
     RANK = "rank"
     HOST = "host"
@@ -46,7 +46,7 @@ class CauseKind(enum.StrEnum):
 
 
 OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
-"""Parts that a rank takes longer for."""
+"""What a rank takes longer for."""
 
 
 @frozen
@@ -83,7 +83,7 @@ class Cause:
 
     @property
     def mainly(self) -> str:
-        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
+        """What it takes longest for; the host where that is clear: it takes longer, too, where it waits unrecorded."""
         devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
         most = max(devices, key=devices.__getitem__)
         return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
@@ -91,7 +91,7 @@ class Cause:
 
 @frozen
 class Blame:
-    """The time that a job loses, and to what.
+    """What a job loses, and to what.
 
     Args:
         steps: numbers of the steps that count.
@@ -130,7 +130,7 @@ def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> B
 
 
 class _Candidate(NamedTuple):
-    """A possible cause: as `Cause` has it, and what it can cost at most in all steps [ns]."""
+    """What may be to blame: as `Cause` has it, and what it can cost at most in all steps [ns]."""
 
     kind: CauseKind
     ranks: tuple[int, ...]
@@ -156,7 +156,7 @@ class Blaming:
         recorded = points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
-        self.waited = self.still_waited = self._waiting(recorded)
+        self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
         self.removed = np.zeros(len(points), np.int64)
         self.alone = self._alone()
         self.stalls = self._stalls()
@@ -209,7 +209,7 @@ class Blaming:
 
     @functools.cached_property
     def _longer(self) -> Floats:
-        """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
+        """What each rank (column) takes longer than others usually do in each step (row) [ns]."""
         return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
@@ -280,17 +280,20 @@ class Blaming:
         candidates = [each for each in self._candidates() if each.most // len(self.steps) >= least]
         if not candidates:
             return None
-        now = self.spent(self._replayed(self.removed)) if self.now is None else self.now
-        worst, cost, waited = 0, -1, self.still_waited
+        if self.now is None:
+            times = self._replayed(self.removed)
+            self.now, self.waits = self.spent(times), self._waiting(times)
+        now, worst, cost, waits = self.now, 0, -1, self.waits
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
             times = self._replayed(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
-                worst, cost, waited = number, costs, self._waiting(times)
-        waiting = (self.still_waited - waited) / self.waited if self.waited else 0.0
-        self.now, self.still_waited = None if self.removed.any() else now - cost, waited
+                worst, cost = number, costs
+                waits = self._waiting(times)
+        waiting = (self.waits - waits) / self.waited if self.waited else 0.0
+        self.now, self.waits = None if self.removed.any() else now - cost, waits
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
 
     def _candidates(self) -> Iterator[_Candidate]:
@@ -316,7 +319,7 @@ class Blaming:
 
     @functools.cached_property
     def _own(self) -> Ints:
-        """The time that points of ranks take longer: lastingly, and where these stall."""
+        """What points of ranks take longer: lastingly, and where these stall."""
         return self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0)
 
     @functools.cached_property
@@ -326,7 +329,7 @@ class Blaming:
 
     @functools.cached_property
     def _of_host(self) -> Ints:
-        """The time that points take longer than is usual on other hosts."""
+        """What points take longer than is usual on other hosts."""
         numbers = np.unique(self._hosts, return_inverse=True)[1]
         return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -237,13 +238,20 @@ class Changing:
         return self.less[change]
 
     def applied(
-        self, asked: Sequence[Change], share: float = 1.0, *, is_elastic: bool = False, is_waited: bool = False
+        self,
+        asked: Sequence[Change],
+        share: Mapping[Change, float] = MappingProxyType({}),
+        also: Ints | None = None,
+        *,
+        is_elastic: bool = False,
+        is_waited: bool = False,
     ) -> JobGraph:
         """Return the graph of the changed job.
 
         Args:
             asked: the changes.
-            share: of what is taken away by comparing, that goes.
+            share: change -> how much goes of what it takes away; all where it is not named.
+            also: what points take less besides [ns]; None: nothing.
             is_elastic: whether what nothing explains shrinks with the work that it belongs to.
             is_waited: whether operations that come next wait for copies that overlap.
 
@@ -251,11 +259,11 @@ class Changing:
             RocpdError: a change names nothing that there is.
         """
         points, job = self.job.points, self.job
-        less = np.zeros(len(points), np.int64)
+        less = np.zeros(len(points), np.int64) if also is None else also
         for change in asked:
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change)
-                more = more if change.kind in ("call", "gap") else _in_ns(more * share)
+                more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
         factor = np.ones(len(points))
         lag = job.edges.lag
@@ -264,8 +272,8 @@ class Changing:
                 factor = np.where(self._scaled(change), factor * change.factor, factor)
                 if change.kind == "launch":
                     launches = (job.edges.kind == Edge.LAUNCH) & self.counts[job.edges.target]
-                    lag = np.where(launches, _in_ns(lag * change.factor), lag)
-        work = _in_ns(np.maximum(points.work - less, 0) * factor)
+                    lag = np.where(launches, in_ns(lag * change.factor), lag)
+        work = in_ns(np.maximum(points.work - less, 0) * factor)
         job = replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
@@ -594,12 +602,12 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     np.maximum.at(latest, edges.target, after)
     binds = after == latest[edges.target]
     by[edges.target[binds]] = edges.source[binds]
-    lag = np.where(points.lag > 0, _in_ns(points.lag * ratio[by]), points.lag)
-    waits = _in_ns(edges.lag * ratio[edges.source])
+    lag = np.where(points.lag > 0, in_ns(points.lag * ratio[by]), points.lag)
+    waits = in_ns(edges.lag * ratio[edges.source])
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
 
 
-def _in_ns(times: Any) -> Ints:
+def in_ns(times: Any) -> Ints:
     """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
     held: Ints = np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
     return held

@@ -24,9 +24,9 @@ from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
-from rocpd.replay.blame import Blaming
+from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import Change, Changing, Verb, without_doubtful
+from rocpd.replay.changes import Change, Changing, Verb, in_ns, without_doubtful
 from rocpd.replay.excess import excess
 from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph, read_job
@@ -87,14 +87,16 @@ class Replays:
             graphs = (without_doubtful(self.job), self.job.cautious())
             self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
-        less, more = self._off(asked)
+        off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
+        least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
+        also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
         predicted = self._step(times)
         every = [predicted]
         for changing in (self._exact, *self._others):
-            every.append(self._step(changing.applied(asked, 1 - less, is_waited=True).replay()))
-            every.append(self._step(changing.applied(asked, 1 + more, is_elastic=True).replay()))
+            every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
+            every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
         noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
         binds = tuple(self._binds(job, times))
         return Prediction(
@@ -105,27 +107,29 @@ class Replays:
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
 
-    def _off(self, asked: Sequence[Change]) -> tuple[float, float]:
-        """Return by which share what is taken away may be over- and underestimated, at most.
+    def _alike(self, asked: Sequence[Change]) -> Ints:
+        """Return what points that compare with no other rank may take longer, as the others of their rank do [ns].
 
-        Where some of what a rank computes compares with no other rank, that may take as much longer as the rest does.
+        More of them may be what is waited for than of the others: the last stage of a pipeline alone computes the loss.
         """
-        compared = [change for change in asked if change.verb is Verb.WITHOUT and change.kind in _COMPARED]
-        off = max((self._uncertainty(change) for change in compared), default=0.0)
-        unknown = max((self._not_compared(change) for change in compared if change.kind != "link"), default=0.0)
-        return off, off + unknown
-
-    def _not_compared(self, change: Change) -> float:
-        """Return how much longer the ranks of a change may compute what no other rank does, as a share of the rest."""
-        points, place, counts = self.job.points, self.blaming.beyond.place, self.blaming.counts
-        whose = np.isin(points.rank, np.unique(points.rank[self._exact.excess(change) != 0]))
-        own = counts & whose & (self.blaming.what == 0)
-        known = own & np.isin(place, np.unique(place[counts & ~whose & (place >= 0)]))
-        every, share = int(points.work[own].sum()), int(points.work[known].sum())
-        return min(1.0, _MORE * (every / share - 1)) if share else float(every > 0)
+        points, beyond, counts = self.job.points, self.blaming.beyond, self.blaming.counts
+        also = np.zeros(len(points), np.int64)
+        for change in asked:
+            if not _is_compared(change) or change.kind == "link":
+                continue
+            less = self._exact.excess(change)
+            whose = np.isin(points.rank, np.unique(points.rank[less != 0]))
+            own = counts & whose & (self.blaming.what == 0)
+            known = own & np.isin(beyond.place, np.unique(beyond.place[counts & ~whose & (beyond.place >= 0)]))
+            share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
+            also = np.where(own & ~known, np.maximum(also, in_ns(points.work * min(1.0, _MORE * share))), also)
+        return also
 
     def _uncertainty(self, change: Change) -> float:
-        """Return the same of one change: from how its steps and other ranks differ."""
+        """Return by which share what is taken away may be over- and underestimated, from how steps and ranks differ.
+
+        Ranks that are to blame for something else do not say how far others lie apart, unless hardly one is left.
+        """
         blaming, less = self.blaming, self._exact.excess(change)
         some = blaming.counts & (less != 0)
         taken = float(less[some].sum()) / max(1, len(self.steps))
@@ -136,13 +140,17 @@ class Replays:
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
             series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
+            usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
             series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
             ranks = np.unique(self.job.points.rank[some])
             here = np.isin(blaming.ranks, ranks)
+            blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
+            usual = ~here & ~np.isin(blaming.ranks, blamed)
+            usual = usual if usual.sum() > 1 else ~here
         series = tamed(series)  # a slow step is no property of a rank
-        own, others = series[:, here].sum(1), series[:, ~here]
+        own, others = series[:, here].sum(1), series[:, usual]
         error = math.hypot(
             _error_of_mean(own),
             _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
@@ -195,6 +203,11 @@ class Replays:
         for (part, rank), time in sorted(parts.items(), key=lambda item: -item[1]):
             if time:
                 yield Binding(part, rank, time / count)
+
+
+def _is_compared(change: Change) -> bool:
+    """Whether what a change takes away is estimated by comparing ranks."""
+    return change.verb is Verb.WITHOUT and change.kind in _COMPARED
 
 
 _PARTS = {COMPUTE: "compute", COPIES: "copies"}

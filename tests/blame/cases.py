@@ -70,8 +70,8 @@ def node_that_starts_late(host_jitter: float = 0, seed: int = 0) -> Case:
 
 
 def slow_link_in_a_node(seed: int = 0) -> Case:
-    """All-reduces inside of the second node take four times as long."""
-    shape = Shape(tp=4, nodes=2, seed=seed)
+    """All-reduces inside of the second node take four times as long; calls name the communicator of each."""
+    shape = Shape(tp=4, nodes=2, rccl="calls", seed=seed)
     return Case(shape, (Plant("link", 4, (4, 5, 6, 7)),), {}, link=(4, 5, 6, 7))
 
 

@@ -244,7 +244,9 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
     else:
         percent = found.lost_ns * 100 / found.step_ns if found.step_ns else 0.0
         rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
-        who = "rank or host" if any(link.is_inferred for link in job.links) else "rank, host or link"
+        inferred = sum(link.is_inferred for link in job.links)
+        who = "rank or host" if inferred else "rank, host or link"
+        rest += "; links are not compared: it takes calls of RCCL to tell them apart" if inferred > 1 else ""
         text = f"no straggler: no {who} costs the others 1 % of a step, in {count} {unit}{rest}"
         yield Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
 

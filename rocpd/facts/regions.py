@@ -19,7 +19,7 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
 from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
-from rocpd.facts.operations import launching_rows, string_texts
+from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
@@ -209,6 +209,16 @@ def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Name
     regions, names = read_regions(whole)
     reading.also_left_out(whole.left_out)
     return regions, launching_regions(regions.stack, regions.start, regions.end, stack), names
+
+
+def read_recording(reading: RankReading) -> tuple[Ops, OperationNames, RankRegions, Names, int]:
+    """Return operations and regions with their names, and how many have invalid times, whatever the selection.
+
+    By all that a rank recorded the recording is judged.
+    """
+    whole, kernels = reading.whole(), OperationNames()
+    ops = read_ops(whole, kernels, stacks=True)
+    return ops, kernels, *read_regions(whole), sum(whole.left_out.values())
 
 
 _MARKERS = Fact("markers", 1, (Piece,))

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import rocpd
-from rocpd.facts.timeline import KINDS, PARTS
+from rocpd.facts.timeline import PARTS
 from tests.summary.cells import cells
 
 IDLE = PARTS[-1]
@@ -51,12 +51,11 @@ def assert_partition(session: rocpd.Session) -> None:
 
 
 def assert_heat(session: rocpd.Session) -> None:
-    """The heat map of agents, which has all time of the trace, has the time of operations that nothing else has."""
-    by_kind = "SELECT kind, sum(exposed) FROM operations GROUP BY kind"
-    times: Counter[str] = Counter(dict(session.sql(by_kind).fetchall()))
+    """The heat map of agents, which has all time of the trace, has the time of their parts; of no shared agents."""
+    times = times_of(session, "part", "1")
     rows = cells(
         session, "heat", "slice_ns compute_percent exposed_communication_percent exposed_copies_percent", "agent"
     )
-    for at, kind in enumerate(KINDS, 1):
+    for at, part in enumerate(PARTS[:-1], 1):
         shown = sum(row[0] * row[at] / 100 for row in rows)
-        assert abs(shown - times[kind]) <= 1e-9 * shown
+        assert abs(shown - times[part]) <= 1e-9 * shown

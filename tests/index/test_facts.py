@@ -157,7 +157,7 @@ def test_facts_take_their_share_at_most(job: list[Path], monkeypatch: pytest.Mon
 
 DEFINITIONS = {
     "activities 1": "4ace25953416",
-    "allocations 1": "f89bc9a16214",
+    "allocations 2": "b5d5420dc808",
     "begun 1": "e75fde87d8f7",
     "callers 1": "39df38c0da1d",
     "channels 1": "f3de2829168a",

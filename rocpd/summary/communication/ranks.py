@@ -273,7 +273,8 @@ def _of_rank(reading: RankReading, question: _Question) -> _Rank:
     ops = read_ops(reading, names, stacks="phases" in wanted)
     kinds = kinds_of(ops, categories, names)
     loads = _loads(reading, ops, kinds, question)
-    lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
+    seen = ops.within(reading.window.base)  # the window of a rank, whose edges may lie some ns off those of the line
+    lanes = seen.lanes(by) if by in LANES else [(NULL, seen)]
     heat = {
         key_of(by, reading.rank, lane): _heat(on_lane, kinds_of(on_lane, categories, names), slices, reading.rank)
         for lane, on_lane in lanes

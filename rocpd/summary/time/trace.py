@@ -20,8 +20,7 @@ from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import KERNEL, Ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
-from rocpd.facts.recording import read_recording
-from rocpd.facts.regions import RankRegions
+from rocpd.facts.regions import RankRegions, read_recording
 from rocpd.federate.describe import importers_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import domain_of

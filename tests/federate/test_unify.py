@@ -138,7 +138,7 @@ def test_relations_in_front_of_a_statement_have_the_rows_of_views(open_job: Open
     for number in range(2):
         reader = session.reader(number)
         for name in relations([reader.tables]):
-            through_view = f"WITH nothing AS (SELECT 1) SELECT * FROM {quote_name(name)}"
+            through_view = f"WITH unused AS (SELECT 1) SELECT * FROM {quote_name(name)}"
             assert reader.rows(f"SELECT * FROM {quote_name(name)}") == reader.rows(through_view), name
 
 

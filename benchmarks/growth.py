@@ -1,10 +1,12 @@
 """How what grows with a job grows: each input doubles three times; an exponent of 1 is linear, 1.15 the bar.
 
-CPU time, least of some runs: what else the machine does adds to it, and never takes away.
+CPU time, least of some runs: what else the machine does adds to it, and never takes away. Without Python's collector,
+which looks through all objects once there are some ten thousand: that is a step, not a slope.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +36,9 @@ def run() -> None:
     for name, (sizes, made) in CASES.items():
         sizes = tuple(max(2, size // 16) for size in sizes) if SIZE is TINY else sizes
         actions = [made(size) for size in sizes]
+        gc.disable()
         times = [min(cpu_seconds(action) for _ in range(RUNS)) for action in actions]
+        gc.enable()
         grown = exponent(sizes, times)
         shown = f"{', '.join(map(str, sizes)):>24} {', '.join(f'{time:.4f}' for time in times):>30}"
         print(f"{name:42} {shown} {grown:9.2f}{'' if grown <= BAR else f' (bar: {BAR})'}", flush=True)

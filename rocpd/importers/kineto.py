@@ -13,6 +13,7 @@ around the launch, or to the operator where there is none.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -214,8 +215,12 @@ _FORMER = {
 
 def category_of(event: Mapping[str, Any]) -> str:
     """Return the category of an event by its present name: PyTorch 1.8 called operators `Operator`."""
-    category = str(event.get("cat", ""))
-    return _FORMER.get(category.lower(), category if category.islower() else category.lower())
+    return _present_category(str(event.get("cat", "")))
+
+
+@functools.lru_cache(1024)
+def _present_category(category: str) -> str:
+    return _FORMER.get(category.lower(), category.lower())
 
 
 def _argument(event: Event, name: str) -> Any:
@@ -440,16 +445,16 @@ class KinetoRows:
         recorded += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
-        region = self._region(event, times, TORCH_OPERATOR, arguments)
-        self._regions.append(region._replace(recorded=recorded, call_stack=frames))
+        region = *self._where(event, times), event["name"], TORCH_OPERATOR, _external(arguments)
+        self._regions.append(_Region(*region, recorded=recorded, call_stack=frames))
 
-    def _region(self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any]) -> _Region:
-        return _Region(*times, self._threads.thread(event.get("tid")), event["name"], category, _external(arguments))
+    def _where(self, event: Event, times: tuple[int, int]) -> tuple[int, int, int]:
+        return *times, self._threads.thread(event.get("tid"))
 
     def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         recorded = _recorded(arguments) + self._of_collective(event)
-        region = self._region(event, times, MARKER_RANGE, arguments)
-        self._regions.append(region._replace(recorded=recorded, extdata=_json({"message": event["name"]})))
+        region = *self._where(event, times), event["name"], MARKER_RANGE, _external(arguments)
+        self._regions.append(_Region(*region, recorded=recorded, extdata=_json({"message": event["name"]})))
 
     def _of_collective(self, event: Event) -> list[words.Argument]:
         if not self._collectives:
@@ -459,20 +464,23 @@ class KinetoRows:
 
     def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
-        region = self._region(event, times, words.api_category(event["name"]), arguments)
-        self._regions.append(region._replace(recorded=recorded, stack=arguments.get("correlation", 0)))
+        region = *self._where(event, times), event["name"], words.api_category(event["name"]), _external(arguments)
+        self._regions.append(_Region(*region, recorded=recorded, stack=arguments.get("correlation", 0)))
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
-        region = self._region(event, times, PYTHON_FUNCTION, arguments)
-        self._regions.append(region._replace(name=_ADDRESS.sub("", region.name), extdata=_json(facts)))
+        name = event["name"]
+        name = _ADDRESS.sub("", name) if " at 0x" in name else name
+        region = *self._where(event, times), name, PYTHON_FUNCTION, _external(arguments)
+        self._regions.append(_Region(*region, extdata=_json(facts)))
 
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        region = self._region(event, times, _OTHERS.get(category, category.upper()), arguments)
-        if isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int):
-            line = self._threads.other(arguments["device"], arguments["stream"], category)
-            region = region._replace(tid=line)
-        self._regions.append(region._replace(recorded=_recorded(arguments)))
+        device, stream = arguments.get("device"), arguments.get("stream")
+        line = self._threads.thread(event.get("tid"))
+        if isinstance(device, int) and isinstance(stream, int):
+            line = self._threads.other(device, stream, category)
+        region = *times, line, event["name"], _OTHERS.get(category, category.upper()), _external(arguments)
+        self._regions.append(_Region(*region, recorded=_recorded(arguments)))
 
     def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         line = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
@@ -480,9 +488,9 @@ class KinetoRows:
 
     def _add_mark(self, event: Event) -> None:
         time = self._time(event["ts"])
-        region = self._region(event, (time, time), MARK, {})
+        region = *self._where(event, (time, time)), event["name"], MARK
         text = _json({"message": str(event["name"])})
-        self._regions.append(region._replace(recorded=_recorded(event.get("args") or {}), extdata=text))
+        self._regions.append(_Region(*region, recorded=_recorded(event.get("args") or {}), extdata=text))
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         block = _sizes(arguments.get("block"))

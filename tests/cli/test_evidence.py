@@ -151,6 +151,19 @@ def test_missing_files_and_folders_are_held_as_well(tmp_path: Path) -> None:
     check_folder(tmp_path)
 
 
+def test_an_input_by_another_name_is_held_whenever_it_came(tmp_path: Path) -> None:
+    evidence, link = Evidence([tmp_path / "later.db"]), tmp_path / "link.txt"
+    check_output(link)
+    (tmp_path / "later.db").write_text("rows")
+    link.hardlink_to(tmp_path / "later.db")
+    with pytest.raises(OutputError, match="is an input"):
+        check_output(link)
+    link.unlink()
+    link.write_text("text")
+    check_output(link)
+    evidence.release()
+
+
 REFUSED = (
     ".backup copy.db", ".backup db1.db", ".restore db1.db", ".save copy.db", ".load ./x.so", ".shell touch made",
     ".system touch made", ".py db.close()", ".read made.py", ".cd /", ".dbconfig writable_schema 1",

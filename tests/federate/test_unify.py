@@ -9,6 +9,8 @@ import pytest
 
 import rocpd
 from rocpd.schema.load import VIEWS, view
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import relations
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob
 
@@ -129,6 +131,15 @@ def test_only_named_views_are_created(open_job: OpenJob) -> None:
     assert session.sql(created).fetchall() == [("kernels",), ("top_kernels",)]
     session.execute("SELECT 1 FROM KERNELS JOIN rocpd_string")
     assert session.sql(created).fetchall() == [("kernels",), ("rocpd_string",), ("top_kernels",)]
+
+
+def test_relations_in_front_of_a_statement_have_the_rows_of_views(open_job: OpenJob) -> None:
+    session = open_job(sound(), damaged())
+    for number in range(2):
+        reader = session.reader(number)
+        for name in relations([reader.tables]):
+            through_view = f"WITH unused AS (SELECT 1) SELECT * FROM {quote_name(name)}"
+            assert reader.rows(f"SELECT * FROM {quote_name(name)}") == reader.rows(through_view), name
 
 
 def test_joins_stay_inside_a_rank(open_job: OpenJob) -> None:

@@ -77,6 +77,18 @@ def test_truth_is_within_what_is_certain(seed: int, clocks: int, count: int, spa
         assert wrong < 25_000
 
 
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_of_many_clocks_a_few_pairs_bound_the_truth(share: float) -> None:
+    random = np.random.default_rng(24)
+    of = world(random, 24)
+    found = meetings(random, of, 300, 60.0, ranks=1, share=share)
+    lines = align_clocks(found)
+    assert None not in lines
+    for wrong, line in errors(of, found, lines):
+        assert line.certain_ns is not None
+        assert wrong <= line.certain_ns + 2, line
+
+
 def test_the_likely_error_is_a_few_microseconds() -> None:
     wrong = []
     for seed in range(20):

@@ -1,0 +1,37 @@
+"""Ranges in each other, against their definition: around one is the last opened before it that ends no earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocpd.facts.regions import nest_times
+
+RANGES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), max_size=12)
+
+
+def around(ranges: Sequence[tuple[int, int]], row: int) -> int | None:
+    """Return the range around one, by looking at all."""
+    opened = sorted((start, -end, other) for other, (start, end) in enumerate(ranges))
+    before = opened[: opened.index((ranges[row][0], -ranges[row][1], row))]
+    outer = [other for _, end, other in before if -end > ranges[row][0] and -end >= ranges[row][1]]
+    return outer[-1] if outer else None
+
+
+def innermost(ranges: Sequence[tuple[int, int]], time: int) -> int:
+    """Return the last opened range that a time is in, by looking at all; -1: it is in none."""
+    opened = [(start, -end, row) for row, (start, end) in enumerate(ranges) if start <= time < end]
+    return max(opened)[2] if opened else -1
+
+
+@given(RANGES)
+def test_the_sweep_agrees(lengths: list[tuple[int, int]]) -> None:
+    ranges = [(start, start + length) for start, length in lengths]
+    start, end = (np.array([each[side] for each in ranges], np.int64) for side in range(2))
+    nesting = nest_times(start, end, np.full(len(ranges), 7))
+    assert nesting.parents == {row: outer for row in range(len(ranges)) if (outer := around(ranges, row)) is not None}
+    times = np.arange(26)
+    assert nesting.innermost(np.full(26, 7), times).tolist() == [innermost(ranges, time) for time in times.tolist()]

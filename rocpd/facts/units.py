@@ -235,8 +235,15 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
 
 
+_WORKED = Fact("worked", 1, (Extent,))
+
+
 def _extent(reader: RankReader) -> Extent:
     """Return when a rank worked."""
+    return reader.once(_WORKED, lambda: _read_extent(reader))
+
+
+def _read_extent(reader: RankReader) -> Extent:
     extents = []
     for base in ("rocpd_kernel_dispatch", "rocpd_memory_copy"):
         rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []

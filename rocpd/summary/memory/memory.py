@@ -32,6 +32,7 @@ from rocpd.facts.places import through_steps
 from rocpd.facts.rank import LANES, By, Key, RankReading, key_of
 from rocpd.facts.regions import read_regions, read_steps
 from rocpd.facts.spread import total
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import ALLOCATING, LAST, SCRATCH, valid_times
 from rocpd.schema.rules.steps import folded, is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -226,7 +227,14 @@ def allocation_sites(reading: Reading) -> Tables:
         yield reading.summary(TABLES["memory-steps"], rows_of(by_step, _step_rows))
 
 
+_SITES = Fact("sites", 1, (_Site, Sums, Largest))
+
+
 def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
+    return reading.derived(_SITES, partial(_read_sites, step=step))
+
+
+def _read_sites(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
     """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
     whole = reading.whole()
     allocations = read_allocations(reading)

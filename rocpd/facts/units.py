@@ -213,9 +213,11 @@ def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> 
 def windows(session: Federation) -> dict[int, RankWindow]:
     """Return what each rank sees of the window; nothing without one."""
     window, seen = session.window, {}
+    if not window:
+        return {}
     known = [each.number for each in session.ranks if each.window or each.number in session.spans]
-    for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
-        if window and rank in window.parts:
+    for rank in known:  # a rank that idles throughout a merged window has no events there
+        if rank in window.parts:
             by_launch, line = window.is_by_launch(rank), (session.alignment, session.time_range)
             seen[rank] = RankWindow(window.part(rank), None if by_launch else window.edges(rank, *line))
     return seen

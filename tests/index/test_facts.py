@@ -15,6 +15,7 @@ import rocpd
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL
 from rocpd.facts.columns import TextCodes
+from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import Spread
 from rocpd.federate.federation import Federation
 from rocpd.federate.limits import Limits
@@ -25,6 +26,7 @@ from rocpd.index.facts import FactFolder, kept_facts
 from rocpd.index.packed import packed, unpacked
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.host.calls import CallTree
+from rocpd.summary.run import run
 from tests.index.test_entries import _change
 from tests.index.test_kept import SELECTIONS, _tables
 
@@ -85,6 +87,23 @@ def test_what_is_kept_needs_no_file(job: list[Path], monkeypatch: pytest.MonkeyP
     plain = shown()
     monkeypatch.setattr(Local, "each", lambda *_: pytest.fail("a rank was read"))
     assert shown() == plain
+
+
+def _shown(files: list[Path], index: str, options: Options, align: str) -> list[object]:
+    """What ranks are compared by, and what is said of them."""
+    with rocpd.connect(files, index=index, align=align, limits=ANY_SIZE) as session:
+        every = (table for name in ("ranks", "idle", "budget") for table in run(session, name, options))
+        return [(table.name, str(table.fetchall()), str(table.findings)) for table in every]
+
+
+def test_what_is_asked_tells_facts_apart(job: list[Path]) -> None:
+    """Those of a job are not those of some of its ranks, of another order, of other clocks or other options."""
+    plain = Options()
+    asked: list[tuple[list[Path], Options, str]] = [(job, plain, "auto"), (job, plain, "none"), (job, plain, "start")]
+    asked += [(job[::-1], plain, "auto"), (job[1:], plain, "auto"), (job, Options(everything=True), "auto")]
+    asked += [(job, Options(by=By.HOST, bins=7), "auto"), (job, Options(step_marker="nothing"), "auto")]
+    for files, options, align in asked * 2:
+        assert _shown(files, "auto", options, align) == _shown(files, "off", options, align)
 
 
 def test_damaged_files_leave_out_the_same(tmp_path: Path, read: list[Fact]) -> None:

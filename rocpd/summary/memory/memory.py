@@ -145,7 +145,14 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
     return at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
 
 
+_HELD_BY_LEVEL = Fact("memory", 1, (Sums,))
+
+
 def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
+    return reading.derived(_HELD_BY_LEVEL, _read_levels)
+
+
+def _read_levels(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
     """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have.
 
     Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list

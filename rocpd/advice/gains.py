@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 
 from rocpd.advice.rule import Rule
@@ -11,13 +12,13 @@ from rocpd.replay.whatif import Replays
 from rocpd.summary.findings import Finding
 
 
-def replayed(finding: Finding, rule: Rule, replays: Replays) -> Finding:
+def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Finding:
     """Return a finding with what it gains by a replay; as it is where none can say that."""
     changes = rule.without(finding)
     if not changes:
         return finding
     try:
-        predicted = replays.predict(changes)
+        predicted = replays().predict(changes)
     except RocpdError:  # nothing of that in the steps that count
         return finding
     least, most = predicted.gains

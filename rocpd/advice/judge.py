@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -138,7 +138,7 @@ def judge(
     return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
 
 
-def _gaining(finding: Finding, rule: Rule, replays: Replays | None) -> Finding:
+def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> Finding:
     """Return a finding with what a replay says that it gains, where there is one."""
     if replays is None:
         return finding

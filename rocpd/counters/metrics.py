@@ -6,8 +6,9 @@ Groups add up in any order: sums are kept exactly, so that any split of a job gi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class Calculated:
     passes: int = 1
     windows: Floats | None = None
 
+    @cached_property
+    def nothing(self) -> MetricSums | None:
+        """Sums of any dispatches, where something is missing; None: nothing is."""
+        return MetricSums(0, missing=self.missing) if self.values is None else None
+
 
 class Calculator:
     """Calculates metrics of the dispatches of one kind of GPU.
@@ -77,6 +83,8 @@ class Calculator:
         self.terms = terms_of(known, per)
         self._durations = measured.typical_durations(is_weighted=is_amds)[chosen]
         self._per = per
+        counters = tuple(frozenset(run.counters) for run in measured.passes)
+        self._recorded = counters, frozenset(measured.sizes), frozenset(self.constants)
         self._sums: dict[tuple[int, str], Floats | None] = {}
         self._having: dict[str, list[int]] = {}
 
@@ -94,13 +102,10 @@ class Calculator:
 
     def calculate(self, metric: CounterMetric) -> Calculated:
         """Return a metric of each dispatch."""
-        needed, shown = self._needs(metric)
-        counters = [name for name in needed if is_counter(name)]
-        passes, missing = self._passes_with(counters)
-        known = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
-        missing += [n for n in known if n != "dur" and n not in self._measured.sizes and n not in self.constants]
-        if missing:
-            return Calculated(None, missing=tuple(missing))
+        needed, counters, nothing = self._known(metric)
+        if nothing:
+            return nothing
+        passes = self._passes_with(counters)
         leaves = {name: self._leaf(name, passes) for name in needed}
         values = np.empty(len(self._chosen))
         values[:] = evaluate(metric.value, leaves.__getitem__, self.terms)
@@ -109,24 +114,34 @@ class Calculator:
         used = len(set(passes.values())) or 1
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
-    def _needs(self, metric: CounterMetric) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return what the formula of a metric needs, and that of its mean; each is looked up once for all ranks."""
-        known = self.architecture.known
-        if known.get((self._per, id(metric)), (None,))[0] is not metric:
+    def _known(self, metric: CounterMetric) -> tuple[tuple[str, ...], tuple[str, ...], Calculated | None]:
+        """Return what a formula needs, the counters in it, and what is calculated where something is missing.
+
+        It is looked up once for all ranks that recorded the same.
+        """
+        known, key = self.architecture.known, (self._per, id(metric), self._recorded)
+        if known.get(key, (None,))[0] is not metric:
             needed = needs(metric.value, self.terms)
             shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
-            known[self._per, id(metric)] = metric, needed, shown
-        _, needed, shown = known[self._per, id(metric)]
-        return needed, shown
+            missing = tuple(self._missing(needed, shown))
+            counters = tuple(filter(is_counter, needed))
+            known[key] = metric, needed, counters, Calculated(None, missing=missing) if missing else None
+        _, needed, counters, nothing = known[key]
+        return needed, counters, nothing
 
-    def _passes_with(self, counters: list[str]) -> tuple[dict[str, int], list[str]]:
-        """Return the pass that each counter is taken from, and the counters that none has."""
+    def _missing(self, needed: Iterable[str], shown: Iterable[str]) -> Iterator[str]:
+        """Yield what a formula, or that of its mean, needs and nobody recorded; counters first."""
+        yield from (name for name in needed if is_counter(name) and not self._passes_having(name))
+        others = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
+        yield from (n for n in others if n != "dur" and n not in self._measured.sizes and n not in self.constants)
+
+    def _passes_with(self, counters: Sequence[str]) -> dict[str, int]:
+        """Return the pass that each counter is taken from: one that has all, where there is one."""
         having = {name: self._passes_having(name) for name in counters}
-        missing = [name for name in counters if not having[name]]
         common = set.intersection(*(set(runs) for runs in having.values())) if counters else set()
         if common and not self._is_amds:
-            return dict.fromkeys(counters, min(common)), missing
-        return {name: having[name][0] for name in counters if having[name]}, missing
+            return dict.fromkeys(counters, min(common))
+        return {name: runs[0] for name, runs in having.items()}
 
     def _passes_having(self, name: str) -> list[int]:
         """Return the passes with a counter, those first that have it under just this name."""
@@ -198,7 +213,7 @@ class MetricSums:
     def of(calculated: Calculated, rows: Ints, keeps_values: bool = False) -> MetricSums:
         """Return the sums of some dispatches."""
         if calculated.values is None:
-            return MetricSums(0, missing=calculated.missing)
+            return calculated.nothing or MetricSums(0)
         values = calculated.values[rows]
         known = np.flatnonzero(~np.isnan(values))
         some = values[known]

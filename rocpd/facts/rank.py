@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -22,8 +22,9 @@ from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
+    from rocpd.base.types import Answer
     from rocpd.federate.open.identify import Rank
-    from rocpd.federate.run.rank_reader import RankReader
+    from rocpd.federate.run.rank_reader import Fact, RankReader
 
 
 class By(enum.StrEnum):
@@ -98,6 +99,11 @@ class Options:
     each_agent: Annotated[bool, Option("With --by step or marker: kernels of each agent for itself.")] = False
     flat: Annotated[bool, Option("Calls of one name together, wherever they lie.")] = False
     further: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def names_files(self) -> bool:
+        """Whether the answer hangs on files that are named, or on what another package declares."""
+        return bool(self.categories or self.roofs or self.further)
 
 
 Key: TypeAlias = tuple[object, ...]
@@ -178,6 +184,23 @@ class RankReading:
     def unwindowed(self) -> RankReading:
         """Return what reads the rows of the rank that pass the filters, whatever the window."""
         return RankReading(self.reader.unwindowed(), self.options)
+
+    def derived(self, fact: Fact, derive: Callable[[RankReading], Answer], *asked: object) -> Answer:
+        """Return what an analysis derives of the rank; it is kept for other commands where all rows of the rank count.
+
+        Args:
+            fact: under which it is kept.
+            derive: derives it from this reading; it hangs on the rank, on what was asked, on the window and on `asked`.
+            asked: whatever else it hangs on, of values whose `repr` is all of them.
+        """
+        if not self.reader.keeps_facts or self.options.names_files:
+            return derive(self)
+        own = replace(self, left_out=Counter())
+        of, given = self.rank, (self.options, self.window, asked)
+        hangs_on = (of.number, of.hostname, of.run, of.command, repr(given))
+        answer, left_out = self.reader.once(fact.of(*hangs_on), lambda: (derive(own), dict(own.left_out)))
+        self.also_left_out(left_out)
+        return answer
 
     def also_left_out(self, counts: Mapping[str, int]) -> None:
         """Count what another reading of the same rank left out, where it is more than this one did."""

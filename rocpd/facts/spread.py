@@ -74,10 +74,10 @@ _MOST = np.iinfo(np.int64).max
 class Spread:
     """Durations of a group of events [ns], and how many events had none, for invalid timestamps."""
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self._values: Ints = np.empty(0, np.int64)
-        self._counts: Ints = np.empty(0, np.int64)
+    def __init__(self, calls: int = 0, values: Ints | None = None, counts: Ints | None = None) -> None:
+        self.calls = calls
+        self._values: Ints = np.empty(0, np.int64) if values is None else values
+        self._counts: Ints = np.empty(0, np.int64) if counts is None else counts
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
         self._moments: tuple[Ints, Moments] | None = None  # of which values
@@ -113,6 +113,10 @@ class Spread:
         for values, counts in ((other._values, other._counts), *other._pending):
             both._await(values, counts)
         return both
+
+    def parts(self) -> tuple[int, Ints, Ints]:
+        """Return what makes an equal one."""
+        return (self.calls, *self.distribution())
 
     def __getstate__(self) -> dict[str, object]:
         """Return what is pickled: equal values once."""

@@ -213,9 +213,11 @@ def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> 
 def windows(session: Federation) -> dict[int, RankWindow]:
     """Return what each rank sees of the window; nothing without one."""
     window, seen = session.window, {}
+    if not window:
+        return {}
     known = [each.number for each in session.ranks if each.window or each.number in session.spans]
-    for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
-        if window and rank in window.parts:
+    for rank in known:  # a rank that idles throughout a merged window has no events there
+        if rank in window.parts:
             by_launch, line = window.is_by_launch(rank), (session.alignment, session.time_range)
             seen[rank] = RankWindow(window.part(rank), None if by_launch else window.edges(rank, *line))
     return seen
@@ -235,8 +237,15 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
 
 
+_WORKED = Fact("worked", 1, (Extent,))
+
+
 def _extent(reader: RankReader) -> Extent:
     """Return when a rank worked."""
+    return reader.once(_WORKED, lambda: _read_extent(reader))
+
+
+def _read_extent(reader: RankReader) -> Extent:
     extents = []
     for base in ("rocpd_kernel_dispatch", "rocpd_memory_copy"):
         rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []

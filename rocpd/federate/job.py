@@ -21,7 +21,7 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import RankReader, RankTask
+from rocpd.federate.run.rank_reader import FactsOfRank, RankReader, RankTask, with_kept
 from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
@@ -197,9 +197,14 @@ class Job:
         """
         self.files.check_open()
         tasks = [RankTask(rank, tables[rank.number], work, self.files.facts) for rank in self.ranks]
-        index, do = self.files.index, self.files.executor.each
+        index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)
+
+    @cached_property
+    def facts(self) -> FactsOfRank | None:
+        """The facts of all its ranks together that are kept; None: nothing can be."""
+        return self.files.facts.of(*self.ranks) if self.files.facts else None
 
     @cached_property
     def rank_of(self) -> dict[int, Rank]:

@@ -1,4 +1,4 @@
-"""Keeps facts of ranks, as columns, for the next command that reads the same files.
+"""Keeps facts of ranks and of jobs, as columns, for the next command that reads the same files.
 
 A fact belongs to the state of a file and to the version of its definition: not to what was asked, nor to other code. An
 entry is a folder of a file with one file per fact, each complete when it has its name. Never keeps an answer.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,11 @@ class FactCache:
         self._cache = kept_facts()
         self._listed = self._state()
 
-    def of(self, rank: Rank) -> FactFolder | None:
-        """Return those of a rank; None: of its file nothing can be kept now."""
+    def of(self, *ranks: Rank) -> FactFolder | None:
+        """Return those of a rank, or of several together; None: of a file of theirs nothing can be kept now."""
         with contextlib.suppress(RocpdError, OSError):
-            if not cannot_index(rank):
-                return FactFolder(self._cache, rank, state_of(rank))
+            if not any(map(cannot_index, ranks)):
+                return FactFolder(self._cache, ranks, [state_of(rank) for rank in ranks])
         return None
 
     def close(self) -> None:
@@ -92,17 +92,18 @@ class FactCache:
 
 
 class FactFolder:
-    """The facts of one rank, while work on it is done.
+    """The facts of one rank, or of several together, while work on them is done.
 
     Args:
         cache: of all facts.
-        rank: the rank.
-        state: of its file, when the work begins.
+        ranks: whose they are.
+        states: of their files, when the work begins.
     """
 
-    def __init__(self, cache: Cache[FactsEntry], rank: Rank, state: str) -> None:
-        self._cache, self._rank, self._state = cache, rank, state
-        self._folder = cache.root / state
+    def __init__(self, cache: Cache[FactsEntry], ranks: Sequence[Rank], states: Sequence[str]) -> None:
+        self._cache, self._ranks, self._states = cache, ranks, states
+        self._state = states[0] if len(states) == 1 else _hashed(states)
+        self._folder = cache.root / self._state
         self._derived: dict[str, bytes] = {}
         self._is_used = False
 
@@ -127,17 +128,17 @@ class FactFolder:
     def keep(self) -> None:
         """Write what was derived, unless the file has changed meanwhile, or there is no room."""
         with contextlib.suppress(RocpdError, OSError):
-            if self._derived and is_still(self._rank, self._state):
+            if self._derived and all(map(is_still, self._ranks, self._states)):
                 self._write()
             elif self._is_used:
                 os.utime(self._folder / self._cache.manifest)
 
     def _write(self) -> None:
         if not self._folder.exists():
-            source = os.fsdecode(self._rank.opening.path.absolute())
+            source = os.fsdecode(self._ranks[0].opening.path.absolute())
             self._cache.place(leftovers.make_folder(self._cache.make()), self._state, {"source": source})
         leftovers.sweep(self._folder)
-        left = _MOST * self._rank.opening.size - size_of(self._folder)
+        left = _MOST * sum(rank.opening.size for rank in self._ranks) - size_of(self._folder)
         for name, content in self._derived.items():
             left -= len(content)
             if left < 0:
@@ -151,5 +152,8 @@ class FactFolder:
 
 
 def _name(fact: Fact) -> str:
-    asked = hashlib.blake2b(repr(fact.asked).encode(), digest_size=8).hexdigest()
-    return f"{fact.name.replace(' ', '-')}-{LAYOUT}-{fact.version}-{asked}"
+    return f"{fact.name.replace(' ', '-')}-{LAYOUT}-{fact.version}-{_hashed(fact.asked)}"
+
+
+def _hashed(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode(errors="surrogatepass"), digest_size=16).hexdigest()

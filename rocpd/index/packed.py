@@ -7,6 +7,7 @@ does not come back the same to the last bit is refused when it is written, and d
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
 import json
 import zlib
@@ -87,7 +88,7 @@ class _Writing:
             if kind is str and len(different := dict.fromkeys(values)) < len(values) // 2:
                 codes = dict(zip(different, range(len(different)), strict=True))
                 return ["texts", list(different), self._column(np.array([codes[each] for each in values], np.int64))]
-            if kind in self._types and issubclass(kind, tuple):
+            if kind in self._types and hasattr(kind, "_fields"):
                 return ["rows", self._types[kind], [self._listed(each) for each in zip(*values, strict=True)]]
         if kinds.issubset(_PLAIN):
             return ["plain", list(values)]
@@ -102,11 +103,13 @@ class _Writing:
 
 
 def _fields(value: Any) -> Sequence[Any]:
-    """Return what makes an equal value: a tuple, what it says itself, or the fields of a dataclass."""
-    if isinstance(value, tuple):
-        return value
+    """Return what makes an equal value: what it says itself, a tuple, or the fields of a dataclass."""
     if hasattr(value, "parts"):
         return tuple(value.parts())
+    if isinstance(value, enum.Enum):
+        return (value.value,)
+    if isinstance(value, tuple):
+        return value
     return [getattr(value, each.name) for each in dataclasses.fields(value)]
 
 

@@ -188,17 +188,21 @@ class Replays:
         inside = np.flatnonzero(self.blaming.counts)
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
-        parts: dict[tuple[str, int], int] = {}
+        path: list[int] = []
         while at >= 0 and times[at] > begin:
-            edge = int(by[at])
-            since = max(begin, int(times[edges.source[edge]])) if edge >= 0 else begin
-            passed = int(times[at]) - since
-            own = min(passed, max(0, int(points.work[at])))
-            is_launch = edge >= 0 and edges.kind[edge] == Edge.LAUNCH
-            for part, time in ((_part(job, at), own), ("launch" if is_launch else "unexplained", passed - own)):
-                key = part, int(points.rank[at])
+            path.append(at)
+            at = int(edges.source[by[at]]) if by[at] >= 0 else -1
+        row, edge = np.array(path, np.int64), by[path]
+        since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
+        passed = times[row] - since
+        own = np.minimum(passed, np.maximum(0, points.work[row]))
+        is_launch = ((edge >= 0) & (edges.kind[edge] == Edge.LAUNCH)).tolist()
+        parts: dict[tuple[str, int], int] = {}
+        for part, launched, rank, *both in zip(
+            _parts(job, row), is_launch, points.rank[row].tolist(), own.tolist(), (passed - own).tolist(), strict=True
+        ):
+            for key, time in zip(((part, rank), ("launch" if launched else "unexplained", rank)), both, strict=True):
                 parts[key] = parts.get(key, 0) + time
-            at = int(edges.source[edge]) if edge >= 0 else -1
         count = max(1, len(self.steps))
         for (part, rank), time in sorted(parts.items(), key=lambda item: -item[1]):
             if time:
@@ -213,11 +217,11 @@ def _is_compared(change: Change) -> bool:
 _PARTS = {COMPUTE: "compute", COPIES: "copies"}
 
 
-def _part(job: JobGraph, at: int) -> str:
-    """Return what the work of a point is."""
-    if job.points.kind[at] in (Point.HOST, Point.STEP):
-        return "host"
-    return _PARTS.get(int(job.points.part[at]), "communication")
+def _parts(job: JobGraph, rows: Ints) -> list[str]:
+    """Return what the work of points is."""
+    is_on_host = np.isin(job.points.kind[rows], (Point.HOST, Point.STEP)).tolist()
+    kinds = zip(is_on_host, job.points.part[rows].tolist(), strict=True)
+    return ["host" if on_host else _PARTS.get(part, "communication") for on_host, part in kinds]
 
 
 def _error_of_mean(series: Floats) -> float:

@@ -287,10 +287,11 @@ def whatif(material: Material) -> Iterator[Block]:
     ranks = material.tables("ranks").get("ranks")
     if ranks is None or ranks.replays is None:
         return
-    if not ranks.replays.causes():
+    replays = ranks.replays()
+    if not replays.causes():
         yield Text("No rank, host, link or step was found that costs 1 % of a step.")
         return
-    *each, together = ranks.replays.tried()
+    *each, together = replays.tried()
     rows = tuple(
         (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
         for one in (*each, *([together] if len(each) > 1 else []))

@@ -47,12 +47,20 @@ class Sums(tuple[Any, ...]):
 
     __slots__ = ()
 
+    def parts(self) -> tuple[tuple[Any, ...]]:
+        """Return what makes an equal one."""
+        return (tuple(self),)
+
     def __add__(self, other: tuple[Any, ...]) -> Self:
         return type(self)(map(operator.add, self, other))
 
 
 class Largest(int):
     """A number of which two make the larger one, where others add up."""
+
+    def parts(self) -> tuple[int]:
+        """Return what makes an equal one."""
+        return (int(self),)
 
     def __add__(self, other: int) -> Largest:
         return Largest(max(self, other))

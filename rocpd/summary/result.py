@@ -126,12 +126,12 @@ class Summary(Result):
     Attributes:
         counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
         pictured_by: the table whose picture says what this one is about; None: its own.
-        replays: the job whose ranks it compares, to be replayed with changes, where its steps are known.
+        replays: returns the job whose ranks it compares, to be replayed with changes, where its steps are known.
     """
 
     counts: Sequence[Sequence[int]] = ()
     pictured_by: Summary | None = None
-    replays: Replays | None = None
+    replays: Callable[[], Replays] | None = None
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.base.errors import ClosedError, InputError, RocpdError
@@ -80,7 +80,7 @@ class Desk:
         self._job = job
         self._statements = threading.BoundedSemaphore(max(1, seats - 1))  # a page comes whatever SQL is asked
         self._children = [Child() for _ in range(seats)]
-        self._free = SimpleQueue[Child]()
+        self._free = LifoQueue[Child]()  # the one that answered last has the job open
         for child in self._children:
             self._free.put(child)
 

@@ -15,13 +15,18 @@ import rocpd
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL
 from rocpd.facts.columns import TextCodes
+from rocpd.facts.rank import By, Options
+from rocpd.facts.spread import Spread
 from rocpd.federate.federation import Federation
 from rocpd.federate.limits import Limits
+from rocpd.federate.run.local import Local
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index import facts
 from rocpd.index.facts import FactFolder, kept_facts
 from rocpd.index.packed import packed, unpacked
 from rocpd.simulator import JobOptions, simulate
+from rocpd.summary.host.calls import CallTree
+from rocpd.summary.run import run
 from tests.index.test_entries import _change
 from tests.index.test_kept import SELECTIONS, _tables
 
@@ -69,7 +74,36 @@ def test_tables_are_the_same(job: list[Path], name: str, read: list[Fact]) -> No
     assert _of(job, SELECTIONS["all"], "auto") == _of(job, SELECTIONS["all"], "off")
     read.clear()
     assert _of(job, SELECTIONS[name], "auto") == plain
-    assert {"operations", "regions", "markers", "activities", "graph"} <= {fact.name for fact in read}
+    of_rows = {"operations", "regions", "markers", "activities", "graph"}
+    of_analyses = {"blamed", "busy", "budget", "call trees", "checked", "compared", "idle", "sites", "totals"}
+    assert (of_analyses if name == "all" else of_rows) <= {fact.name for fact in read}
+
+
+def test_what_is_kept_needs_no_file(job: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> list[str]:
+        with rocpd.connect(job, limits=ANY_SIZE) as session:
+            return [str(session.summary(name).fetchall()) for name in ("overview", "calls", "idle", "budget", "ranks")]
+
+    plain = shown()
+    monkeypatch.setattr(Local, "each", lambda *_: pytest.fail("a rank was read"))
+    assert shown() == plain
+
+
+def _shown(files: list[Path], index: str, options: Options, align: str) -> list[object]:
+    """What ranks are compared by, and what is said of them."""
+    with rocpd.connect(files, index=index, align=align, limits=ANY_SIZE) as session:
+        every = (table for name in ("ranks", "idle", "budget") for table in run(session, name, options))
+        return [(table.name, str(table.fetchall()), str(table.findings)) for table in every]
+
+
+def test_what_is_asked_tells_facts_apart(job: list[Path]) -> None:
+    """Those of a job are not those of some of its ranks, of another order, of other clocks or other options."""
+    plain = Options()
+    asked: list[tuple[list[Path], Options, str]] = [(job, plain, "auto"), (job, plain, "none"), (job, plain, "start")]
+    asked += [(job[::-1], plain, "auto"), (job[1:], plain, "auto"), (job, Options(everything=True), "auto")]
+    asked += [(job, Options(by=By.HOST, bins=7), "auto"), (job, Options(step_marker="nothing"), "auto")]
+    for files, options, align in asked * 2:
+        assert _shown(files, "auto", options, align) == _shown(files, "off", options, align)
 
 
 def test_damaged_files_leave_out_the_same(tmp_path: Path, read: list[Fact]) -> None:
@@ -159,15 +193,31 @@ DEFINITIONS = {
     "activities 1": "4ace25953416",
     "allocations 2": "b5d5420dc808",
     "begun 1": "e75fde87d8f7",
+    "blamed 1": "d6f7dfc85bf9",
+    "budget 1": "a938528087c4",
+    "busy 1": "cf830a499d49",
+    "call trees 1": "8a44f864bef4",
     "callers 1": "39df38c0da1d",
     "channels 1": "f3de2829168a",
+    "checked 1": "0483f8696f7f",
     "communication 1": "085019058b81",
+    "compared 1": "c423cded7c2b",
+    "copying calls 1": "20cf50c0bddc",
     "graph 1": "657ace0d5901",
+    "idle 1": "0ac6ede8ec4d",
+    "launching 1": "f7cb4b7a21cb",
     "markers 1": "d840823b5d11",
+    "memory 1": "b69f035f7110",
     "nesting 1": "ed05a1e569ff",
     "operations 1": "6c2bdb560b45",
+    "rates 1": "c905d36d4392",
     "regions 1": "824851b8d2f5",
+    "sampled 1": "0f8147300f7b",
+    "shapes 1": "d3396c11885b",
+    "sites 1": "9ab051183765",
+    "totals 1": "27103480cd48",
     "with-communicator 1": "afe439b74008",
+    "worked 1": "015c5b5717a9",
 }
 
 
@@ -177,7 +227,7 @@ def test_definitions_have_their_version(job: list[Path], monkeypatch: pytest.Mon
     derived = FactFolder.derived
 
     def noted(self: FactFolder, fact: Fact, value: object) -> None:
-        if self._rank.number == 0:
+        if self._ranks[0].number == 0:
             digest = hashlib.blake2b(_text(value).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
             hashes.setdefault(f"{fact.name} {fact.version}", digest)
         derived(self, fact, value)
@@ -254,4 +304,6 @@ def _text(value: Any) -> str:
         return f"{type(value).__name__}{_text([getattr(value, each.name) for each in dataclasses.fields(value)])}"
     if isinstance(value, TextCodes):
         return f"TextCodes{_text(value.texts)}"
+    if isinstance(value, (CallTree, Spread)):
+        return f"{type(value).__name__}{_text(value.parts())}"
     return repr(value)

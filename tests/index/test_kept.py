@@ -213,7 +213,7 @@ def _flip(path: Path) -> None:
 def test_a_damaged_answer_is_no_answer(damage: Callable[[Path], object], tmp_path: Path) -> None:
     files, folder = _few(tmp_path)
     expected = _copies(files, folder)
-    assert len(_answers()) == 4  # spans and copies of two ranks
+    assert len(_answers()) == 2  # copies of two ranks
     for path in _answers():
         damage(path)
     assert _copies(files, folder) == expected

@@ -136,7 +136,7 @@ def test_where_call_stacks_are_sampled_a_late_host_has_its_function(tmp_path: Pa
         finding, *_ = session.summary("stragglers").findings
     assert finding.rank == fact.rank
     assert finding.text.endswith("; its host is longer in load")
-    assert finding.evidence["function_longer_percent"] > 40
+    assert float(str(finding.evidence["function_longer_percent"])) > 40
 
 
 def test_stages_of_a_pipeline_compare_in_the_layers_that_all_have(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
     with rocpd.connect(files) as session:
         named = [each for each in session.summary("stragglers").findings if each.rule == "comm.straggler"]
     assert ("its host takes 4" in named[0].text, "computes 9" in named[-1].text) == (True, True), named
-    waiting = [each.evidence["wait_percent"] for each in named]
+    waiting = [float(str(each.evidence["wait_percent"])) for each in named]
     assert 60 < sum(waiting) <= 100, waiting  # of all the waiting, however many causes it has
 
 

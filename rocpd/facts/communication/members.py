@@ -57,7 +57,10 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
     return [replace(channel, shown=shown[channel.name]) for channel in known]
 
 
-_CHANNELS = Fact("channels", 1, (Channel, CommunicationKernels, SendRole, Transfer))
+OF_CHANNELS = (Channel, CommunicationKernels, SendRole, Transfer)
+"""Types that channels consist of."""
+
+_CHANNELS = Fact("channels", 1, OF_CHANNELS)
 
 
 def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:

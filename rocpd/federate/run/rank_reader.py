@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeAlias
 
@@ -40,7 +40,7 @@ class Fact:
 
 
 class FactsOfRank(Protocol):
-    """The facts of one rank that are kept, while work on it is done."""
+    """The facts that are kept of one rank, or of several together, while work on them is done."""
 
     def known(self, fact: Fact) -> Any:
         """Return the value of a fact; None: it is not kept."""
@@ -55,8 +55,8 @@ class FactsOfRank(Protocol):
 class FactStore(Protocol):
     """Keeps facts of ranks; can be sent to another process."""
 
-    def of(self, rank: Rank) -> FactsOfRank | None:
-        """Return what is kept of a rank; None: nothing can be."""
+    def of(self, *ranks: Rank) -> FactsOfRank | None:
+        """Return what is kept of a rank, or of several together; None: nothing can be."""
 
     def close(self) -> None:
         """Release what was opened; idempotent."""
@@ -202,6 +202,55 @@ class RankTask(Generic[Answer]):
     tables: RankTables
     work: Callable[[RankReader], Answer]
     facts: FactStore | None = None
+
+
+class _NotKeptError(BaseException):
+    """Work asks for what is not kept; no work takes it for an error of its own."""
+
+
+@frozen
+class _KeptAlone:
+    """The facts of a rank, none of which can be derived."""
+
+    facts: FactsOfRank
+
+    def known(self, fact: Fact) -> Any:
+        value = self.facts.known(fact)
+        if value is None:
+            raise _NotKeptError
+        return value
+
+    def derived(self, fact: Fact, value: object) -> None:
+        self.facts.derived(fact, value)
+
+    def keep(self) -> None:
+        self.facts.keep()
+
+
+def _lend_nothing() -> AbstractContextManager[ShareDatabase]:
+    raise _NotKeptError
+
+
+def with_kept(
+    tasks: Sequence[RankTask[Answer]], do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
+) -> Generator[Answer, None, None]:
+    """Yield the answers of tasks, in order: here while facts alone give them, from the first that lacks one on by `do`.
+
+    Starting processes takes longer than reading what is kept of many ranks.
+    """
+    kept = 0
+    for task in tasks:
+        if (facts := task.facts.of(task.rank) if task.facts else None) is None:
+            break
+        try:
+            answer = task.work(RankReader(task.rank, task.tables, _lend_nothing, {}, _KeptAlone(facts)))
+        except _NotKeptError:
+            break
+        facts.keep()
+        yield answer
+        kept += 1
+    if kept < len(tasks):
+        yield from do(tasks[kept:])
 
 
 def run_task(task: RankTask[Answer]) -> Answer:

@@ -12,11 +12,13 @@ Reads these two ranks alone, once the verdict is known.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -37,12 +39,17 @@ from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
+from rocpd.federate.select.selection import Selection
+from rocpd.replay.blame import Blame, Cause, CauseKind
+from rocpd.replay.chance import SeriesChance
 from rocpd.replay.graph import RankGraph, read_graph
-from rocpd.replay.job import join
+from rocpd.replay.job import JobGraph, join
+from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
-from rocpd.summary.communication.verdict import Judgement, Periods, judge, periods
+from rocpd.schema.rules.steps import is_step
+from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import merge, order_of, percent
 from rocpd.summary.reading import DIVISIONS, Reading
@@ -357,7 +364,7 @@ def _sampled(reader: RankReader, pieces: Periods) -> dict[str, int]:
     """Return function and file, as a frame -> time of samples in it [ns]."""
     times: dict[str, int] = {}
     for stack, time in reader.rows(statement("sampled_stacks"), _span(reader, pieces)):
-        for text in frames_of(as_text(stack))[-1:]:
+        for text in frames_of(as_text(stack) or "")[-1:]:
             function, file, _ = frame_of(text)
             merge(times, {f"{file or ''}(0): {function}": int(time)})
     return times
@@ -427,11 +434,14 @@ def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
 
 
 class RankCommunication(NamedTuple):
-    """The communication of a rank: channels, markers, and what waits for what in its whole trace."""
+    """The communication of a rank: channels, markers, and what waits for what in its whole trace.
+
+    The graph is None where replays of the job are kept.
+    """
 
     channels: list[Channel]
     steps: RankSteps
-    graph: RankGraph
+    graph: RankGraph | None
 
 
 def communication_of(
@@ -448,6 +458,53 @@ def communication_of(
     """
     channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
     return RankCommunication(channels, steps, read_graph(reading, categories, step))
+
+
+@frozen
+class Blamed:
+    """What the graph of a whole job says, as it is kept for other commands.
+
+    Args:
+        computing: ranks that compute.
+        inferred_links: how many links between ranks are inferred, not recorded.
+        found: what the job loses, and to what; None where nothing shows its steps.
+        explained: why the worst rank is late; None where none is.
+    """
+
+    computing: tuple[int, ...]
+    inferred_links: int
+    found: Blame | None
+    explained: Explanation | None = None
+
+
+_BLAMED = Fact("blamed", 1, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+
+
+class KeptBlame:
+    """What replays of a job said in another command, while its files are what they were then.
+
+    Args:
+        reading: what is asked of which job.
+
+    Attributes:
+        known: what they said; None: nobody knows.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        session, options = reading.session, reading.options
+        job, self._facts, self.known = session.job, None, None
+        if session.selection == Selection() and not options.names_files and not job.kept_alignment:
+            how = repr((job.how, sorted(job.clock_offsets.items())))
+            numbers = tuple(rank.number for rank in session.ranks)
+            self._fact = _BLAMED.of(options.step_marker, tuple(sorted(reading.warm_up())), how, numbers)
+            self._facts = job.facts
+            self.known = self._facts.known(self._fact) if self._facts else None
+
+    def keep(self, blamed: Blamed) -> None:
+        """Keep it for other commands."""
+        if self._facts and not self.known:
+            self._facts.derived(self._fact, blamed)
+            self._facts.keep()
 
 
 @frozen
@@ -480,22 +537,49 @@ class MatchedCommunication:
     judgement: Judgement
 
     @classmethod
-    def of(
-        cls, session: Federation, ranks: Mapping[int, RankCommunication], warm: frozenset[int]
-    ) -> MatchedCommunication:
-        """Match the communication of ranks, and judge them in their steps but those numbered `warm`."""
+    def of(cls, reading: Reading, ranks: Mapping[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
+        """Match the communication of ranks, and judge them in their steps but those of warm-up."""
+        session = reading.session
         channels = [channel for rank in ranks.values() for channel in rank.channels]
         clocks = Clocks.of(session, channels)
         matched = clocks.match(channels)
-        computing = {number: rank.steps for number, rank in ranks.items() if rank.graph.computes}
-        pieces = periods(computing, warm, matched.groups)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
-        job = join({number: rank.graph for number, rank in ranks.items()}, matched, clocks, hosts)
+        graphs = {number: rank.graph for number, rank in ranks.items() if rank.graph}
+
+        @functools.cache
+        def job() -> JobGraph:
+            return join(graphs or _graphs(reading), matched, clocks, hosts)
+
+        known = kept.known
+        computing = known.computing if known else tuple(number for number, graph in graphs.items() if graph.computes)
+        pieces = periods({number: ranks[number].steps for number in computing}, reading.warm_up(), matched.groups)
+        replays = (
+            functools.cache(partial(_replays, job, pieces, clocks)) if pieces is not None and len(pieces) else None
+        )
+        inferred = known.inferred_links if known else sum(link.is_inferred for link in job().links)
+        blamed = known or Blamed(computing, inferred, replays().found if replays else None)
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
-        judgement = judge(job, pieces, matched.groups, clocks, lacking)
+        judgement = judge(blamed.found, pieces, Members(hosts, inferred), matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
-            judgement = _explained(session, judgement, judgement.usual, pieces)
-        return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, judgement)
+            blamed = blamed if known else replace(blamed, explained=_explanation(session, judgement, pieces))
+            judgement = _explained(judgement, blamed.explained)
+        kept.keep(blamed)
+        return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, replace(judgement, replays=replays))
+
+
+def _replays(job: Callable[[], JobGraph], pieces: Periods, clocks: Clocks) -> Replays:
+    return replays_of(job(), pieces, clocks)
+
+
+def _graphs(reading: Reading) -> dict[int, RankGraph]:
+    """Return rank -> its graph, which was not read with the rest."""
+    step, categories = is_step(reading.options.step_marker), load(reading.options.categories)
+    work = partial(_graph_of_rank, step=step, categories=categories)
+    return {rank.number: graph for rank, graph in reading.session.map_ranks(work)}
+
+
+def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Categories) -> RankGraph:
+    return read_graph(RankReading.of(reader, {}), categories, step)
 
 
 def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
@@ -505,18 +589,24 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
     return "not known: no collectives in this part of the trace" if session.is_part else "not recorded: no collectives"
 
 
-def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:
-    """Return the verdict with the cause, as far as two files show it."""
-    finding, *others = judgement.findings
-    both = session.reader(judgement.culprits[0]), session.reader(usual)
+def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> Explanation:
+    """Return the cause, as far as two files show it; of a late host with its function."""
+    assert judgement.usual is not None
+    both = session.reader(judgement.culprits[0]), session.reader(judgement.usual)
     causes = [cause_of(*both, pieces, load(None))]
-    if "later_ns" in finding.evidence and (function := function_of(*both, pieces)):
+    if "later_ns" in judgement.findings[0].evidence and (function := function_of(*both, pieces)):
         causes.append(function)
-    words = [cause.text for cause in causes if cause.text]
-    if not words:
-        return judgement
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
-    explained = replace(finding, text="; ".join((finding.text, *words)), evidence={**finding.evidence, **evidence})
+    return Explanation("; ".join(cause.text for cause in causes if cause.text), evidence)
+
+
+def _explained(judgement: Judgement, cause: Explanation | None) -> Judgement:
+    """Return the verdict with the cause."""
+    finding, *others = judgement.findings
+    if not cause or not cause.text:
+        return judgement
+    text = f"{finding.text}; {cause.text}"
+    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
     return replace(judgement, findings=(explained, *others))
 
 
@@ -524,13 +614,15 @@ def _count(channels: Iterable[Channel]) -> int:
     return sum(len(channel.numbers) for channel in channels)
 
 
-def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunication]) -> CommunicationTables:
+def communication(
+    reading: Reading, by: By, ranks: Mapping[int, RankCommunication], kept: KeptBlame
+) -> CommunicationTables:
     """Return the tables of communication and the verdict; what can't be told is noted."""
     session = reading.session
     if session.runs > 1:
         return CommunicationTables(Judgement(()), (), ())
     channels = [channel for rank in ranks.values() for channel in rank.channels]
-    matched = MatchedCommunication.of(session, ranks, reading.warm_up())
+    matched = MatchedCommunication.of(reading, ranks, kept)
     _note_groups(reading, matched.groups)
     if not channels:
         session.note("no communication kernels found")

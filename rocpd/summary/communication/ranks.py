@@ -21,14 +21,18 @@ from rocpd.base.types import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
+from rocpd.facts.communication.members import OF_CHANNELS, channels_of
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_of
-from rocpd.facts.spread import total
+from rocpd.facts.regions import RankSteps, steps_of
+from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
 from rocpd.facts.units import Times
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import UNSHIFTED, Shift
+from rocpd.replay.graph import read_graph
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication import collectives
@@ -203,13 +207,17 @@ class _Question:
     wanted: frozenset[str]
 
 
-class _Rank(NamedTuple):
-    """The answer of one rank: number of operations, loads and shares of slices by division, communication, steps."""
+class _Compared(NamedTuple):
+    """What is compared of one rank: number of operations, loads and shares of slices by division, steps.
+
+    `gpu`: folded text of markers -> time of the operations that were launched in them [ns].
+    """
 
     operations: int
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
-    communication: RankCommunication
+    channels: list[Channel]
+    steps: RankSteps
     gpu: dict[str, int]
 
 
@@ -237,17 +245,18 @@ def ranks(reading: Reading) -> Tables:
     working_ranks: Counter[Key] = Counter()
     operations = 0
     communication: dict[int, RankCommunication] = {}
-    yield (answers := reading.each(partial(_of_rank, question=question)))
+    kept = collectives.KeptBlame(reading)
+    yield (answers := reading.each(partial(_of_rank, question=question, draws=kept.known is None)))
     for rank, answer in answers:
-        merge(loads, answer.loads)
-        operations += answer.operations
-        merge(heat, answer.heat)
-        working_ranks.update(answer.heat.keys())
-        communication[rank.number] = answer.communication
-        steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
+        compared, communication[rank.number] = answer
+        merge(loads, compared.loads)
+        operations += compared.operations
+        merge(heat, compared.heat)
+        working_ranks.update(compared.heat.keys())
+        steps.add(rank, compared.steps, compared.gpu, slices.shifts.get(rank.number, UNSHIFTED))
     if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    communicating = collectives.communication(reading, by, communication)
+    communicating = collectives.communication(reading, by, communication, kept)
     working = _working(reading, by, loads)
     yield _ranks(reading, by, working, communicating)
     yield _imbalance(by, working, communicating.findings)
@@ -266,8 +275,19 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-def _of_rank(reading: RankReading, question: _Question) -> _Rank:
-    """Read what is compared of one rank."""
+_COMPARED = Fact("compared", 1, (_Compared, _Load, _Span, RankSteps, Spread, *OF_CHANNELS))
+
+
+def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
+    """Read what is compared of one rank, and what it says of its communication; `draws`: with its graph."""
+    slices, number = question.slices, reading.rank.number
+    asked = (slices[:3], slices.shifts.get(number), question.times.get(number), sorted(question.wanted))
+    compared = reading.derived(_COMPARED, partial(_compared, question=question), *asked)
+    graph = read_graph(reading, question.categories, question.step) if draws else None
+    return compared, RankCommunication(compared.channels, compared.steps, graph)
+
+
+def _compared(reading: RankReading, question: _Question) -> _Compared:
     names, by = OperationNames(), reading.options.by or By.RANK
     categories, slices, wanted = question.categories, question.slices, question.wanted
     ops = read_ops(reading, names, stacks="phases" in wanted)
@@ -280,9 +300,10 @@ def _of_rank(reading: RankReading, question: _Question) -> _Rank:
         for lane, on_lane in lanes
         if len(on_lane) and "heat" in wanted
     }
-    communication = communication_of(reading, ops, names, categories, question.step)
-    gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
-    return _Rank(len(ops), loads, heat, communication, gpu)
+    steps = steps_of(reading.reader, question.step)
+    gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
+    channels = channels_of(reading, ops, names, categories)
+    return _Compared(len(ops), loads, heat, channels, steps, gpu)
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
@@ -398,7 +419,7 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
         keys |= {id(channel): of_channel for channel, of_channel in zip(of_rank.channels, places, strict=True)}
     if reading.session.runs > 1:
         return
-    matched = MatchedCommunication.of(reading.session, communication, reading.warm_up())
+    matched = MatchedCommunication.of(reading, communication, collectives.KeptBlame(reading))
     ranks = {rank.number: rank for rank in reading.session.ranks}
     waiting: dict[Key, Waiting] = {}
     for group in matched.groups:

@@ -7,8 +7,9 @@ What it cost in this recording is one sentence, whether it lasts another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,7 +133,7 @@ class Judgement:
         slow: text and number of the marker of a slow step -> why it is slow.
         longest: the same of any step -> the rank that takes clearly longest for itself, where one does.
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
-        replays: the job, to be replayed with changes; None where nothing shows its steps.
+        replays: returns the job, to be replayed with changes; None where nothing shows its steps.
         causes: rows of the table `causes`: the numbers of the verdict.
     """
 
@@ -143,7 +144,7 @@ class Judgement:
     slow: Mapping[tuple[str, int], Cause] = field(default_factory=dict)
     longest: Mapping[tuple[str, int], int] = field(default_factory=dict)
     usual: int | None = None
-    replays: Replays | None = None
+    replays: Callable[[], Replays] | None = None
     causes: tuple[Row, ...] = ()
 
 
@@ -152,43 +153,65 @@ def unknown(text: str) -> Judgement:
     return Judgement((Finding(f"stragglers: {text}", RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
 
 
-def judge(
-    job: JobGraph, pieces: Periods | None, groups: Sequence[Group], clocks: Clocks, lacking: str = ""
-) -> Judgement:
-    """Return the verdict on the ranks of a job.
+class Members(NamedTuple):
+    """Who is judged: rank -> its host, and how many links between ranks are inferred, not recorded."""
+
+    hosts: Mapping[int, str | None]
+    inferred_links: int
+
+
+def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
+    """Return a job to be replayed.
 
     Args:
         job: its graph.
-        pieces: the steps; None where nothing shows them.
-        groups: channels of one communicator each, those of collectives.
+        pieces: its steps; there are some.
         clocks: which times of the ranks compare.
-        lacking: why nothing can be said of stragglers, only of steps; empty where it can.
     """
-    if pieces is None or not len(pieces):
-        return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
     if not pieces.numbers:
         on_line = (
             np.stack([clocks.on_line(rank, side[:, column]) for column, rank in enumerate(pieces.ranks)], axis=1)
             for side in (pieces.start, pieces.end)
         )
         job = job.in_pieces(pieces.ranks, *on_line)
-    replays = Replays(job, pieces.numbers or range(len(pieces)), has_steps=bool(pieces.numbers))
-    found = replays.found
+    return Replays(job, pieces.numbers or range(len(pieces)), has_steps=bool(pieces.numbers))
+
+
+def judge(
+    found: Blame | None,
+    pieces: Periods | None,
+    members: Members,
+    groups: Sequence[Group],
+    clocks: Clocks,
+    lacking: str = "",
+) -> Judgement:
+    """Return the verdict on the ranks of a job.
+
+    Args:
+        found: what replays of it say; None where there are no steps.
+        pieces: the steps; None where nothing shows them.
+        members: its ranks.
+        groups: channels of one communicator each, those of collectives.
+        clocks: which times of the ranks compare.
+        lacking: why nothing can be said of stragglers, only of steps; empty where it can.
+    """
+    if pieces is None or found is None:
+        return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
     places = dict(zip(found.steps, pieces.markers, strict=False))
     slow = {places[number]: cause for number, cause in found.slow.items() if number in places}
     longest = {places[number]: rank for number, rank in found.longest.items() if number in places}
-    judgement = Judgement((), (), {}, found.computes, slow, longest, replays=replays)
+    judgement = Judgement((), (), {}, found.computes, slow, longest)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
-    findings = tuple(_findings(found, pieces, job))
+    findings = tuple(_findings(found, pieces, members))
     culprits = _culprits(found) if findings[0].verdict is Verdict.PROBLEM else ()
     usual = _usual(found, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
-    causes = () if findings[0].verdict is Verdict.UNKNOWN else tuple(_rows(found, job))
+    causes = () if findings[0].verdict is Verdict.UNKNOWN else tuple(_rows(found, members))
     return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual, causes=causes)
 
 
-def _rows(found: Blame, job: JobGraph) -> Iterator[Row]:
+def _rows(found: Blame, members: Members) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
     yield ("all that differs", found.lost_ns, lost, None, None, None, None, len(found.steps), None, None, None)
@@ -199,7 +222,7 @@ def _rows(found: Blame, job: JobGraph) -> Iterator[Row]:
         costs = cause.cost, cause.cost * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
         rest = len(found.steps), cause.waiting * 100, chance, which
-        yield (_who(cause, job), *costs, cause.mainly, *longer, steps, *rest)
+        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest)
 
 
 def _longer(cause: Cause, is_stall: bool, count: int) -> int:
@@ -220,7 +243,7 @@ def _usual(found: Blame, culprits: Sequence[int]) -> int | None:
     return innocent[len(innocent) // 2] if innocent else None
 
 
-def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]:
+def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Finding]:
     """Yield what is to be said, the verdict first."""
     count, unit = len(pieces), pieces.unit
     if found.matched < _MATCHED_AT_LEAST:
@@ -232,7 +255,7 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
         return
     causes = [cause for cause in found.causes if _matters(cause)]
     for cause in causes:
-        yield from _accused(cause, found, unit, job)
+        yield from _accused(cause, found, unit, members)
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
@@ -244,7 +267,7 @@ def _findings(found: Blame, pieces: Periods, job: JobGraph) -> Iterator[Finding]
     else:
         percent = found.lost_ns * 100 / found.step_ns if found.step_ns else 0.0
         rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
-        inferred = sum(link.is_inferred for link in job.links)
+        inferred = members.inferred_links
         who = "rank or host" if inferred else "rank, host or link"
         rest += "; links are not compared: it takes calls of RCCL to tell them apart" if inferred > 1 else ""
         text = f"no straggler: no {who} costs the others 1 % of a step, in {count} {unit}{rest}"
@@ -257,7 +280,7 @@ def _matters(cause: Cause) -> bool:
     return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
 
 
-def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[Finding]:
+def _accused(cause: Cause, found: Blame, unit: str, members: Members) -> Iterator[Finding]:
     """Yield what a cause cost, and whether it lasts."""
     count = len(found.steps)
     is_stall = cause.stalled > _STALLS
@@ -268,7 +291,7 @@ def _accused(cause: Cause, found: Blame, unit: str, job: JobGraph) -> Iterator[F
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
     costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %)"
-    text = f"{_who(cause, job)} {costs}: {_why(cause, is_stall, count, unit)}"
+    text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     text += f": {perhaps}{what}"
@@ -296,11 +319,11 @@ def _confidence(chance: float, is_stall: bool) -> Confidence:
     return Confidence.LIKELY if chance <= LIKELY else Confidence.HINT
 
 
-def _who(cause: Cause, job: JobGraph) -> str:
+def _who(cause: Cause, members: Members) -> str:
     if cause.kind is CauseKind.HOST:
         return f"{cause.name} ({_named(cause.ranks)})"
     if cause.kind is CauseKind.LINK:
-        hosts = sorted({job.hosts.get(rank) or "?" for rank in cause.ranks})
+        hosts = sorted({members.hosts.get(rank) or "?" for rank in cause.ranks})
         where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
         return f"the link between {_named(cause.ranks)} ({where})"
     return _named(cause.ranks)

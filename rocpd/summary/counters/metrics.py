@@ -214,7 +214,7 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
-    unknown = {key: MetricSums(0, missing=known.missing) for key, known in calculated.items() if known.values is None}
+    unknown = {key: known.nothing for key, known in calculated.items()}
     durations = counted.durations[chosen]
     for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
         sums = {

@@ -27,6 +27,7 @@ from rocpd.facts.regions import read_ranges
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import Times, of_steps
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.steps import is_step, step_times
 from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, order_of, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
@@ -197,7 +198,15 @@ def _statistics(series: _Series) -> Row:
     return (len(value), *map(float, statistics), series.left_out, *(series.effect or (None, None)))
 
 
+_SAMPLED = Fact("sampled", 1, (_Series, HeldValues))
+
+
 def _of_rank(reading: RankReading, step: re.Pattern[str], times: Times, has_steps: bool) -> dict[Key, _Series]:
+    derive = partial(_read_samples, step=step, times=times, has_steps=has_steps)
+    return reading.derived(_SAMPLED, derive, times.get(reading.rank.number), has_steps)
+
+
+def _read_samples(reading: RankReading, step: re.Pattern[str], times: Times, has_steps: bool) -> dict[Key, _Series]:
     """Return the values of each counter in the order of their times, with what steps and kernels have of them."""
     steps = step_times(read_ranges(reading.reader).every, step) if has_steps else {}
     held, left_out = held_values(reading, times)

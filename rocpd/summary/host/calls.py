@@ -33,6 +33,7 @@ from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.grouping import Sums, in_order, merge, nothing, percent
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
@@ -79,24 +80,29 @@ class CallTree:
             they launched themselves [ns].
     """
 
-    def __init__(self) -> None:
-        self.paths: dict[tuple[int, int], int] = {}
-        self.sums: list[Sequence[int]] = []
+    def __init__(self, above: Sequence[int] = (), name: Sequence[int] = (), *sums: Sequence[int]) -> None:
+        self.paths = {path: row for row, path in enumerate(zip(above, name, strict=True))}
+        self.sums: list[Sequence[int]] = [*zip(*sums, strict=True)]
+
+    def parts(self) -> tuple[list[int], ...]:
+        """Return what makes an equal one: columns, which are kept in a tenth of the bytes of rows."""
+        return tuple(map(list, (*zip(*self.paths, strict=True), *zip(*self.sums, strict=True))))
 
     def add(self, above: int, name: int, values: Sequence[int]) -> int:
         """Add what ranges of a path have to its sums, and return its row."""
-        row = self.paths.setdefault((above, name), len(self.sums))
-        if row == len(self.sums):
-            self.sums.append(values)
+        sums = self.sums
+        row = self.paths.setdefault((above, name), len(sums))
+        if row == len(sums):
+            sums.append(values)
         else:
-            self.sums[row] = [*map(operator.add, self.sums[row], values)]
+            sums[row] = tuple(map(operator.add, sums[row], values))
         return row
 
     def graft(self, other: CallTree, codes: Sequence[int]) -> None:
         """Add another tree; `codes` are the numbers of its names here."""
-        rows = {-1: -1}
-        for row, ((above, name), values) in enumerate(zip(other.paths, other.sums, strict=True)):
-            rows[row] = self.add(rows[above], codes[name], values)
+        rows: list[int] = []
+        for (above, name), values in zip(other.paths, other.sums, strict=True):
+            rows.append(self.add(rows[above] if above >= 0 else -1, codes[name], values))
 
     def walk(self, order: Callable[[int], Any] | None = None) -> Iterator[int]:
         """Yield all rows, each after the one above it; siblings in the order of a sort key, else as they came."""
@@ -226,8 +232,15 @@ class RankTrees(NamedTuple):
     unlinked: int
 
 
+_TREES = Fact("call trees", 1, (RankTrees, CallTree))
+
+
 def trees_of_rank(reading: RankReading) -> RankTrees:
     """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
+    return reading.derived(_TREES, _read_trees)
+
+
+def _read_trees(reading: RankReading) -> RankTrees:
     regions, names = read_regions(reading)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)

@@ -34,6 +34,7 @@ from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
 from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import waiting
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
@@ -148,10 +149,18 @@ def launch(reading: Reading) -> Tables:
     yield Summary.whole(QUEUE_DEPTH, queue_rows(edges, queues))
 
 
-def _of_rank(
-    reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]
-) -> tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths]]:
+_OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths]]
+
+_LAUNCHING = Fact("launching", 1, (Sums, Spread))
+
+
+def _of_rank(reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]) -> _OfRank:
     """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents."""
+    own = edges[reading.rank.number]
+    return reading.derived(_LAUNCHING, partial(_read_launches, step=step, edges=own), own.tolist())
+
+
+def _read_launches(reading: RankReading, step: re.Pattern[str], edges: Ints) -> _OfRank:
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
@@ -161,8 +170,7 @@ def _of_rank(
     delays = _delays(reading, names, linked, start, links)
     number = reading.rank.number
     queues = {
-        (number, agent): depths(links.end[rows], start[rows], edges[number])
-        for (agent,), rows in grouped([linked.agent])
+        (number, agent): depths(links.end[rows], start[rows], edges) for (agent,), rows in grouped([linked.agent])
     }
     by_agent = replace(reading, options=_by_agent(reading.options))
     return _sums(by_agent, ops, links, steps), delays, queues

@@ -33,6 +33,7 @@ from rocpd.facts.operations import (
 from rocpd.facts.places import Origins, read_origins
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of, is_marker
 from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
@@ -353,6 +354,16 @@ _CALLED = {"copies": "memory copies", "scratch": "scratch memory", "api": "API c
 def _of_rank(
     reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> tuple[_Sums, dict[str, Sums]]:
+    derive = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
+    return reading.derived(_TOTALS, derive, kinds, head, sorted(without))
+
+
+_TOTALS = Fact("totals", 1, (Sums, Spread))
+
+
+def _totals_of_rank(
+    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
+) -> tuple[_Sums, dict[str, Sums]]:
     """Add the events of one rank up; count all of a kind, and those that have a duration."""
     parts: dict[Key, dict[Row, list[Sums]]] = {}
     counts = {}
@@ -511,7 +522,14 @@ def kernel_shapes(reading: Reading) -> Tables:
     yield reading.summary(TABLES["kernel-shapes"], rows_of(added(answers, "kernels"), _shape_rows))
 
 
+_SHAPES = Fact("shapes", 1, (Sums, Spread, Largest))
+
+
 def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
+    return reading.derived(_SHAPES, _read_shapes)
+
+
+def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
     *shape, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _NUMBERS, "GPU operations")
     if not len(start):
         return {}

@@ -19,7 +19,8 @@ from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.units import Times, of_steps
+from rocpd.facts.units import RankTime, Times, of_steps
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables
@@ -106,7 +107,14 @@ def copy_rates(reading: Reading) -> Tables:
     yield Summary.whole(TABLES["slowest-copies"], listed)
 
 
+_RATED = Fact("rates", 1, (Sums, Spread))
+
+
 def _of_rank(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
+    return reading.derived(_RATED, _read_rates)
+
+
+def _read_rates(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
     """Return the rates of one rank by direction and size, and by agents, and of its slowest copies what they are.
 
     These are duration, rank, start as recorded [ns], direction, bytes, and both agents.
@@ -189,9 +197,16 @@ def copy_calls(reading: Reading) -> Tables:
     yield reading.summary(TABLES["copy-calls"], rows)
 
 
+_COPYING = Fact("copying calls", 1, (Sums,))
+
+
 def _calls_of_rank(reading: RankReading, times: Times) -> tuple[_Calls, dict[Key, int]]:
-    read = timed_columns(reading, "rocpd_memory_copy", "memory_copies", _COLUMNS_OF_CALLS, "memory copies")
     steady = times.get(reading.rank.number)
+    return reading.derived(_COPYING, partial(_read_calls, steady=steady), steady)
+
+
+def _read_calls(reading: RankReading, steady: RankTime | None) -> tuple[_Calls, dict[Key, int]]:
+    read = timed_columns(reading, "rocpd_memory_copy", "memory_copies", _COLUMNS_OF_CALLS, "memory copies")
     if steady:
         inside = (read[1] >= steady.start) & (read[1] < steady.end)
         read = [column[inside] for column in read]

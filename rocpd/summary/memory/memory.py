@@ -31,6 +31,7 @@ from rocpd.facts.places import through_steps
 from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import read_steps
 from rocpd.facts.spread import total
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import SCRATCH
 from rocpd.schema.rules.steps import folded, is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -138,7 +139,14 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
     return at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
 
 
+_HELD_BY_LEVEL = Fact("memory", 1, (Sums,))
+
+
 def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
+    return reading.derived(_HELD_BY_LEVEL, _read_levels)
+
+
+def _read_levels(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
     """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have.
 
     Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list
@@ -215,7 +223,14 @@ def allocation_sites(reading: Reading) -> Tables:
         yield reading.summary(TABLES["memory-steps"], rows_of(by_step, _step_rows))
 
 
+_SITES = Fact("sites", 1, (_Site, Sums, Largest))
+
+
 def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
+    return reading.derived(_SITES, partial(_read_sites, step=step))
+
+
+def _read_sites(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
     """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
     allocations = read_allocations(reading)
     if not len(allocations.row):

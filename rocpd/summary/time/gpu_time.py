@@ -10,7 +10,7 @@ less the time in which the agent is busy. Where filters leave operations out, th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base.types import NULL, Answer, Ints, Row
 from rocpd.facts.agent_time import (
     CAUSES,
     FINISHED,
@@ -44,12 +44,13 @@ from rocpd.facts.spread import Spread, total
 from rocpd.facts.stacks import read_stack_samples
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.units import RankTime, Times, some_without_steps
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, in_order, merge, merge_groups, percent, ratio, rows_of
+from rocpd.summary.grouping import Sums, Total, in_order, merge, merge_groups, percent, ratio, rows_of
 from rocpd.summary.host import idle_stacks
-from rocpd.summary.reading import AGENT, RANK, Reading, Tables
+from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.table.human import readable
 
@@ -271,7 +272,7 @@ def gpu_time(reading: Reading) -> Tables:
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
-    yield (answers := reading.each(partial(_of_rank, categories=load(reading.options.categories), times=times)))
+    yield (answers := _each(reading, times, _BUSY, _busy))
     for _, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
@@ -294,7 +295,23 @@ def gpu_time(reading: Reading) -> Tables:
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-def _of_rank(reading: RankReading, categories: Categories, times: Times) -> tuple[dict[Key, _Sum], list[_Gap]]:
+_BUSY = Fact("busy", 1, (_Sum, Spread, _Gap))
+
+
+def _each(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
+    """Ask what is derived of the time of each rank that counts."""
+    categories = load(reading.options.categories)
+    return reading.each(partial(_of_rank, fact=fact, derive=derive, categories=categories, times=times))
+
+
+def _of_rank(
+    reading: RankReading, fact: Fact, derive: Callable[..., Answer], categories: Categories, times: Times
+) -> Answer:
+    time = times.get(reading.rank.number)
+    return reading.derived(fact, partial(derive, categories=categories, time=time), time)
+
+
+def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -> tuple[dict[Key, _Sum], list[_Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     by, names = reading.options.by, OperationNames()
     by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))
@@ -302,7 +319,7 @@ def _of_rank(reading: RankReading, categories: Categories, times: Times) -> tupl
     kinds = kinds_of(ops, categories, names)
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for spent in read_agent_times(by_agent, times.get(reading.rank.number), ops, kinds):
+    for spent in read_agent_times(by_agent, time, ops, kinds):
         places = whereabouts(by_agent, spent.lane)
         some = rows_within(ops, by, spent.lane, spent.span)
         for (place,), rows in grouped([places.course.at(ops.start[some].clip(*spent.span))]):
@@ -417,14 +434,14 @@ class _Times(Total):
     idle: int = 0
     all_communication: int = 0
 
-    def parts(self) -> tuple[int, ...]:
+    def in_parts(self) -> tuple[int, ...]:
         """Return the times of `PARTS` [ns]."""
         return self.compute, self.communication, self.copy, self.idle
 
     @property
     def span(self) -> int:
         """The time of the agents [ns]."""
-        return sum(self.parts())
+        return sum(self.in_parts())
 
 
 @frozen
@@ -462,7 +479,7 @@ def budget(reading: Reading) -> Tables:
     copies: dict[str, _Copies] = {}
     times = reading.times()
     counted: list[RankTime] = []
-    yield (answers := reading.each(partial(_parts_of_rank, categories=load(reading.options.categories), times=times)))
+    yield (answers := _each(reading, times, _BUDGET, _parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
@@ -543,8 +560,11 @@ def _overlap(times: _Times) -> Iterator[Finding]:
         yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
 
-def _parts_of_rank(reading: RankReading, categories: Categories, times: Times) -> _Parts:
-    names, time = OperationNames(), times.get(reading.rank.number)
+_BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))
+
+
+def _parts_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Parts:
+    names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}
     exposed_by_name = np.zeros(len(names.texts), np.int64)
@@ -580,7 +600,7 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
 
 
 def _rows(key: Key, s: _Budget) -> Iterator[Row]:
-    for part, time, in_steps in zip(PARTS, s.every.parts(), s.in_steps.parts(), strict=True):
+    for part, time, in_steps in zip(PARTS, s.every.in_parts(), s.in_steps.in_parts(), strict=True):
         yield (*key, part, time, ratio(in_steps, s.agent_steps), percent(time, s.every.span))
 
 
@@ -645,7 +665,7 @@ def idle(reading: Reading) -> Tables:
     spans: dict[Key, int] = {}
     stacks: dict[Key, idle_stacks.IdleStacks] = {}
     times, counted, gaps = reading.times(), list[RankTime](), list[_Gap]()
-    yield (answers := reading.each(partial(_idle_of_rank, categories=load(reading.options.categories), times=times)))
+    yield (answers := _each(reading, times, _IDLE, _idle_of_rank))
     for rank, answer in answers:
         merge_groups(sums, answer.idle)
         merge_groups(stacks, answer.stacks)
@@ -675,12 +695,15 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
         reading.session.note(text)
 
 
-def _idle_of_rank(reading: RankReading, categories: Categories, times: Times) -> _Rank:
+_IDLE = Fact("idle", 1, (_Rank, _Time, _Gap, Sums))
+
+
+def _idle_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Rank:
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
     answer, samples = _Rank({}, {}, [], {}), read_stack_samples(reading)
-    for spent in read_agent_times(reading, times.get(reading.rank.number), ops, kinds, causes=True):
+    for spent in read_agent_times(reading, time, ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
             here = spent.cut(pieces)
             idle = here.idle()

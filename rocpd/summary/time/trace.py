@@ -22,7 +22,7 @@ from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
 from rocpd.facts.regions import RankRegions, read_recording
 from rocpd.federate.describe import importers_of
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.launch import launches as launching
@@ -184,7 +184,14 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
     return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
 
 
+_CHECKED = Fact("checked", 1, (_Count,))
+
+
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
+    return reading.derived(_CHECKED, partial(_counts_of_rank, categories=categories))
+
+
+def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
     ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))

@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.measure import SIZE, TINY, cpu_seconds
 from rocpd.base.evidence import Evidence, check_output
+from rocpd.base.types import Ints
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, match
 from rocpd.facts.regions import nest_times
 from rocpd.facts.spread import Spread
@@ -72,7 +73,7 @@ def _nodes(count: int) -> Callable[[], object]:
     return lambda: match(channels, clocks)
 
 
-def _channels(count: int, true: np.ndarray, random: np.random.Generator) -> Iterator[Channel]:
+def _channels(count: int, true: Ints, random: np.random.Generator) -> Iterator[Channel]:
     nothing = np.zeros(0, np.int64)
     for rank in range(2 * count):
         end = true + (rank // 2) * 10**12 + random.integers(0, 2000, len(true))

@@ -204,12 +204,10 @@ def _curves(table: Summary, value: str, unit: str, title: str, level: str | None
 
 
 def _median(lines: Iterable[Sequence[Point]]) -> tuple[Point, ...]:
-    """Return the median of lines at each of their times."""
-    values: dict[float, list[float]] = {}
-    for line in lines:
-        for at, value in line:
-            values.setdefault(at, []).append(value)
-    return tuple((at, median(values[at])) for at in sorted(values))
+    """Return the median of lines, slice by slice."""
+    return tuple(
+        (median(at for at, _ in some), median(value for _, value in some)) for some in zip(*lines, strict=False)
+    )
 
 
 def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:

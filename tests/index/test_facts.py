@@ -167,6 +167,7 @@ DEFINITIONS = {
     "nesting 1": "ed05a1e569ff",
     "operations 1": "6c2bdb560b45",
     "regions 1": "824851b8d2f5",
+    "span 1": "c0bd54edd061",
     "with-communicator 1": "afe439b74008",
 }
 

@@ -39,6 +39,16 @@ _REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "
 
 _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
+_STYLE = ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
+_NOT_HTML = {
+    re.compile(r'(<input\b[^>]*type="checkbox"[^>]*?) autocomplete="off"'): r"\1",
+    re.compile(r'(<label\b[^>]*?) tabindex=""'): r"\1",
+    re.compile(r"(<(?:br|hr|img)\b[^>]*?) ?/>"): r"\1>",
+    re.compile(r'(data-md-component="search" role="dialog")'): r'\1 aria-label="Search"',
+    re.compile("</head>"): f"<style>{_STYLE}</style></head>",
+}
+"""Markup of the theme and of Markdown that breaks a standard -> its replacement."""
+
 _FOREIGN = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
 
 
@@ -92,6 +102,15 @@ def found(site: Path, words: Sequence[str]) -> list[list[str]]:
     return [[place.partition("#")[0] for place in json.loads(line)] for line in lines]
 
 
+def mend(site: Path) -> None:
+    """Make the pages of a built site valid."""
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for wrong, right in _NOT_HTML.items():
+            text = wrong.sub(right, text)
+        page.write_text(text, encoding="utf-8")
+
+
 def foreign(site: Path) -> Iterator[str]:
     """Name each tag that would load something from elsewhere."""
     for page in sorted(site.rglob("*.html")):
@@ -109,6 +128,7 @@ def main(arguments: list[str]) -> int:
         done = subprocess.run([*command, "--config-file", str(assemble(Path(name)))], env=environment, check=False)
     if done.returncode:
         return done.returncode
+    mend(site)
     tags = list(foreign(site))
     print("\n".join(tags) or f"wrote {site}/index.html")
     return 1 if tags else 0

@@ -65,7 +65,9 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     is_empty, missing = True, []
     label = next(iter(plan)) if len(plan) == 1 else "summary"
     with progress(f"{label} of {job_text(session)}", "ranks") as report:
-        for name, answered in run_planned(Reading(session, options, report), plan):
+        reading = Reading(session, options, report)
+        reading.on_preliminary = _preliminary(len(session.ranks)) if report else None
+        for name, answered in run_planned(reading, plan):
             try:
                 for summary in answered if len(plan) == 1 else as_far_as_made(f"analysis {name}", answered):
                     is_empty = False
@@ -79,6 +81,16 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
                     note(f"{name}: {error.message.removeprefix(f'{name} ').removeprefix(f'{name}: ')}")
     if missing and is_empty:
         raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
+
+
+def _preliminary(ranks: int) -> Callable[[int, Sequence[Finding]], None]:
+    """Return what notes findings from some of the ranks, for those who wait for all."""
+
+    def say(done: int, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            note(f"preliminary, from {done} of {ranks} ranks: {finding.text}")
+
+    return say
 
 
 def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary], list[str]]:

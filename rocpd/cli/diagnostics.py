@@ -82,21 +82,24 @@ def size_of(session: Session) -> int:
 
 
 class Pace:
-    """How long work takes that is still to be done, if it goes on as since it began.
+    """How long work takes that is still to be done, if it goes on as since its first part was done.
 
     Args:
         start: when that was [s]; a report that nothing is done yet begins anew: what came before was preparation.
-        at_once: how much is under way at a time; when some of it is done the rest is half done, on average.
+        at_once: how much is under way at a time. As long as no more was done since the first part, which also took what
+            processes need to start, the rest of what is under way counts as half done.
     """
 
     def __init__(self, start: float, at_once: int) -> None:
         self._start = self._last = start
-        self._ahead = (at_once - 1) / 2
+        self._at_once = at_once
+        self._first: tuple[float, int] | None = None
         self._done, self._total = 0, 0
 
     def update(self, done: int, total: int, now: float) -> None:
         """Take in how much is done, of how much, at a time [s]."""
         self._start = self._start if done else now
+        self._first = (self._first or (now, done)) if done else None
         self._done, self._total, self._last = done, total, now
 
     def left(self, now: float) -> float | None:
@@ -107,10 +110,17 @@ class Pace:
         >>> pace.update(2, 8, now=15.0)
         >>> pace.left(15.0), pace.left(17.0)
         (12.0, 10.0)
+        >>> pace.update(4, 8, now=18.0)
+        >>> pace.left(18.0)
+        6.0
         """
-        if not self._done:
+        if not self._done or not self._first:
             return None
-        each = (self._last - self._start) / (self._done + self._ahead)
+        began, before = self._first
+        if self._done - before >= self._at_once:
+            each = (self._last - began) / (self._done - before)
+        else:
+            each = (self._last - self._start) / (self._done + (self._at_once - 1) / 2)
         return max(each * (self._total - self._done) - (now - self._last), 0.0)
 
 

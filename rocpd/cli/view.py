@@ -51,8 +51,8 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
 
     ui = find_ui(asked.perfetto_ui)
     for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
-        with selection.connect(shown, execution):
-            pass  # what cannot be opened, and what there is to know of it, is said before a browser opens
+        with selection.connect(shown, execution) as session:
+            _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
     selected = selection.align, selection.clock_offsets(), selection.window(), selection.filters()
     job, base = (
         ViewedJob(tuple(paths), inputs.skip_bad, *selected, execution.jobs or None)

@@ -21,7 +21,7 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import FactsOfRank, RankReader, RankTask, with_kept
+from rocpd.federate.run.rank_reader import Fact, FactsOfRank, RankReader, RankTask, with_kept
 from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
@@ -41,6 +41,9 @@ from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
 Derived = TypeVar("Derived")
+
+
+_SPAN = Fact("span", 1, ())
 
 
 @frozen
@@ -103,10 +106,22 @@ class Job:
         self.files.check_open()
         if self.files.index and not self.files.index.why_not:
             return {rank.number: Span(*row) for rank, row in self.map_ranks(_span) if row[0] is not None}
+        kept = {rank.number: self.files.facts.of(rank) for rank in self.ranks} if self.files.facts else {}
+        known: dict[int, Row] = {number: facts.known(_SPAN) or () if facts else () for number, facts in kept.items()}
+        if not known or () in known.values():
+            known = self._read_spans()
+            for number, facts in kept.items():
+                if facts and number in known:
+                    facts.derived(_SPAN, known[number])
+                    facts.keep()
+        return {number: Span(*row) for number, row in known.items() if row[0] is not None}
+
+    def _read_spans(self) -> dict[int, Row]:
+        """Return rank number -> first start and last end of its events; None and None where it has none."""
         request = Request(RankQuestion(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
         rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
         numbers = (number for share in self.shares for number in share.ranks)
-        return {number: Span(*row) for number, row in zip(numbers, rows, strict=True) if row[0] is not None}
+        return {number: tuple(row) for number, row in zip(numbers, rows, strict=True)}
 
     @cached_property
     def clock_domains(self) -> tuple[Domain, ...]:

@@ -11,14 +11,26 @@ from itertools import pairwise
 from statistics import median
 
 from rocpd.base.types import Row
-from rocpd.chart.model import BarPart, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Series, Timeline
+from rocpd.chart.model import (
+    BarPart,
+    Bars,
+    Chart,
+    Columns,
+    Flames,
+    Lines,
+    MarkedPoint,
+    Matrix,
+    Point,
+    Series,
+    Timeline,
+)
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
 from rocpd.summary.host.flame import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
-from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
+from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
@@ -90,7 +102,18 @@ def heat(table: Summary) -> Chart:
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
     shares = tuple(tuple(zip(*slices, strict=True)) for slices in rows.values())
     start, width = next((row[front : front + 2] for row in table.first(1)), (0, 1))
-    return Timeline("What ranks do over time", names, start, width, shares)
+    return _without_start_up(Timeline("What ranks do over time", names, start, width, shares))
+
+
+def _without_start_up(chart: Timeline) -> Timeline:
+    """Return a time line from shortly before the first work on, where more than half of it is without any."""
+    busy = (at for row in chart.shares for part in row for at, share in enumerate(part) if share)
+    first = min(busy, default=0) - 1
+    if first <= chart.slices / 2:
+        return chart
+    shares = tuple(tuple(part[first:] for part in row) for row in chart.shares)
+    title = f"{chart.title}, after {readable(first * chart.slice, 'ns')} without work"
+    return replace(chart, title=title, start=chart.start + first * chart.slice, shares=shares)
 
 
 def _states(compute: float, communication: float, exposed: float, copies: float) -> tuple[float, ...]:
@@ -157,20 +180,34 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
 
 
 def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Chart:
-    """Show values over time, a line for each division and level, or those of one level; those with most come first."""
+    """Show values over time, a line for each division and level, or those of one level; of many those with most, beside
+    the median of all.
+    """
     front, place = table.columns.index("at_ns"), table.columns.index(value)
     lines = {
         key: [(row[front], row[place] or 0) for row in rows]
         for key, rows in by_front(table, "at_ns").items()
         if level in (None, *key)
     }
-    most = sorted(lines, key=lambda key: -max(y for _, y in lines[key]))[: len(_SERIES)]
+    most = sorted(lines, key=lambda key: -max(y for _, y in lines[key]))
+    middle: tuple[Series, ...] = ()
+    if len(lines) > len(_SERIES):
+        most = most[: len(_SERIES) - 1]
+        title = f"{title}: the {len(most)} of {len(lines)} with most"
+        middle = (Series(f"median of {len(lines)}", GREY, _median(lines.values())),)
     same = {number for number in range(front) if len({key[number] for key in lines}) == 1}
     names = [_line_name(table.columns, key, same) for key in most]
     series = tuple(
         Series(name, colour, tuple(lines[key])) for name, key, colour in zip(names, most, _SERIES, strict=False)
     )
-    return Lines(title, series, "ns", unit, is_stepped=True)
+    return Lines(title, (*middle, *series), "ns", unit, is_stepped=True)
+
+
+def _median(lines: Iterable[Sequence[Point]]) -> tuple[Point, ...]:
+    """Return the median of lines, slice by slice."""
+    return tuple(
+        (median(at for at, _ in some), median(value for _, value in some)) for some in zip(*lines, strict=False)
+    )
 
 
 def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:

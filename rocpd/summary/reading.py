@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Self, TypeAlias
@@ -66,6 +66,10 @@ class Reading:
         options: what was asked.
         progress: called with (ranks read, ranks in all).
         wanted: tables that will be looked at; None: all.
+
+    Attributes:
+        on_preliminary: called once with (ranks read, findings from these alone) where reading takes several seconds;
+            None: nobody wants to know.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Reading:
         self.options = options or Options()
         self.wanted = wanted
         self.progress = progress
+        self.on_preliminary: Callable[[int, Sequence[Finding]], None] | None = None
 
     def on(self, session: Federation) -> Reading:
         """Return the same question to another session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -14,6 +15,7 @@ from rocpd.base.types import Progress
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.federation import Federation, Notes
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
@@ -25,6 +27,12 @@ from rocpd.summary.result import Summary
 _AFTER_READING = 0.65  # of the time that reading the ranks takes: blame, replay and judge; 0.5 to 0.85 were measured
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
+
+Known: TypeAlias = "list[tuple[Rank, Any]]"
+"""Ranks, and what the work of an analysis returned there."""
+
+SoFar: TypeAlias = Callable[[Mapping[str, Known]], None]
+"""Called after each rank with the answers so far, by analysis."""
 
 Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"]
 """An analysis."""
@@ -90,7 +98,10 @@ def run_planned(reading: Reading, plan: Mapping[str, frozenset[str]]) -> Iterato
 
 
 def together(
-    reading: Reading, analyses: Mapping[str, Function], options: Mapping[str, Options] | None = None
+    reading: Reading,
+    analyses: Mapping[str, Function],
+    options: Mapping[str, Options] | None = None,
+    so_far: SoFar | None = None,
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
 
@@ -100,23 +111,28 @@ def together(
         reading: what to read; its progress is that of the one pass.
         analyses: by name.
         options: of analyses that are asked something else than `reading` says, by name.
+        so_far: called with the answers of the ranks that were read.
     """
     begun = {
         name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
         for name, analysis in analyses.items()
     }
-    asked = [answers for answers, _ in begun.values() if answers and answers.reading.session is reading.session]
+    asked = {
+        name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is reading.session
+    }
     windows = reading.windows()
-    task = Works(tuple(answers.task(windows) for answers in asked))
-    known: list[list[Any]] = [[] for _ in asked]
+    task = Works(tuple(answers.task(windows) for answers in asked.values()))
+    known: dict[str, Known] = {name: [] for name in asked}
     if asked:
         reading.report(0)
     for done, (rank, of_rank) in enumerate(reading.session.map_ranks(task) if asked else (), 1):
-        for some, answer in zip(known, of_rank, strict=True):
+        for some, answer in zip(known.values(), of_rank, strict=True):
             some.append((rank, answer))
         reading.report(done)
-    for answers, some in zip(asked, known, strict=True):
-        answers.known = some
+        if so_far:
+            so_far(known)
+    for name, answers in asked.items():
+        answers.known = known[name]
     yield from ((name, tables) for name, (_, tables) in begun.items())
 
 
@@ -126,6 +142,7 @@ def known_tables(
     options: Mapping[str, Options],
     wanted: frozenset[str],
     progress: Progress | None = None,
+    so_far: SoFar | None = None,
 ) -> Iterator[tuple[str, dict[str, Summary] | str]]:
     """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
 
@@ -136,6 +153,7 @@ def known_tables(
         analyses, options: as `together`; each has options.
         wanted: tables that will be looked at.
         progress: called with (ranks read, ranks in all and as many as what comes after reading takes).
+        so_far: as `together`.
 
     Raises:
         UsageError: an option is invalid.
@@ -146,8 +164,32 @@ def known_tables(
         if progress:
             progress(done, ranks + round(_AFTER_READING * ranks))
 
-    for name, tables in together(Reading(quiet, None, report, wanted), analyses, options):
+    for name, tables in together(Reading(quiet, None, report, wanted), analyses, options, so_far):
         yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
+
+
+def tables_of_some(
+    session: Federation, analyses: Mapping[str, Function], known: Mapping[str, Known], wanted: frozenset[str]
+) -> dict[str, Summary]:
+    """Return the tables of analyses, by name, from the answers of some ranks; what lacks its data is left out.
+
+    Args:
+        session: the whole job.
+        analyses: by name.
+        known: the answers to each.
+        wanted: tables that will be looked at.
+    """
+    ranks = tuple(rank for rank, _ in next(iter(known.values())))
+    some = session.of_ranks(ranks)
+    reading = Reading(Federation(some.job, some.selection, Notes(), owns_files=False), wanted=wanted)
+    tables: dict[str, Summary] = {}
+    for name, answered in known.items():
+        asked, answers = _begun(analyses[name], reading)
+        if asked:
+            asked.known = list(answered)
+            with contextlib.suppress(RocpdError):
+                tables |= {table.name: table for table in answers}
+    return tables
 
 
 def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[str, Summary] | str:

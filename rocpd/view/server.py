@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -191,7 +192,9 @@ class ViewServer(ThreadingHTTPServer):
         self.guard = Guard()
         self.desk = Desk(job)
         self.lines = {
-            name: [Desk(of, seats=1) for _ in range(_READERS)] for name, of in (("", job), ("base", base)) if of
+            name: [Desk(replace(of, jobs=1), seats=1) for _ in range(_READERS)]
+            for name, of in (("", job), ("base", base))
+            if of
         }
         try:
             super().__init__(("127.0.0.1", port), _Handler)
@@ -199,13 +202,13 @@ class ViewServer(ThreadingHTTPServer):
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
-        for desk in self.lines[""]:
-            threading.Thread(target=self._open, args=(desk,), daemon=True).start()
+        threading.Thread(target=self._open, daemon=True).start()
 
-    def _open(self, desk: Desk) -> None:
-        """Let a process open the job before a page asks for it; an error is for the page."""
-        with contextlib.suppress(RocpdError, OSError):
-            desk.ask(RanksInLine(), self.limits.other_s)
+    def _open(self) -> None:
+        """Let processes open the job before a page asks, one after the other; an error is for the page."""
+        for desk in self.lines[""]:
+            with contextlib.suppress(RocpdError, OSError):
+                desk.ask(RanksInLine(), self.limits.other_s)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Report a bug of ours; a browser may close the connection."""

@@ -215,6 +215,7 @@ DEFINITIONS = {
     "sampled 1": "0f8147300f7b",
     "shapes 1": "d3396c11885b",
     "sites 1": "9ab051183765",
+    "span 1": "c0bd54edd061",
     "totals 1": "27103480cd48",
     "with-communicator 1": "afe439b74008",
     "worked 1": "015c5b5717a9",

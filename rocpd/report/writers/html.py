@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from html import escape
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
 from rocpd.chart.draw import NARROW, Dot, Rect, Stroke, draw, spark_svg, svg
@@ -157,12 +155,11 @@ def _place(finding: Finding) -> str:
 
 
 def _notes(conclusion: Conclusion) -> str:
-    texts = ((name, _text(text)) for name, text in conclusion.notes)
-    shown = ((name, f"<code>{text}</code>" if name in COMMANDS else quoted(text)) for name, text in texts)
-    notes = "".join(
-        f"<dt>{name}</dt>{''.join(f'<dd>{text}</dd>' for _, text in group)}"
-        for name, group in groupby(shown, key=itemgetter(0))
-    )
+    cells: dict[str, list[str]] = {}  # a name stands once, before all that it is of
+    for name, text in conclusion.notes:
+        shown = f"<code>{_text(text)}</code>" if name in COMMANDS else quoted(_text(text))
+        cells.setdefault(name, []).append(f"<dd>{shown}</dd>")
+    notes = "".join(f"<dt>{name}</dt>{''.join(texts)}" for name, texts in cells.items())
     return f'<dl class="parts">{notes}</dl>' if notes else ""
 
 

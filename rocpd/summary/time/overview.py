@@ -25,6 +25,7 @@ from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.run import Function, known_tables, tables_alone
 from rocpd.summary.time import gpu_time
+from rocpd.summary.time.preliminary import Preliminary
 from rocpd.summary.time.steps import IDLE, PARTS
 from rocpd.table.human import readable
 
@@ -80,7 +81,8 @@ def overview(reading: Reading) -> Iterator[Summary]:
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
     options, session = dict.fromkeys(analyses, reading.options), reading.session
     tables: dict[str, Summary] = {}
-    for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress):
+    so_far = Preliminary(reading, analyses, _found, _SHOWN)
+    for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress, so_far):
         tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
     if reading.session.runs > 1:

@@ -270,7 +270,7 @@ async function start() {
   $("statement").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) runStatement(event); });
   const failed = (error) => say($("status"), error.message, true);
   loadSchema().catch(failed);
-  loadLine();
+  await loadLine();
   await Promise.race([state.line.drawn, new Promise((resolve) => setTimeout(resolve, HEAD_START))]);
   loadReport();
   lookForChanges();

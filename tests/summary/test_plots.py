@@ -1,0 +1,33 @@
+"""Charts of many lines, and of time lines that begin with nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rocpd
+from rocpd.chart.model import Lines, Timeline
+from rocpd.simulator.job import simulate
+from rocpd.simulator.options import JobOptions
+from rocpd.summary import plots
+
+
+def test_of_many_lines_those_with_most_stand_beside_the_median(tmp_path: Path) -> None:
+    simulate(JobOptions(tmp_path / "job", ranks=8, steps=2, seed=5))
+    with rocpd.connect(tmp_path / "job", jobs=1) as session:
+        chart = plots.queue_depth(session.summary("queue-depth", bins=10))
+    assert isinstance(chart, Lines)
+    assert "the 5 of 8 with most" in chart.title
+    middle, *others = chart.series
+    assert middle.name == "median of 8"
+    assert len(others) == 5
+    assert len(middle.points) == 10
+    assert max(value for _, value in middle.points) <= max(value for _, value in others[0].points)
+
+
+def test_a_time_line_begins_where_work_does() -> None:
+    parts = (0.0,) * 8 + (0.5,) * 2
+    chart = Timeline("Ranks", ("rank 0",), 100, 10, ((parts,) * 4,))
+    cut = plots._without_start_up(chart)
+    assert (cut.start, cut.slices) == (100 + 7 * 10, 3)
+    assert "after 70 ns without work" in cut.title
+    assert plots._without_start_up(cut) == cut

@@ -121,15 +121,15 @@ def test_where_call_stacks_are_sampled_a_late_host_has_its_function(tmp_path: Pa
         database = apsw.Connection(str(file))
         ((suffix,),) = database.execute("SELECT substr(name, 13) FROM sqlite_master WHERE name LIKE 'rocpd_event_%'")
         ((event, first, last),) = database.execute(
-            f"SELECT (SELECT MAX(id) FROM rocpd_event_{suffix}), MIN(start), MAX(end) FROM rocpd_region_{suffix}"  # noqa: S608
+            f"SELECT (SELECT MAX(id) FROM rocpd_event_{suffix}), MIN(start), MAX(end) FROM rocpd_region_{suffix}"
         )
         stacks = [["step", "main"]] * 20 + [["load at data.cpp:3", "main"]] * (10 if number == fact.rank else 0)
         for i, stack in enumerate(stacks, start=1):
             values = event + i, json.dumps(stack), '{"cpu_ns": 10000000}'
-            sql = f"INSERT INTO rocpd_event_{suffix} (id, call_stack, extdata) VALUES (?, ?, ?)"  # noqa: S608
+            sql = f"INSERT INTO rocpd_event_{suffix} (id, call_stack, extdata) VALUES (?, ?, ?)"
             database.execute(sql, values)
             times = 1_000_000 + i, first + (last - first) * i // 40, event + i
-            sql = f"INSERT INTO rocpd_sample_{suffix} (id, timestamp, event_id, track_id) VALUES (?, ?, ?, 1)"  # noqa: S608
+            sql = f"INSERT INTO rocpd_sample_{suffix} (id, timestamp, event_id, track_id) VALUES (?, ?, ?, 1)"
             database.execute(sql, times)
         database.close()
     with rocpd.connect(files) as session:

@@ -211,12 +211,12 @@ def test_threads_are_chosen_by_name(built: Build, compiled: dict[str, Path], tmp
         assert any("known_thread" in str(sample.frames) for sample in _samples(file)) == is_seen
 
 
-_CALLERS = {
+_CALLERS: dict[str, set[tuple[str, ...]]] = {
     "spins_leaf": {("calls",)},
     "spins_aligned": {("calls",), ("calls_directly",), ("calls_in_turn",)},
     "spins_pushed": {("calls",)},
     "inside": {("spins_called", "calls")},
-    "spins_hidden": set[tuple[str, ...]](),
+    "spins_hidden": set(),
     "0x": {("calls",)},
 }
 """Functions without tables, and code that the program made: by which functions each is called, on all ways."""

@@ -136,7 +136,7 @@ def test_where_call_stacks_are_sampled_a_late_host_has_its_function(tmp_path: Pa
         finding, *_ = session.summary("stragglers").findings
     assert finding.rank == fact.rank
     assert finding.text.endswith("; its host is longer in load")
-    assert finding.evidence["function_longer_percent"] > 40
+    assert float(str(finding.evidence["function_longer_percent"])) > 40
 
 
 def test_stages_of_a_pipeline_compare_in_the_layers_that_all_have(tmp_path: Path) -> None:

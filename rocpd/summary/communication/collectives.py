@@ -357,7 +357,7 @@ def _sampled(reader: RankReader, pieces: Periods) -> dict[str, int]:
     """Return function and file, as a frame -> time of samples in it [ns]."""
     times: dict[str, int] = {}
     for stack, time in reader.rows(statement("sampled_stacks"), _span(reader, pieces)):
-        for text in frames_of(as_text(stack))[-1:]:
+        for text in frames_of(as_text(stack) or "")[-1:]:
             function, file, _ = frame_of(text)
             merge(times, {f"{file or ''}(0): {function}": int(time)})
     return times

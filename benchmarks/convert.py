@@ -162,11 +162,13 @@ def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, 
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
     from rocpd.convert.formats.pftrace import Encoder, in_time_order, packets
+    from rocpd.convert.formats.pftrace_stacks import SampledStacks
 
     events = collect(session.reader(0), placements(session)[0], options, Damage())
     count = sum(len(slices) for slices in events.slices)
     uuids = 1 + np.arange(len(events.tracks.all), dtype=np.int64)
-    ours = min(seconds(lambda: list(in_time_order(Encoder(events, 1, uuids).units()))) for _ in range(3))
+    encoder = Encoder(events, 1, uuids, SampledStacks(events, 1))
+    ours = min(seconds(lambda: list(in_time_order(encoder.units()))) for _ in range(3))
     parsed = Trace()
     parsed.ParseFromString(b"".join(map(bytes, packets(events, 1, 1))))
     pieces = list(parsed.packet)

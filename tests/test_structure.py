@@ -96,3 +96,16 @@ def test_values_are_made_by_frozen() -> None:
     """`dataclasses` takes four times as long to make them, in each process."""
     made = [path for path, text in SOURCES.items() if "@dataclass(frozen" in text]
     assert made == []
+
+
+def test_lines_of_the_recorder_are_as_long_as_those_of_the_package() -> None:
+    """120 columns, which ruff says of Python alone."""
+    paths = [path for ending in ("cpp", "h", "c", "S") for path in (ROOT / "sdk_tool").glob(f"[!b]*/**/*.{ending}")]
+    assert len(paths) > 100
+    long = [
+        f"{path}:{number}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > 120
+    ]
+    assert long == []

@@ -46,6 +46,7 @@ class Track:
         base, lane: the track that this one is an extra lane of, by index, and which (0: itself).
         agent: id of the agent whose work it shows, None where there is none.
         line: id of the stream (or queue) whose dispatches it shows, `NULL` where unknown; None where there is none.
+        sampled: OS id of the thread that its samples are of, None where they are of none.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Track:
     lane: int = 0
     agent: int | None = None
     line: int | None = None
+    sampled: int | None = None
 
 
 class Tracks:

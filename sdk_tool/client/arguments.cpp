@@ -44,7 +44,8 @@ public:
     bool needs_callback() const {
         return has(Role::kText) || has(Role::kStream) || (has(Role::kNewStream) && makes_stream) || !waits.empty();
     }
-    // Type and name of each argument, as the recorder numbers them: asked for at the first call, as few are ever called.
+    // Type and name of each argument, as the recorder numbers them: asked for at the first call, as few are ever
+    // called.
     const std::vector<rocpd_argument_t>& arguments() {
         std::call_once(numbered_, [&] {
             for (const auto& [type, name] : names)
@@ -108,7 +109,8 @@ int learn_argument(rocprofiler_buffer_tracing_kind_t, rocprofiler_tracing_operat
     if (position == 0) blank.first = address;
     Role role{};
     if (!role_of(type, role)) return 0;
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(blank.first);
+    const std::uintptr_t offset =
+        reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(blank.first);
     if (blank.first == nullptr || offset >= kBlank - kInRecord)
         blank.signature->readable = false;
     else

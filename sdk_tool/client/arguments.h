@@ -1,9 +1,9 @@
 // The arguments of calls.
 //
 // A record of a call holds the arguments as they were passed, and the SDK turns them into text when it is asked to. By
-// then a text that was passed by address may be gone. So texts are copied during the call, in a callback, and the record
-// is read without them. Which calls pass texts, and where, is learnt from the SDK itself: it is asked for the text of
-// records in which every argument is zero. Calls that wait for the GPU are followed too, for the state file.
+// then a text that was passed by address may be gone. So texts are copied during the call, in a callback, and the
+// record is read without them. Which calls pass texts, and where, is learnt from the SDK itself: it is asked for the
+// text of records in which every argument is zero. Calls that wait for the GPU are followed too, for the state file.
 #pragma once
 
 #include <string>

@@ -13,9 +13,9 @@
 namespace rocpd::client {
 namespace {
 
-// While the SDK delivers one half of a buffer, calls fill the other; when that is full too, they wait until we have taken
-// all of the first. The smaller the buffer, the shorter that wait: above SDK 1.0.0 the worst of 200,000 calls took 31 to
-// 39 ms with 64 KiB, 140 to 430 ms with 4 MiB. CPU time is the same from 16 KiB on.
+// While the SDK delivers one half of a buffer, calls fill the other; when that is full too, they wait until we have
+// taken all of the first. The smaller the buffer, the shorter that wait: above SDK 1.0.0 the worst of 200,000 calls
+// took 31 to 39 ms with 64 KiB, 140 to 430 ms with 4 MiB. CPU time is the same from 16 KiB on.
 constexpr std::size_t kBufferBytes = 64 << 10;
 // The SDK takes 68 times this for each channel, before anything forks.
 constexpr std::size_t kChildsBufferBytes = 16 << 10;
@@ -56,7 +56,8 @@ bool make_channels(const std::set<std::string>& kinds, void (*first_call)()) {
         Channel& made = g_channels[generation];
         if (!good(g_sdk.create_context(&made.context))) return false;
         for (rocprofiler_callback_thread_t& thread : threads)
-            if (!make_buffer(made, generation == 0 ? kBufferBytes : kChildsBufferBytes, generation, thread)) return false;
+            if (!make_buffer(made, generation == 0 ? kBufferBytes : kChildsBufferBytes, generation, thread))
+                return false;
         trace_kinds(made, kinds);
         follow_launches(made.context, first_call);
     }

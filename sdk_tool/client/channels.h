@@ -1,6 +1,6 @@
 // Channels: a context with buffers that records come through. A forked child takes the next one, made beforehand as
-// the SDK makes no buffer later: that of its parent holds its parent's records, and maybe locks of threads that the child
-// does not have.
+// the SDK makes no buffer later: that of its parent holds its parent's records, and maybe locks of threads that the
+// child does not have.
 #pragma once
 
 #include <set>

@@ -193,13 +193,15 @@ Exchange exchange_of(rocprofiler_tracing_operation_t operation, const Call& call
     switch (operation) {
         case ROCPROFILER_RCCL_API_ID_ncclAllGather:
         case ROCPROFILER_RCCL_API_ID_ncclAllToAll:
-            return {args.ncclAllGather.comm, args.ncclAllGather.sendcount, static_cast<int>(args.ncclAllGather.datatype), -1};
+            return {args.ncclAllGather.comm, args.ncclAllGather.sendcount,
+                    static_cast<int>(args.ncclAllGather.datatype), -1};
         case ROCPROFILER_RCCL_API_ID_ncclAllToAllv:  // bytes of each pair lie in arrays of the program
             return {args.ncclAllToAllv.comm, 0, static_cast<int>(args.ncclAllToAllv.datatype), -1};
         case ROCPROFILER_RCCL_API_ID_ncclReduce: return counted(args.ncclReduce);
         case ROCPROFILER_RCCL_API_ID_ncclSend:
         case ROCPROFILER_RCCL_API_ID_ncclRecv:
-            return {args.ncclSend.comm, args.ncclSend.count, static_cast<int>(args.ncclSend.datatype), args.ncclSend.peer};
+            return {args.ncclSend.comm, args.ncclSend.count, static_cast<int>(args.ncclSend.datatype),
+                    args.ncclSend.peer};
         case ROCPROFILER_RCCL_API_ID_ncclCommSplit: return {args.ncclCommSplit.comm, 0, 0, -1};
         default: return counted(args.ncclAllReduce);
     }
@@ -207,7 +209,8 @@ Exchange exchange_of(rocprofiler_tracing_operation_t operation, const Call& call
 
 Operation operation_of(rocprofiler_tracing_operation_t operation, const Call& call) {
     const char* name = g_names[static_cast<std::size_t>(operation)];
-    if (operation == ROCPROFILER_RCCL_API_ID_ncclCommInitRank || operation == ROCPROFILER_RCCL_API_ID_ncclCommInitRankConfig)
+    if (operation == ROCPROFILER_RCCL_API_ID_ncclCommInitRank ||
+        operation == ROCPROFILER_RCCL_API_ID_ncclCommInitRankConfig)
         return {made(call).slot, name, 0};
     const Exchange exchange = exchange_of(operation, call);
     const std::lock_guard<ForkMutex> lock(comms().mutex);
@@ -250,7 +253,8 @@ void exit(Caller& by, rocprofiler_tracing_operation_t operation, const Call& cal
             break;
         case ROCPROFILER_RCCL_API_ID_ncclCommInitRank:
         case ROCPROFILER_RCCL_API_ID_ncclCommInitRankConfig:
-            if (const auto* as = call.args.ncclCommInitRank.newcomm; as != nullptr && *as != nullptr) keep(*as, made(call));
+            if (const auto* as = call.args.ncclCommInitRank.newcomm; as != nullptr && *as != nullptr)
+                keep(*as, made(call));
             break;
         case ROCPROFILER_RCCL_API_ID_ncclCommSplit: keep_part(call); break;
         case ROCPROFILER_RCCL_API_ID_ncclCommDestroy: leave(call.args.ncclCommDestroy.comm, false); break;

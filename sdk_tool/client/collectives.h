@@ -1,8 +1,10 @@
 // Calls of RCCL as they happen: which operations of which communicator have begun, in which call a thread is, and when
-// the work of an operation on the GPU is over. This goes into the state file; rows come from the records, as of all calls.
+// the work of an operation on the GPU is over. This goes into the state file; rows come from the records, as of all
+// calls.
 //
-// An operation is over when all kernels that its call launched are. One whose call launches nothing that is seen (it was
-// captured into a graph, or other threads launch it) counts as over when the call returns: then nobody is said to wait.
+// An operation is over when all kernels that its call launched are. One whose call launches nothing that is seen (it
+// was captured into a graph, or other threads launch it) counts as over when the call returns: then nobody is said to
+// wait.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,8 @@ rocprofiler_status_t take_counters(rocprofiler_agent_id_t, rocprofiler_counter_i
     return ROCPROFILER_STATUS_SUCCESS;
 }
 
-// Counters are numbered by architecture, and a row has one agent: the first that has the counter, as in rocprofv3's files.
+// Counters are numbered by architecture, and a row has one agent: the first that has the counter, as in rocprofv3's
+// files.
 void register_counter(const rocprofiler_counter_info_v0_t& info, rocprofiler_agent_id_t agent) {
     static auto& registered = *new std::set<std::uint64_t>;
     if (!registered.insert(info.id.handle).second) return;

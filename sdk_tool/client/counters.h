@@ -8,8 +8,8 @@
 
 namespace rocpd::client {
 
-// Has the counters of these names collected for every dispatch while `context` runs. Names that no GPU has are reported on
-// stderr. Returns whether there is anything to collect.
+// Has the counters of these names collected for every dispatch while `context` runs. Names that no GPU has are reported
+// on stderr. Returns whether there is anything to collect.
 bool collect_counters(rocprofiler_context_id_t context, const std::vector<std::string>& names);
 
 }  // namespace rocpd::client

@@ -120,7 +120,8 @@ void count_caller() {
 void wait_for_forks() {
     if (t_forks) return;  // in another library's handler of the fork
     const timespec slice{0, 100000};
-    for (std::uint64_t waited = 0; waited < kLongestWait * 10 && g_forks.load() > 0; ++waited) nanosleep(&slice, nullptr);
+    for (std::uint64_t waited = 0; waited < kLongestWait * 10 && g_forks.load() > 0; ++waited)
+        nanosleep(&slice, nullptr);
 }
 
 void prepare_trial() {
@@ -159,8 +160,9 @@ bool after_fork_in_child() {
 }
 
 void limit_exit() {
-    on_exit([](int code, void*) { start_detached(end_process, reinterpret_cast<void*>(static_cast<std::intptr_t>(code))); },
-            nullptr);
+    on_exit(
+        [](int code, void*) { start_detached(end_process, reinterpret_cast<void*>(static_cast<std::intptr_t>(code))); },
+        nullptr);
 }
 
 }  // namespace rocpd::client

@@ -1,6 +1,6 @@
 // Makes a fork safe while other threads are in calls. A lock that one of them holds is held in the child for
-// ever, and what it was changing stays half changed. So those threads wait while a thread forks, where they hold no lock;
-// the client's own locks are taken before; and whether the SDK's are free is tried in the child.
+// ever, and what it was changing stays half changed. So those threads wait while a thread forks, where they hold no
+// lock; the client's own locks are taken before; and whether the SDK's are free is tried in the child.
 #pragma once
 
 #include <atomic>
@@ -59,10 +59,12 @@ extern const char kTrial[];
 void before_fork();
 void after_fork_in_parent();
 
-// Returns whether calls can be traced in this child: false where a lock of the SDK, or of what the client knows, was held.
+// Returns whether calls can be traced in this child: false where a lock of the SDK, or of what the client knows, was
+// held.
 bool after_fork_in_child();
 
-// For a child with a lock of the SDK held: the SDK would wait for it at exit. Ends the process after two seconds of that.
+// For a child with a lock of the SDK held: the SDK would wait for it at exit. Ends the process after two seconds of
+// that.
 void limit_exit();
 
 }  // namespace rocpd::client

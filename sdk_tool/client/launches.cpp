@@ -16,7 +16,8 @@ Pending<Launch>& g_pending = *new Pending<Launch>;
 void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t correlation) {
     switch (kind) {
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH:
-            return g_pending.keep(correlation, {current_marker(), current_stream(), next_node(), launched_by_collective()});
+            return g_pending.keep(correlation,
+                                  {current_marker(), current_stream(), next_node(), launched_by_collective()});
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY:
             return g_pending.keep(correlation, {current_marker(), current_stream(), next_node(), nullptr});
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION:

@@ -23,8 +23,8 @@ struct Launch {
     std::shared_ptr<Batch> batch;  // operations of RCCL that it is a part of
 };
 
-// Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered. `first_call` is
-// called before the first of them in each process.
+// Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered. `first_call`
+// is called before the first of them in each process.
 void follow_launches(rocprofiler_context_id_t context, void (*first_call)());
 
 // To be called in a forked child, whose first call is still to come.

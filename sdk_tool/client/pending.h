@@ -11,17 +11,20 @@
 namespace rocpd::client {
 
 // By internal correlation id. Threads seldom meet: consecutive ids are in different shards. Records that never come
-// (their context was stopped, the queue was destroyed) must not fill the memory in long runs: there are two generations,
-// and when the younger one is full, the older one is forgotten.
+// (their context was stopped, the queue was destroyed) must not fill the memory in long runs: there are two
+// generations, and when the younger one is full, the older one is forgotten.
 template <typename Known>
 class Pending {
 public:
-    // Keeps what is known for one record. For further records of the same call, what was known for the first one counts.
+    // Keeps what is known for one record. For further records of the same call, what was known for the first one
+    // counts.
     void keep(std::uint64_t correlation, Known known) { shard(correlation).keep(correlation, std::move(known)); }
 
     // Returns it for one record; called once for each record of a call that launched several operations. `number` says
     // how many were taken before.
-    Known take(std::uint64_t correlation, std::uint64_t& number) { return shard(correlation).take(correlation, number); }
+    Known take(std::uint64_t correlation, std::uint64_t& number) {
+        return shard(correlation).take(correlation, number);
+    }
     Known take(std::uint64_t correlation) {
         std::uint64_t number = 0;
         return take(correlation, number);

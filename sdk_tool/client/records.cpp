@@ -30,8 +30,8 @@ const Record& payload(const rocprofiler_record_header_t& header) {
 std::uint64_t parent(const rocprofiler_correlation_id_t& id) { return id.ancestor; }
 std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.internal; }
 
-// Returns the number of a dispatch's queue, which gets its name then: as in rocprofv3's files, "Queue 0" is the first in
-// which a kernel ran, whatever its number.
+// Returns the number of a dispatch's queue, which gets its name then: as in rocprofv3's files, "Queue 0" is the first
+// in which a kernel ran, whatever its number.
 std::int64_t queue_of(rocprofiler_queue_id_t queue) {
     static ForkMutex& mutex = *new ForkMutex;
     static auto& used = *new std::unordered_set<std::uint64_t>;

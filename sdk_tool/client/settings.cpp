@@ -95,7 +95,8 @@ void choose(Settings& s, const std::string& word) {
     } else if (const auto kinds = kinds_of(word); kinds.empty() && word != "other") {
         std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is unknown and left out\n", word.c_str());
     } else if (!ask_for(s, kinds)) {
-        std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s: this rocprofiler-sdk reports nothing of that kind\n", word.c_str());
+        std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s: this rocprofiler-sdk reports nothing of that kind\n",
+                     word.c_str());
     }
 }
 

@@ -145,7 +145,8 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     if (c.settings.marker) trace_markers();
     prepare_trial();
     if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
-    if (c.settings.kinds.count("RCCL_API") != 0) follow_collectives(c.always, c.settings.kinds.count("KERNEL_DISPATCH") != 0);
+    if (c.settings.kinds.count("RCCL_API") != 0)
+        follow_collectives(c.always, c.settings.kinds.count("KERNEL_DISPATCH") != 0);
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
     c.running.store(true);
@@ -165,7 +166,8 @@ int initialize(rocprofiler_client_finalize_t, void*) {
 void finalize(void*) {
     Client& c = client();
     if (c.pid != getpid() || !c.running.exchange(false)) return;
-    for (const rocprofiler_context_id_t context : {channel().context, c.counting, c.always}) g_sdk.stop_context(context);
+    for (const rocprofiler_context_id_t context : {channel().context, c.counting, c.always})
+        g_sdk.stop_context(context);
     stop_flusher();
     rocpd_finalize();
 }

@@ -30,7 +30,9 @@ public:
         append_json(text_, value);
         return *this;
     }
-    Json& add(std::string_view name, const char* value) { return add(name, std::string_view(value != nullptr ? value : "")); }
+    Json& add(std::string_view name, const char* value) {
+        return add(name, std::string_view(value != nullptr ? value : ""));
+    }
     // A member that is JSON already; members of arrays have no name.
     Json& add_json(std::string_view name, std::string_view json) {
         next(name);

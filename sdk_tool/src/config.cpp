@@ -24,7 +24,8 @@ double number(const char* name, double otherwise, double least, double most) {
     char* end = nullptr;
     const double value = std::strtod(text, &end);
     if (end == text || *end != '\0' || !std::isfinite(value)) {
-        say(std::string(name) + "=" + text + " is not a number; " + std::to_string(static_cast<long>(otherwise)) + " is used");
+        say(std::string(name) + "=" + text + " is not a number; " + std::to_string(static_cast<long>(otherwise)) +
+            " is used");
         return otherwise;
     }
     return std::min(std::max(value, least), most);

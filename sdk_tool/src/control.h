@@ -5,8 +5,8 @@
 
 namespace rocpd {
 
-// Returns why the folder of sockets and locks cannot be used, empty when it can: it must belong to this user alone. It is
-// made where there is none.
+// Returns why the folder of sockets and locks cannot be used, empty when it can: it must belong to this user alone. It
+// is made where there is none.
 std::string problem_with(const std::string& folder);
 
 void start_control();

@@ -53,7 +53,8 @@ struct DebugLines::Open {
             }
             offset = next;
         }
-        std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
+        std::sort(stretches.begin(), stretches.end(),
+                  [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
     }
 
     bool unit_at(std::uint64_t address, dw::Die& unit) {

@@ -17,8 +17,8 @@ struct Gauge {
     const char* description;
 };
 
-// Names are those of rocprofiler-systems where it has them. Sources of one kind, such as GPUs, share the tracks; whose a
-// value is, its counter says.
+// Names are those of rocprofiler-systems where it has them. Sources of one kind, such as GPUs, share the tracks; whose
+// a value is, its counter says.
 class Gauges {
 public:
     // `category` is that of the events; the ids of the counters start at `first_id`.
@@ -29,7 +29,8 @@ public:
     std::size_t add_source(std::int64_t agent);
 
     void set(std::size_t gauge, double value) { values_.push_back({gauge, value}); }
-    // Records what was set since the last time as read from a source at `time` [ns]; values that are no numbers are not.
+    // Records what was set since the last time as read from a source at `time` [ns]; values that are no numbers are
+    // not.
     void record(std::size_t source, std::uint64_t time);
 
 private:

@@ -25,11 +25,24 @@ namespace {
 
 constexpr std::int64_t kFirstOfProcess = 900000;  // counter ids beyond those of hardware counters
 constexpr std::int64_t kFirstOfNode = 901000;
-constexpr std::uint64_t kFrequencyPace = 900000000;  // [ns]; the kernel asks each core. One sample a second has it each time
+constexpr std::uint64_t kFrequencyPace =
+    900000000;  // [ns]; the kernel asks each core. One sample a second has it each time
 constexpr double kMega = 1e6;
 constexpr double kSector = 512;  // bytes, of /proc/diskstats whatever the disk
 
-enum { kUserTime, kKernelTime, kPhysical, kVirtual, kHighWater, kSwitches, kFaults, kRead, kWritten, kFromDisk, kToDisk };
+enum {
+    kUserTime,
+    kKernelTime,
+    kPhysical,
+    kVirtual,
+    kHighWater,
+    kSwitches,
+    kFaults,
+    kRead,
+    kWritten,
+    kFromDisk,
+    kToDisk
+};
 
 const std::vector<Gauge>& of_process() {
     static const std::vector<Gauge>& all = *new std::vector<Gauge>{

@@ -78,16 +78,22 @@ private:
         }
         const bool has_base = mode_ != 0 || low != 5;
         if (!has_base) is_plain_memory_ = false;  // counts from the next instruction, or from zero
-        displacement_ = mode_ == 1 ? signed_number<std::int8_t>() : mode_ == 2 || !has_base ? signed_number<std::int32_t>() : 0;
+        displacement_ = mode_ == 1                ? signed_number<std::int8_t>()
+                        : mode_ == 2 || !has_base ? signed_number<std::int32_t>()
+                                                  : 0;
     }
     std::uint32_t changed_operand() const { return mode_ == 3 ? bit(base_) : 0; }
-    std::int64_t number_of_operation() { return is_16_ ? signed_number<std::int16_t>() : signed_number<std::int32_t>(); }
+    std::int64_t number_of_operation() {
+        return is_16_ ? signed_number<std::int16_t>() : signed_number<std::int32_t>();
+    }
 
     bool follow(char what, unsigned code) {
         switch (what) {
             case 'm': operand(); return true;
             case 'b': number_ = signed_number<std::int8_t>(); return true;
-            case 'z': number_ = (code & 0xfeu) == 0xe8 ? signed_number<std::int32_t>() : number_of_operation(); return true;
+            case 'z':
+                number_ = (code & 0xfeu) == 0xe8 ? signed_number<std::int32_t>() : number_of_operation();
+                return true;
             case 'M': operand(); number_ = signed_number<std::int8_t>(); return true;
             case 'Z': operand(); number_ = number_of_operation(); return true;
             case 'o': signed_number<std::int64_t>(); return true;
@@ -113,7 +119,14 @@ private:
             case 0x9d: return is(Instruction::kPop, kNone, kNone);
             case 0xc2: case 0xc3: return is(Instruction::kReturn, kNone, kNone);
             case 0xc9: return is(Instruction::kLeave, kNone, kNone);
-            case 0x8f: case 0xc8: case 0xca: case 0xcb: case 0xcc: case 0xcf: case 0xf4: return is(Instruction::kEnd, kNone, kNone);
+            case 0x8f:
+            case 0xc8:
+            case 0xca:
+            case 0xcb:
+            case 0xcc:
+            case 0xcf:
+            case 0xf4:
+                return is(Instruction::kEnd, kNone, kNone);
             case 0xe8: return goes(Instruction::kCall, code);
             case 0xe9: case 0xeb: return goes(Instruction::kJump, code);
             case 0xff: return indirect();
@@ -138,7 +151,10 @@ private:
             return !is_wide() || !is_plain_memory_ || is(Instruction::kStore, base_, register_);
         const unsigned to = code == 0x89 ? base_ : register_, from = code == 0x89 ? register_ : base_;
         if (is_wide() && (!is_memory || is_plain_memory_))
-            return is(!is_memory ? Instruction::kMove : code == 0x8b ? Instruction::kLoad : Instruction::kAddress, to, from);
+            return is(!is_memory     ? Instruction::kMove
+                      : code == 0x8b ? Instruction::kLoad
+                                     : Instruction::kAddress,
+                      to, from);
         result_.changed = bit(to);
         return true;
     }
@@ -240,7 +256,8 @@ private:
         const char what = map == 1 ? kTwoBytes[code] : map == 3 ? 'M' : 'm';
         if (!follow(what == 'M' || what == '.' ? what : 'm', 0)) return false;
         const bool is_of_masks = (code & 0xf0u) == 0x40 || ((code & 0xf0u) == 0x90 && code != 0x93);
-        if (map == 1 && !is_of_masks && code > 0x10 && writes_general(code)) result_.changed = changed_by_two_bytes(code);
+        if (map == 1 && !is_of_masks && code > 0x10 && writes_general(code))
+            result_.changed = changed_by_two_bytes(code);
         if (map == 2 && code >= 0xf0) result_.changed = changed_operand() | bit(register_) | bit(other);
         if (map == 3 && code >= 0x14 && code <= 0x17) result_.changed = changed_operand();
         if (map == 3 && code == 0xf0) result_.changed = bit(register_);

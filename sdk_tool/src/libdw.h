@@ -41,10 +41,11 @@ struct Interface {
     int (*elf_end)(Elf*);
     Dwarf* (*begin)(Elf*, int how, void* group);
     int (*end)(Dwarf*);
-    int (*next_unit)(Dwarf*, std::uint64_t offset, std::uint64_t* next, std::size_t* header, std::uint64_t* abbreviations,
-                     std::uint8_t* address_size, std::uint8_t* offset_size);
+    int (*next_unit)(Dwarf*, std::uint64_t offset, std::uint64_t* next, std::size_t* header,
+                     std::uint64_t* abbreviations, std::uint8_t* address_size, std::uint8_t* offset_size);
     Die* (*die_at)(Dwarf*, std::uint64_t offset, Die* result);
-    std::ptrdiff_t (*ranges)(Die*, std::ptrdiff_t offset, std::uint64_t* base, std::uint64_t* start, std::uint64_t* end);
+    std::ptrdiff_t (*ranges)(Die*, std::ptrdiff_t offset, std::uint64_t* base, std::uint64_t* start,
+                             std::uint64_t* end);
     Line* (*line_at)(Die* unit, std::uint64_t address);
     const char* (*file_of)(Line*, std::uint64_t* mtime, std::uint64_t* size);
     int (*number_of)(Line*, int* number);

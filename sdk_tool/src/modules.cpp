@@ -43,8 +43,8 @@ std::string text_of_file(const char* path) {
 
 bool read_mapping(const char* line, Mapping& mapping) {
     int at = 0;
-    if (std::sscanf(line, "%lx-%lx %*4s %lx %x:%x %lu %n", &mapping.start, &mapping.end, &mapping.offset, &mapping.major,
-                    &mapping.minor, &mapping.inode, &at) < 6)
+    if (std::sscanf(line, "%lx-%lx %*4s %lx %x:%x %lu %n", &mapping.start, &mapping.end, &mapping.offset,
+                    &mapping.major, &mapping.minor, &mapping.inode, &at) < 6)
         return false;
     mapping.path = line + at;
     return true;

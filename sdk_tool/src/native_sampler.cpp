@@ -103,7 +103,8 @@ SamplingThread g_native_thread("rocpd-native", sample_native_stacks);
 void start_native_sampling() {
     if (native_hz() <= 0) return;
     if (const std::string why = SampledThreads::prepare(); !why.empty()) return say(why);
-    DebugLines::is_possible();  // loads the library here: where the thread does it, a fork could find the loader at work
+    DebugLines::is_possible();  // loads the library here: where the thread does it, a fork could find the loader at
+                                // work
     g_native_thread.start();
 }
 

@@ -44,8 +44,9 @@ void create_tables(sqlite3* connection, const std::string& guid) {
     run(connection, "INSERT INTO \"rocpd_metadata" + suffix + "\" (tag, value) VALUES ('schema_version', '" +
                         (graphs ? "3.0.2" : "3") + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "')");
     if (graphs)
-        run(connection, "INSERT INTO \"rocpd_metadata" + suffix + "\" (tag, value) VALUES ('schema_version_major', '3'), "
-                        "('schema_version_minor', '0'), ('schema_version_patch', '2')");
+        run(connection, "INSERT INTO \"rocpd_metadata" + suffix +
+                            "\" (tag, value) VALUES ('schema_version_major', '3'), "
+                            "('schema_version_minor', '0'), ('schema_version_patch', '2')");
     run(connection, "COMMIT");
 }
 

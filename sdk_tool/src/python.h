@@ -46,7 +46,8 @@ struct Interface {
     Object* (*none)(const char* format, ...);  // Py_BuildValue: of "" it makes None
     const char* (*version)();
     // Of those below, all may be null. They are called without the interpreter's lock.
-    // Leaves a call for the main thread, and wakes it: Python 3.13 and newer. Older ones let it wait for something else.
+    // Leaves a call for the main thread, and wakes it: Python 3.13 and newer. Older ones let it wait for something
+    // else.
     int (*add_call)(int (*function)(void*), void* argument);
     // Leaves it for whatever thread runs, and wakes this: Python 3.12 and 3.13. Of no public interface, as those below.
     int (*add_call_for_any)(Interpreter*, int (*function)(void*), void* argument, int flags);

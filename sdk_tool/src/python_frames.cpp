@@ -153,8 +153,9 @@ struct CodeParts {
 CodeParts parts_of(const Layout& layout, std::uint64_t code) {
     char head[kLinesOfCode + 8];
     if (!read_live(code, head)) return {};
-    return {part<std::uint64_t>(head, 8), part<std::uint64_t>(head, kFileOfCode), part<std::uint64_t>(head, kNameOfCode),
-            part<std::uint64_t>(head, kLinesOfCode), part<int>(head, layout.code_first_line)};
+    return {part<std::uint64_t>(head, 8), part<std::uint64_t>(head, kFileOfCode),
+            part<std::uint64_t>(head, kNameOfCode), part<std::uint64_t>(head, kLinesOfCode),
+            part<int>(head, layout.code_first_line)};
 }
 
 std::string describe_frame(const Layout& layout, const CodeParts& parts, std::uint64_t offset) {
@@ -164,7 +165,8 @@ std::string describe_frame(const Layout& layout, const CodeParts& parts, std::ui
     if (read_live(parts.lines + 16, size) && size <= kLongestLineTable) {
         table.resize(size);
         for (std::size_t done = 0, got = 1; done < size && got > 0; done += got)
-            got = copy_live(parts.lines + 32 + done, table.data() + done, std::min<std::size_t>(size - done, 8 * kPage));
+            got =
+                copy_live(parts.lines + 32 + done, table.data() + done, std::min<std::size_t>(size - done, 8 * kPage));
     }
     const int line = LineTable(table, parts.first_line).line_at(offset);
     std::string json;

@@ -1,8 +1,8 @@
 // The Python frames of a thread, read from the interpreter's memory without its lock: for samples of C and C++, whose
 // stacks show the interpreter's loop where Python runs.
 //
-// Everything is read by copy_live, so what has moved or gone is no crash, only a frame without a name. The layout is that
-// of CPython 3.11 to 3.13; of other versions nothing is read.
+// Everything is read by copy_live, so what has moved or gone is no crash, only a frame without a name. The layout is
+// that of CPython 3.11 to 3.13; of other versions nothing is read.
 #pragma once
 
 #include <cstdint>

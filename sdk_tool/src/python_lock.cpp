@@ -14,8 +14,8 @@
 namespace rocpd::python {
 namespace {
 
-// Until Python 3.11, a thread that waits for the lock asks for it after the switch interval. This is shortened while the
-// sampling thread starts to wait. Not for longer: meanwhile each waiting thread asks again and again.
+// Until Python 3.11, a thread that waits for the lock asks for it after the switch interval. This is shortened while
+// the sampling thread starts to wait. Not for longer: meanwhile each waiting thread asks again and again.
 namespace interval {
 
 constexpr unsigned long kShort = 11;      // less is hardly a sleep, and a busy machine would not get on meanwhile [us]

@@ -214,8 +214,8 @@ void Sampler::collect_thread(Object* ident, Object* innermost) {
     threads_.push_back({tid, first, frames_.size()});
 }
 
-// With the interpreter's lock, in whatever thread, between two of its instructions: runs no Python code, and collects no
-// garbage, as finalizers of the program are such code.
+// With the interpreter's lock, in whatever thread, between two of its instructions: runs no Python code, and collects
+// no garbage, as finalizers of the program are such code.
 void Sampler::collect() {
     time_ = now_ns();
     if (places_.size() > kMostPlaces) {
@@ -260,7 +260,8 @@ void sample_stacks() {
     Sampler* sampler = nullptr;  // never deleted: Python may end the thread anywhere
     for (Pace pace(config().python_hz); pace.wait();) {
         if (!is_recording() || !g_python_ready.load(std::memory_order_acquire)) continue;
-        const bool runs = python.is_initialized() != 0 && (python.is_finalizing == nullptr || python.is_finalizing() == 0);
+        const bool runs =
+            python.is_initialized() != 0 && (python.is_finalizing == nullptr || python.is_finalizing() == 0);
         if (!runs && sampler != nullptr) return;
         if (!runs) continue;
         if (sampler == nullptr) {

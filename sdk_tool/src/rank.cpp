@@ -48,7 +48,9 @@ Rank said_by(const Launcher& launcher, std::string_view environment) {
 
 Rank rank_in(std::string_view environment) {
     // RANK alone may mean anything.
-    if (const Rank rank = said_by(kTorch, environment); rank.number >= 0 && rank.number < rank.count && rank.on_node >= 0) return rank;
+    if (const Rank rank = said_by(kTorch, environment);
+        rank.number >= 0 && rank.number < rank.count && rank.on_node >= 0)
+        return rank;
     for (const Launcher& launcher : kLaunchers)
         if (const Rank rank = said_by(launcher, environment); rank.number >= 0) return rank;
     return {};

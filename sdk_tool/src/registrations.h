@@ -28,8 +28,8 @@ struct Registration {
 };
 
 inline constexpr Table kMetadata{"rocpd_metadata", "tag, value"};
-inline constexpr Table kNode{"rocpd_info_node",
-                             "id, hash, machine_id, system_name, hostname, release, version, hardware_name, domain_name"};
+inline constexpr Table kNode{
+    "rocpd_info_node", "id, hash, machine_id, system_name, hostname, release, version, hardware_name, domain_name"};
 inline constexpr Table kProcess{"rocpd_info_process",
                                 "id, nid, ppid, pid, init, start, command, environment, extdata"};
 inline constexpr Table kThreadTable{"rocpd_info_thread", "id, nid, ppid, pid, tid, name, start"};
@@ -38,8 +38,8 @@ inline constexpr Table kAgent{"rocpd_info_agent",
                               "vendor_name, product_name, user_name, extdata, nid, pid"};
 inline constexpr Table kQueue{"rocpd_info_queue", "id, name, nid, pid"};
 inline constexpr Table kStream{"rocpd_info_stream", "id, name, nid, pid"};
-inline constexpr Table kCodeObject{"rocpd_info_code_object",
-                                   "id, agent_id, uri, load_base, load_size, load_delta, storage_type, extdata, nid, pid"};
+inline constexpr Table kCodeObject{
+    "rocpd_info_code_object", "id, agent_id, uri, load_base, load_size, load_delta, storage_type, extdata, nid, pid"};
 inline constexpr Table kSymbol{"rocpd_info_kernel_symbol",
                                "id, code_object_id, kernel_name, display_name, kernel_object, kernarg_segment_size, "
                                "kernarg_segment_alignment, group_segment_size, private_segment_size, sgpr_count, "

@@ -76,7 +76,9 @@ public:
         head_.store(head_local_, std::memory_order_release);
     }
     // Bytes not yet read; exact only while the recording thread records nothing.
-    std::size_t waiting() const { return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire); }
+    std::size_t waiting() const {
+        return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
+    }
 
     // The larger ring that the recording thread went on with, once it has left this one for good.
     std::atomic<Ring*> next{nullptr};

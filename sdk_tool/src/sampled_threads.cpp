@@ -163,6 +163,19 @@ void ask_running(SampledThread& thread, std::uint64_t stands_for) {
     }
 }
 
+// A container may forbid what samples need. Returns in words what, "" where all is permitted.
+std::string forbidden() {
+    const std::uint64_t here = 37;
+    std::uint64_t copy = 0;
+    if (!read_live(reinterpret_cast<std::uint64_t>(&here), copy)) return "process_vm_readv";
+    sigevent event{};
+    event.sigev_notify = SIGEV_NONE;
+    timer_t timer{};
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return "timer_create";
+    timer_delete(timer);
+    return "";
+}
+
 }  // namespace
 
 std::uint64_t random_distance(std::uint64_t period, std::uint64_t& chance) {
@@ -197,6 +210,8 @@ private:
 
 std::string SampledThreads::prepare() {
     if (!kIsPossible) return "call stacks of C and C++ are sampled on x86-64 only";
+    if (const std::string call = forbidden(); !call.empty())
+        return call + " is not permitted here (seccomp): no call stacks of C and C++";
     if (!g_copies.create()) return "no memory for copies of call stacks";
     if (g_signal.load() == 0) g_signal.store(take_signal());
     return g_signal.load() != 0 ? "" : "the program uses all real-time signals: no call stacks of C and C++";

@@ -1,7 +1,8 @@
 // The threads whose stacks are sampled, and how a copy of each is taken.
 //
-// Each has a timer of its CPU time, whose signal takes the copy: it never comes while the thread waits, as a signal ends
-// some waits early. By wall time, a thread that waits is copied from outside; the timer of one that runs is set to soon.
+// Each has a timer of its CPU time, whose signal takes the copy: it never comes while the thread waits, as a signal
+// ends some waits early. By wall time, a thread that waits is copied from outside; the timer of one that runs is set to
+// soon.
 #pragma once
 
 #include <time.h>

@@ -34,7 +34,8 @@ bool has_secret_part(std::string_view name) {
         const std::size_t end = std::min(text.find_first_of("_-.:+", at), text.size());
         const std::string_view part = std::string_view(text).substr(at, end - at);
         if (std::find(kParts.begin(), kParts.end(), part) != kParts.end()) return true;
-        if (std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return ends_with(part, ending); }))
+        if (std::any_of(kEndings.begin(), kEndings.end(),
+                        [&](std::string_view ending) { return ends_with(part, ending); }))
             return true;
         at = end + 1;
     }
@@ -183,7 +184,8 @@ bool holds_secret_option(std::string_view text) {
 }
 
 bool holds_secret(std::string_view value) {
-    return value.find(kPrivateKey) != std::string_view::npos || holds_secret_option(value) || inside_masked(value) != value;
+    return value.find(kPrivateKey) != std::string_view::npos || holds_secret_option(value) ||
+           inside_masked(value) != value;
 }
 
 // Masks the words of a command line one by one. A word may be a command line itself: sh -c 'mysql -psecret'.
@@ -200,7 +202,8 @@ public:
             result += word.substr(at, end - at);
             at = end;
             while (end < word.size() && !is_blank(word[end])) ++end;
-            if (end > at) result += is_first ? inside_masked(word.substr(at, end - at)) : piece(word.substr(at, end - at));
+            if (end > at)
+                result += is_first ? inside_masked(word.substr(at, end - at)) : piece(word.substr(at, end - at));
             at = end;
         }
         return result;
@@ -230,13 +233,15 @@ private:
             return std::string(name) + "=" + std::string(kMask);
         }
         if (equals == std::string_view::npos) {
-            if (text.size() > 2 && text[0] == '-' && text[1] == 'p' && !std::all_of(text.begin() + 2, text.end(), is_digit))
+            if (text.size() > 2 && text[0] == '-' && text[1] == 'p' &&
+                !std::all_of(text.begin() + 2, text.end(), is_digit))
                 return "-p" + std::string(kMask);
             const bool is_option = text.size() > 1 && text[0] == '-';
             const bool is_header = text.size() > 1 && text.back() == ':';
             if (is_header && has_secret_part(name_before(text, text.size() - 1))) rest_ = true;
             login_next_ = is_login_option(text);
-            secret_next_ = (is_option && has_secret_part(without_dashes(text))) || lower(without_dashes(text)) == "bearer";
+            secret_next_ =
+                (is_option && has_secret_part(without_dashes(text))) || lower(without_dashes(text)) == "bearer";
         }
         return inside_masked(text);
     }

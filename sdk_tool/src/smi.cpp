@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::int64_t kFirstCounter = 910000;        // beyond the ids of hardware counters
 constexpr std::int64_t kFirstAgent = 1000000;         // of GPUs that no SDK has registered
-constexpr std::uint64_t kOthersAfter = 1000000000;    // [ns]: the ranks of a node share its GPUs, each takes its own first
+constexpr std::uint64_t kOthersAfter =
+    1000000000;  // [ns]: the ranks of a node share its GPUs, each takes its own first
 
 enum {
     kBusyGfx, kBusyUmc, kBusyMm, kMemory, kPower, kTemperature, kTemperatureMemory, kGfxClock, kMemoryClock,
@@ -55,7 +56,8 @@ const std::vector<Gauge>& gauges() {
         {"device_throttle_memory_temp", "%", "ABS", "Time in which a GPU was throttled as its memory was too hot"},
         {"device_pcie_link_width", "lanes", "ABS", "Lanes of a GPU's PCIe link"},
         {"device_pcie_link_speed", "MT/s", "ABS", "Speed of a GPU's PCIe link"},
-        {"device_pcie_bandwidth_acc", "count", "ACCUM", "What went over a GPU's PCIe link; the driver does not say in what"},
+        {"device_pcie_bandwidth_acc", "count", "ACCUM",
+         "What went over a GPU's PCIe link; the driver does not say in what"},
         {"device_pcie_bandwidth_inst", "bytes/s", "ABS", "What goes over a GPU's PCIe link, as the driver says"},
         {"device_xgmi_link_width", "lanes", "ABS", "Lanes of a GPU's XGMI links"},
         {"device_xgmi_link_speed", "Mbps", "ABS", "Speed of a GPU's XGMI links"},

@@ -88,7 +88,8 @@ const ElfFile::Section* ElfFile::section(std::string_view name) const {
 
 std::string ElfFile::build_id() const {
     const Section* section = this->section(".note.gnu.build-id");
-    const std::string note = section != nullptr ? bytes(section->offset, std::min<std::uint64_t>(section->size, 64)) : "";
+    const std::string note =
+        section != nullptr ? bytes(section->offset, std::min<std::uint64_t>(section->size, 64)) : "";
     constexpr std::size_t kHead = sizeof(Elf64_Nhdr) + 4;
     std::string text;
     for (std::size_t i = kHead; i < note.size(); ++i) {
@@ -137,7 +138,8 @@ void Symbols::read(const ElfFile& file, std::uint32_t type) {
             Elf64_Sym symbol;
             std::memcpy(&symbol, table.data() + at, sizeof symbol);
             const unsigned kind = ELF64_ST_TYPE(symbol.st_info);
-            const bool is_code = kind == STT_FUNC || kind == STT_GNU_IFUNC || (kind == STT_NOTYPE && symbol.st_size > 0);
+            const bool is_code =
+                kind == STT_FUNC || kind == STT_GNU_IFUNC || (kind == STT_NOTYPE && symbol.st_size > 0);
             if (!is_code || symbol.st_shndx == SHN_UNDEF || symbol.st_name == 0) continue;
             const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(symbol.st_size, UINT32_MAX));
             symbols_.push_back({symbol.st_value, size, symbol.st_name});
@@ -145,7 +147,8 @@ void Symbols::read(const ElfFile& file, std::uint32_t type) {
         break;
     }
     symbols_.shrink_to_fit();
-    std::stable_sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
+    std::stable_sort(symbols_.begin(), symbols_.end(),
+                     [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
 }
 
 std::string Symbols::at(std::uint64_t address) const {

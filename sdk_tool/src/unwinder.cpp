@@ -38,8 +38,8 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-// Looks at the libraries of the process, unless that was done some time ago [ns], or so many times as long ago as it took:
-// of a program with thousands of mappings rarely.
+// Looks at the libraries of the process, unless that was done some time ago [ns], or so many times as long ago as it
+// took: of a program with thousands of mappings rarely.
 bool Unwinder::look_around(std::uint64_t pause, std::uint64_t times) {
     const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (looked_ != 0 && now - looked_ < std::max(pause, times * took_)) return false;

@@ -238,7 +238,8 @@ SAME_PLACE(rocprofiler_buffer_tracing_hip_api_record_t, correlation_id);
 SAME_PLACE(rocprofiler_buffer_tracing_hip_api_record_t, start_timestamp);
 SAME_PLACE(rocprofiler_buffer_tracing_hip_api_record_t, thread_id);
 // The client reads all calls as that one.
-#define SAME_AS_HIP(T, M) static_assert(offsetof(mine::rocprofiler_buffer_tracing_hip_api_record_t, M) == offsetof(::T, M))
+#define SAME_AS_HIP(T, M) \
+    static_assert(offsetof(mine::rocprofiler_buffer_tracing_hip_api_record_t, M) == offsetof(::T, M))
 SAME_AS_HIP(rocprofiler_buffer_tracing_hip_api_ext_record_t, correlation_id);
 SAME_AS_HIP(rocprofiler_buffer_tracing_hip_api_ext_record_t, thread_id);
 SAME_AS_HIP(rocprofiler_buffer_tracing_hsa_api_record_t, correlation_id);

@@ -93,7 +93,8 @@ void ranges(int) {
 // Strings that are gone when the record of their call is read, and one that a call is to fill.
 void strings(int) {
     const long page = sysconf(_SC_PAGESIZE);
-    void* memory = mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char* path = static_cast<char*>(memory);
     std::strcpy(path, "kernels.co");
     standin::load_module(path);
@@ -258,8 +259,8 @@ void names(int) {
     standin::name_stream("nobody's", 0x7777);
 }
 
-// One process of a job, as mpirun starts it: `steps` steps with two exchanges each. $ROCPD_STANDIN_MISSING=R:S: member R
-// stays away from the all-reduce of step S, in no call.
+// One process of a job, as mpirun starts it: `steps` steps with two exchanges each. $ROCPD_STANDIN_MISSING=R:S: member
+// R stays away from the all-reduce of step S, in no call.
 void job(int steps) {
     const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
     const int member = number("OMPI_COMM_WORLD_RANK");
@@ -290,14 +291,33 @@ void handler(int) {
 }
 
 const std::map<std::string, std::function<void(int)>> kScenarios = {
-    {"pause", pause}, {"correlate", correlate}, {"graph", graph},     {"stop", stop},
-    {"open", open},   {"names", names},         {"handler", handler}, {"_exit", [](int) { _exit(kCode); }},
-    {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
-    {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
-    {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
-    {"job", job}, {"quick_exit", quickly}, {"fork", forked}, {"storm", storm}, {"generations", generations},
+    {"pause", pause},
+    {"correlate", correlate},
+    {"graph", graph},
+    {"stop", stop},
+    {"open", open},
+    {"names", names},
+    {"handler", handler},
+    {"_exit", [](int) { _exit(kCode); }},
+    {"twice", [](int) { standin::finish(); }},
+    {"ranges", ranges},
+    {"strings", strings},
+    {"streams", streams},
+    {"inherit", inherit},
+    {"later", [](int) { standin::rare(); }},
+    {"SIGTERM", signalled<SIGTERM>},
+    {"SIGINT", signalled<SIGINT>},
+    {"SIGHUP", signalled<SIGHUP>},
+    {"SIGABRT", signalled<SIGABRT>},
+    {"fast", fast},
+    {"job", job},
+    {"quick_exit", quickly},
+    {"fork", forked},
+    {"storm", storm},
+    {"generations", generations},
     {"fork beside a put", [](int) { fork_beside(standin::interrupt_puts); }},
-    {"fork beside a numbering", [](int) { fork_beside(standin::interrupt_numbering); }}, {"number before", standin::work},
+    {"fork beside a numbering", [](int) { fork_beside(standin::interrupt_numbering); }},
+    {"number before", standin::work},
 };
 
 // What the SDK is like in scenarios of that name.

@@ -68,8 +68,8 @@ void forked() {
     waitpid(child, &status, 0);
 }
 
-// Children that are forked while other threads call; each ends by exit(), in a minute at most. The threads pause: SDK 1.0
-// remembers every call, and a child takes long to forget millions.
+// Children that are forked while other threads call; each ends by exit(), in a minute at most. The threads pause:
+// SDK 1.0 remembers every call, and a child takes long to forget millions.
 void storm() {
     calls(1);  // HIP sets itself up, which no fork should interrupt
     std::atomic<bool> goes_on{true};

@@ -247,10 +247,20 @@ int unbuffered(const Arguments&) {
 
 Scenarios ways_to_live() {
     return {
-        {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors},
-        {"reads-own", reads_own_file}, {"until-eof", until_eof},
-        {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles}, {"environment", environment},
-        {"waits-for-others", waits_for_others}, {"exchanges", exchanges}, {"named", named}, {"unbuffered", unbuffered},
+        {"threads", threads},
+        {"numbered", numbered},
+        {"closes", closes_descriptors},
+        {"reads-own", reads_own_file},
+        {"until-eof", until_eof},
+        {"burst", burst},
+        {"waits", waits},
+        {"forks-when-asked", forks_when_asked},
+        {"toggles", toggles},
+        {"environment", environment},
+        {"waits-for-others", waits_for_others},
+        {"exchanges", exchanges},
+        {"named", named},
+        {"unbuffered", unbuffered},
     };
 }
 

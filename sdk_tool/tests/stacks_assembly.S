@@ -55,7 +55,7 @@ function spins_aligned
     ret
 ends spins_aligned
 
-# Pushes, and a way on that is no straight one; then a call that does not come back, with what is not its code behind it.
+# Pushes, and a way on that is no straight one; then a call that does not come back, with other code behind it.
 function spins_pushed
     push %rbp
     push %rbx

@@ -1,5 +1,6 @@
-// Threads that spend half, three tenths and a fifth of their time in three places: known_half, which may be of a library
-// that is loaded at run time, known_third, into which a function is inlined, and known_fifth, which calls itself.
+// Threads that spend half, three tenths and a fifth of their time in three places: known_half, which may be of a
+// library that is loaded at run time, known_third, into which a function is inlined, and known_fifth, which calls
+// itself.
 //
 // stacks_program THREADS ROUNDS [LIBRARY]
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // A libamdhip64 that does nothing, for tests above a real rocprofiler-sdk on machines without a GPU: it registers the
-// table of its functions with rocprofiler-register, as HIP does, and the functions that the program calls go through it.
+// table of its functions with rocprofiler-register, as HIP does, and the functions that the program calls go through
+// it.
 #include <hip/hip_runtime_api.h>
 #include <hip/hip_deprecated.h>
 #include <hip/amd_detail/amd_hip_gl_interop.h>
@@ -66,7 +67,9 @@ const HipDispatchTable& table() {
 extern "C" {
 #define EXPORT __attribute__((visibility("default")))
 EXPORT hipError_t hipMalloc(void** memory, std::size_t size) { return table().hipMalloc_fn(memory, size); }
-EXPORT hipError_t hipModuleLoad(hipModule_t* module, const char* path) { return table().hipModuleLoad_fn(module, path); }
+EXPORT hipError_t hipModuleLoad(hipModule_t* module, const char* path) {
+    return table().hipModuleLoad_fn(module, path);
+}
 EXPORT hipError_t hipStreamCreate(hipStream_t* stream) { return table().hipStreamCreate_fn(stream); }
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) { return table().hipStreamSynchronize_fn(stream); }
 EXPORT hipError_t hipGetDevice(int* number) { return table().hipGetDevice_fn(number); }

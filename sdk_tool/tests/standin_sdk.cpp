@@ -46,8 +46,9 @@ Operations chosen(const rocprofiler_tracing_operation_t* operations, std::size_t
     return operations != nullptr ? Operations(operations, operations + count) : Operations();
 }
 
-const char* const kFunctions[kHipCalls] = {"hipInit",         "hipLaunchKernel",  "hipMemcpy",           "some_call", "hipModuleLoad",
-                                           "hipStreamCreate", "hipDeviceGetName", "hipStreamSynchronize"};
+const char* const kFunctions[kHipCalls] = {"hipInit",          "hipLaunchKernel",     "hipMemcpy",
+                                           "some_call",        "hipModuleLoad",       "hipStreamCreate",
+                                           "hipDeviceGetName", "hipStreamSynchronize"};
 
 const std::map<int, const char*> kRcclFunctions = {
     {kSomeCall, "some_call"},
@@ -91,7 +92,8 @@ bool is_older(int kind) {
 }
 
 bool has_kind(int kind) {
-    const int last = world().ways.later ? kLastKind : static_cast<int>(ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API) + 1;
+    const int last =
+        world().ways.later ? kLastKind : static_cast<int>(ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API) + 1;
     return kind > ROCPROFILER_BUFFER_TRACING_NONE && kind < last && (!world().ways.as_calls || is_older(kind));
 }
 

@@ -57,8 +57,8 @@ void synchronize();         // as hipStreamSynchronize
 // A range with one call that launches so many kernels.
 void graph(int kernels);
 
-// What only some versions report: events of the driver, of rocDecode, rocJPEG and OpenMP, of HIP's events and graphs, and
-// of a library that nobody knows yet.
+// What only some versions report: events of the driver, of rocDecode, rocJPEG and OpenMP, of HIP's events and graphs,
+// and of a library that nobody knows yet.
 void rare();
 
 // A range of the thread and one of the process that never end.
@@ -83,8 +83,8 @@ void interrupt_puts(void (*handler)());
 // Has it called while a call gets its number.
 void interrupt_numbering(void (*handler)());
 
-// The longest time that a call waited for room in a buffer [ns], and the most that it can have waited for: the records of
-// one delivery [bytes].
+// The longest time that a call waited for room in a buffer [ns], and the most that it can have waited for: the records
+// of one delivery [bytes].
 std::uint64_t longest_wait();
 std::uint64_t largest_delivery();
 

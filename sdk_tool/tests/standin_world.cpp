@@ -116,7 +116,8 @@ void take(std::atomic<bool>& flag) {
 }
 
 bool is_any_active() {
-    return std::any_of(std::begin(world().active), std::end(world().active), [](const auto& one) { return one.load(); });
+    return std::any_of(std::begin(world().active), std::end(world().active),
+                       [](const auto& one) { return one.load(); });
 }
 
 void flush(Buffer& buffer, bool wait) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -286,13 +287,30 @@ def test_samples_lie_on_their_track_and_their_values_are_counters(perfetto: ToPe
         .sql('UPDATE "rocpd_event{uuid}" SET call_stack = \'["main"]\' WHERE id = 3')
     )
 
-    counters = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN track t ON t.id = c.track_id ORDER BY c.ts"
+    counters = (
+        "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN track t ON t.id = c.track_id"
+        " WHERE t.name != 'cpu-clock' ORDER BY c.ts"  # which the engine makes of samples of call stacks
+    )
     assert engine.rows(counters.format(BASE)) == [("GPU power · watt", 1, 300.0), ("GPU power · watt", 2, 310.0)]
     instants = (
         "SELECT t.name, s.name, s.ts - {}, EXTRACT_ARG(arg_set_id, 'debug.call_stack')"
         " FROM recorded s JOIN track t ON t.id = s.track_id"
     )
     assert engine.rows(instants.format(BASE)) == [("host", "host", 3, '["main"]')]
+
+
+def test_sampled_stacks_are_those_of_a_sampler(perfetto: ToPerfetto) -> None:
+    """Perfetto draws a flame graph of these; the same function in another place is another frame of it."""
+    trace = TraceBuilder()
+    for at, tid, stack in ((1, 5, ["leaf", "main"]), (2, 5, ["main"]), (3, 6, ["leaf", "main"])):
+        trace.sample("Call stack", BASE + at, tid=tid, category="timer_sampling")
+        trace.rows["rocpd_event"][-1]["call_stack"] = json.dumps(stack)
+    engine = perfetto(trace.sample("no stack", BASE + 4, tid=5, category="timer_sampling"))
+    samples = """SELECT s.ts - {}, t.tid, f.name, p.depth FROM perf_sample s JOIN thread t USING (utid)
+        JOIN stack_profile_callsite p ON p.id = s.callsite_id JOIN stack_profile_frame f ON f.id = p.frame_id
+        ORDER BY s.ts"""
+    assert engine.rows(samples.format(BASE)) == [(1, 5, "leaf", 1), (2, 5, "main", 0), (3, 6, "leaf", 1)]
+    assert engine.rows("SELECT COUNT(*) FROM stack_profile_callsite") == [(2,)]
 
 
 def test_arguments_of_calls_on_demand(perfetto: ToPerfetto) -> None:

@@ -423,6 +423,42 @@ def test_a_program_that_takes_all_signals_goes_on(built: Build, compiled: dict[s
     assert done.stderr.splitlines() == ["rocpd: the program uses signal 60: no further call stacks"]
 
 
+_FORBIDS = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int main(int count, char** words) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(words[1]), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {4, steps};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (count < 3 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 9;
+    execvp(words[2], words + 2);
+    return 9;
+}
+"""
+
+
+@pytest.mark.parametrize(("call", "name"), [(310, "process_vm_readv"), (222, "timer_create")])
+def test_what_a_container_forbids_is_one_line(built: Build, tmp_path: Path, call: int, name: str) -> None:
+    """And the program goes on."""
+    (tmp_path / "forbids.c").write_text(_FORBIDS)
+    subprocess.run(["cc", "forbids.c", "-o", "forbids"], cwd=tmp_path, check=True)
+    library = f"LD_PRELOAD={built.lib / 'librocpd-roctx.so'}"
+    command = [str(tmp_path / "forbids"), str(call), "env", library, "sh", "-c", "exit 3"]
+    env = environment(tmp_path / "out", ROCPD_STACKS="100")
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode == 9:
+        pytest.skip("no seccomp here")
+    line = f"rocpd: {name} is not permitted here (seccomp): no call stacks of C and C++"
+    assert (done.returncode, done.stderr.splitlines()) == (3, [line])
+
+
 @pytest.mark.parametrize("other", ["--stacks-wall", "--python-stacks"])
 def test_no_time_is_sampled_twice(built: Build, tmp_path: Path, other: str) -> None:
     done = cli(tmp_path, "record", "--stacks", "9", other, "9", "--", "true", ROCPD_TOOL_DIR=str(built.folder))

@@ -20,6 +20,7 @@ from rocpd.base.types import Ints, Progress
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
+from rocpd.convert.formats.pftrace_stacks import SampledStacks
 from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
@@ -82,7 +83,8 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     """
     nodes = tree(events)
     uuids = _uuids(events, nodes, sequence)
-    encoder = Encoder(events, sequence, uuids)
+    stacks = SampledStacks(events, sequence if pid is None else pid)
+    encoder = Encoder(events, sequence, uuids, stacks)
     defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
     yield _plain_packet(sequence, _STATE_CLEARED, defaults)
     yield from (
@@ -94,6 +96,13 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     yield from _interned(sequence, _NAMES, events.names.texts)
     yield from _interned(sequence, _STRINGS, events.strings.texts)
     yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.texts)
+    if stacks:
+        if pid is None:
+            process = pb.text(3, pb.number(1, sequence) + pb.text(6, f"{events.label}: call stacks"))
+            descriptor = pb.number(1, (sequence << 32) + len(nodes) + 1) + process
+            yield _plain_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, descriptor))
+        for field, entries in stacks.interned():
+            yield from _interned_entries(sequence, field, entries)
     yield from in_time_order(encoder.units())
 
 
@@ -112,12 +121,13 @@ def _plain_packet(sequence: int, flags: int, content: bytes) -> bytes:
 
 def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes]:
     """Yield packets of InternedData: iid = position + 1, then the text (name and str are both field 2)."""
-    for first in range(0, len(texts), _BATCH):
-        entries = (
-            pb.text(field, pb.number(1, first + i) + pb.text(2, value))
-            for i, value in enumerate(texts[first : first + _BATCH], start=1)
-        )
-        yield _plain_packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
+    return _interned_entries(sequence, field, [pb.number(1, i) + pb.text(2, text) for i, text in enumerate(texts, 1)])
+
+
+def _interned_entries(sequence: int, field: int, entries: Sequence[bytes]) -> Iterator[bytes]:
+    for first in range(0, len(entries), _BATCH):
+        fields = (pb.text(field, entry) for entry in entries[first : first + _BATCH])
+        yield _plain_packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(fields)))
 
 
 def _descriptors(events: RankEvents, nodes: Sequence[TreeNode], rank: int, pid: int | None) -> Iterator[bytes]:
@@ -177,14 +187,16 @@ class Encoder:
         events: the rank.
         sequence: trusted_packet_sequence_id of its packets.
         uuids: uuid of each track, by index.
+        stacks: the call stacks that samples have.
 
     Attributes:
         annotations: names of annotations; the interning id of each text is its number + 1.
         categories: the categories of the trace, interned likewise; an event's own is its annotation `category`.
     """
 
-    def __init__(self, events: RankEvents, sequence: int, uuids: Ints) -> None:
+    def __init__(self, events: RankEvents, sequence: int, uuids: Ints, stacks: SampledStacks) -> None:
         self._events = events
+        self._stacks = stacks
         self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
         self._uuids = uuids
         self.annotations = TextCodes[str]()
@@ -259,6 +271,12 @@ class Encoder:
 
         for shape in _groups(len(instants), [a.present for a in instants.annotations]):
             yield _units(instants.time, instant_ties(len(instants)), shape, point)
+
+        def sample(rows: Ints) -> list[pb.Part]:
+            packet = [*pb.numbers(TIMESTAMP, instants.time[rows]), self._head, *self._stacks.sample(instants, rows)]
+            return pb.message(PACKET, packet)
+
+        yield _units(instants.time, instant_ties(len(instants)), self._stacks.rows(instants), sample)
 
     def _of_counters(self, counters: Counters) -> Units:
         def value(i: Ints) -> list[pb.Part]:

@@ -75,9 +75,10 @@ def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
 
 def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
     """Return the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
-    name, _ = tracks.get(number, ("track ?", None))
+    name, thread = tracks.get(number, ("track ?", None))
+    tid = None if thread is None else context.events.tracks.all[context.thread(thread)].tid
     return context.events.tracks.index(
-        ("sample", number if number in tracks else None), lambda: Track(name, TrackKind.SAMPLES)
+        ("sample", number if number in tracks else None), lambda: Track(name, TrackKind.SAMPLES, sampled=tid)
     )
 
 

@@ -4,7 +4,8 @@
  * ROCPD_OUTPUT_PATH. After fork() the child records into a file of its own.
  *
  * Times are nanoseconds of CLOCK_BOOTTIME (rocpd_now), sizes are bytes. Texts with a size are UTF-8 and need no
- * terminating zero; other texts are zero-terminated, and NULL stands for no text. Bytes that are not UTF-8 are stored as
+ * terminating zero; other texts are zero-terminated, and NULL stands for no text. Bytes that are not UTF-8 are stored
+ * as
  * \xff. Texts over 32 KiB are cut, and the cut is counted in the file. All arguments are copied before a function
  * returns.
  *
@@ -113,7 +114,8 @@ ROCPD_API void rocpd_name_thread(const char* name, size_t size);
 #define ROCPD_SIZE_UNKNOWN UINT32_MAX
 ROCPD_API int rocpd_group(uint64_t id, uint32_t size, int member, const char* name);
 
-/* The process calls the next operation of a group, whose number in it is returned, from 1; all up to that one are over. */
+/* The process calls the next operation of a group, whose number in it is returned, from 1; all up to that one are over.
+ */
 ROCPD_API uint64_t rocpd_group_enter(int group, const char* operation, uint64_t bytes);
 ROCPD_API void rocpd_group_leave(int group, uint64_t number, const char* operation);
 
@@ -314,13 +316,13 @@ ROCPD_API int rocpd_counter_value(int64_t dispatch_id, int64_t counter, double v
 
 /* ---- for tools that hold events back ---- */
 
-/* `flush_pending` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be in
- * a signal handler: it must return soon, whatever was interrupted. */
+/* `flush_pending` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be
+ * in a signal handler: it must return soon, whatever was interrupted. */
 ROCPD_API void rocpd_before_flush(void (*flush_pending)(void));
 
 /* Events of the program will come later, from a thread of the tool: the signals that end the process are to find the
- * recorder ready. To be called in a thread of the program, before its first event. Returns 0, or -1 when no thread can be
- * started. */
+ * recorder ready. To be called in a thread of the program, before its first event. Returns 0, or -1 when no thread can
+ * be started. */
 ROCPD_API int rocpd_expect_events(void);
 
 /* The most that a killed process may lose [ms], as ROCPD_FLUSH_MS says. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import re
@@ -10,9 +11,16 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
+
+from textual.widgets import Static
+
+from rocpd.top.glance import Glance, JobState
+from rocpd.top.screen import TopScreen
+from rocpd.top.watch import Watch, WatchOptions
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "summary": ("summary", "job"),
@@ -21,6 +29,9 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "diff": ("diff", "before", "job"),
 }
 """Name of the picture -> the command that it shows."""
+
+TOP_SCREENS = {"top": ("r", True), "top-plain": ("k", False), "top-hang": ("g", True)}
+"""Name of the picture of `rocpd top` -> key of the page, and whether there are colours."""
 
 _COLUMNS, _WIDE, _HIGH, _MARGIN = 100, 8.4, 18, 14
 _INK, _PAPER = "#d8dadd", "#1b1d1e"
@@ -39,13 +50,53 @@ class _Piece(NamedTuple):
 
 def screens() -> dict[str, Callable[[], str]]:
     """Return path -> what draws it, below the root of the project."""
-    return {f"docs/images/{name}.svg": functools.partial(screen, name) for name in SCREENS}
+    drawn = {f"docs/images/{name}.svg": functools.partial(screen, name) for name in SCREENS}
+    return drawn | {f"docs/images/{name}.svg": functools.partial(top_screen, name) for name in TOP_SCREENS}
 
 
 def screen(name: str) -> str:
     """Return a picture of `SCREENS`."""
     title = " ".join(["rocpd", *SCREENS[name]])
     return picture(title, _printed(SCREENS[name]))
+
+
+def top_screen(name: str) -> str:
+    """Return a picture of `TOP_SCREENS`: 80 x 24 characters of the example job, as if it ran."""
+    key, has_colours = TOP_SCREENS[name]
+    return picture("rocpd top job", asyncio.run(_shown(_glance(hangs=key == "g"), key, has_colours)))
+
+
+def _glance(hangs: bool) -> Glance:
+    """Return the job at its end as if it ran; if it hangs, as docs/hang.md says."""
+    job = Path(_folder().name) / "job"
+    for path in job.glob("*.db"):
+        os.utime(path, (0, 0))  # of a job that was over long ago all is shown
+    with Watch([str(job)], WatchOptions()) as watch:
+        glance = watch.look()
+    ranks = tuple(replace(rank, state=JobState.RUNNING) for rank in glance.ranks)
+    page = (Path(__file__).parent / "hang.md").read_text(encoding="utf-8")
+    lines = page.partition("$ rocpd hang job\n")[2].partition("```")[0].strip().split("\n")
+    return replace(glance, state=JobState.RUNNING, ranks=ranks, hangs=hangs, hang=tuple(lines) if hangs else ())
+
+
+async def _shown(glance: Glance, key: str, has_colours: bool) -> str:
+    """Return a page of the screen as a terminal gets it."""
+
+    class Idle:
+        def report(self, path: Path) -> None:
+            """Nobody asks."""
+
+        def look_at(self, steps: int) -> None:
+            """Nobody asks."""
+
+    app = TopScreen(lambda: glance, Idle(), 60.0, has_colours=has_colours)
+    async with app.run_test(size=(80, 24)) as pilot:
+        while glance.step_line() not in str(app.query_one("#top", Static).render()):
+            await pilot.pause(0.05)
+        await pilot.press(key)
+        await pilot.pause(0.1)
+        strips = app.screen._compositor.render_strips()
+        return "\n".join(strip.render(app.console) for strip in strips)
 
 
 def picture(title: str, printed: str) -> str:

@@ -132,6 +132,7 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
 
     with standard_output() as out:
         while True:
+            due = time.monotonic() + interval
             glance = look()
             if form == _JSON:
                 as_data(out).write(json.dumps(glance.document(), ensure_ascii=False) + "\n")
@@ -140,7 +141,7 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
             out.flush()
             if glance.state is JobState.ENDED:
                 return
-            time.sleep(interval)
+            time.sleep(max(0.0, due - time.monotonic()))
 
 
 def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:

@@ -435,7 +435,7 @@ class Blaming:
     def _series(self, whose: Ints, those: Sequence[int], some: Flags) -> Floats:
         """Return what each takes longer than others usually do in each step [ns]."""
         rows = np.flatnonzero(some & self.counts & self.beyond.is_compared)
-        place = np.full(int(whose.max(initial=0)) + 2, -1)
+        place = np.full(max(int(whose.max(initial=0)), *those) + 2, -1)  # some may have nothing in these steps
         place[list(those)] = np.arange(len(those))
         columns = place[whose[rows]]
         rows, columns = rows[columns >= 0], columns[columns >= 0]

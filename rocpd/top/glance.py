@@ -12,6 +12,7 @@ from typing import Any
 from rocpd.base.amount import amount
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.facts.communication.collectives import listed
 from rocpd.table.human import Head, readable, write_readable
 from rocpd.table.palette import Screen
 from rocpd.table.pictures import spark
@@ -184,13 +185,14 @@ class Glance:
 
     def line(self) -> str:
         """Return it as one line, without the time."""
-        return "; ".join(filter(None, (self.step_line(), self.parts_line(), *self._troubles())))
+        state = "" if self.steps else self.state.value
+        return "; ".join(filter(None, (state, self.step_line(), self.parts_line(), *self._troubles())))
 
     def step_line(self) -> str:
-        """Return how long a step takes; without steps what the job does."""
+        """Return how long a step takes; while there are none, how many rows have come."""
         if not self.steps:
             rows = sum(rank.rows for rank in self.ranks)
-            return f"{self.state.value}, {amount(rows, 'row')}" if rows else self.state.value
+            return f"no step yet, {amount(rows, 'row')}" if rows and self.state is JobState.RUNNING else ""
         last = self.steps[-1]
         return f"step {last.number}: {readable(last.mean_ns, 'ns')}, usually {readable(self.usual_ns, 'ns')}"
 
@@ -210,7 +212,8 @@ class Glance:
         """
         step = self.step_line()
         pictured = self.spark_line(max(0, width - len(step) - 3) if width else _SPARK)
-        lines = [f"{self.state.value}: {self.job or 'no job yet'}", "   ".join(filter(None, (step, pictured)))]
+        lines = [f"{self.state.value}: {self.job or 'no job yet'}"]
+        lines += ["   ".join(filter(None, (step, pictured)))] if step else []
         if self.parts:
             lines.append(f"{self.parts_line()}; {self.looked_at}")
         lines += self.hang[:_HANG] if self.hangs else ()
@@ -255,7 +258,7 @@ class Glance:
                 yield f"rank {rank.rank} costs {rank.cost_percent:.1f} % ({rank.mainly})"
         silent = [rank for rank in self.ranks if rank.state is JobState.SILENT]
         if silent:
-            names = ", ".join(str(rank.rank) for rank in silent[:_RANKS])
+            names = listed(sorted(rank.rank for rank in silent if rank.rank is not None)) or "without a number"
             longest = max(rank.silent_s for rank in silent)
             yield f"rank{'s' if len(silent) > 1 else ''} {names} silent for {longest:.0f} s"
         yield from self.hang[:1] if self.hangs else ()

@@ -133,6 +133,7 @@ class TopScreen(App[None]):
     def _keep_looking(self) -> None:
         """Look, in a thread of its own, as long as there is a screen."""
         while self.is_running:
+            end = time.monotonic() + self._interval
             if self._wants_report:
                 self._wants_report = False
                 self._note = self._reported()
@@ -141,7 +142,6 @@ class TopScreen(App[None]):
                 self._note = "" if self._note.startswith("looking") else self._note
             if self.is_running:
                 self.call_from_thread(self.draw)
-            end = time.monotonic() + self._interval
             while self.is_running and time.monotonic() < end and not self._wants_report:
                 time.sleep(0.05)
 

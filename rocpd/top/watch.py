@@ -229,23 +229,37 @@ class Watch:
                 looked_at = f"steps {chosen[0]} to {chosen[-1]}"
                 self._chosen = parts
                 self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
+            elif self.options.rows_first and self._is_young(session):  # soon there are steps enough
+                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
             else:
                 self._known = self._measured(session, *self._last_seconds(session))
 
     def _measured(self, whole: Session, session: Session, looked_at: str, state: JobState = JobState.RUNNING) -> _Known:
         """Return what the analyses say of a session, whose ranks those of `whole` are."""
-        steps = steps_of_ranks(whole, self.options.asked.step_marker)
         tables = _tables(session, self.options.asked)
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
         kernels = tuple(_kernels(tables))
         glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
+        return _Known(time.time(), glance, *self._by_file(whole, tables))
+
+    def _by_file(
+        self, session: Session, tables: Mapping[str, Summary]
+    ) -> tuple[dict[Path, tuple[RankNow, ...]], tuple[tuple[Rank, Path], ...]]:
+        """Return what tables say of each rank by its file, and each rank with its file."""
+        steps = steps_of_ranks(session, self.options.asked.step_marker)
         files = {file.copy: path for path, file in self._tail.files.items()}
+        places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in session.ranks)
         ranks: dict[Path, tuple[RankNow, ...]] = {}
-        places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in whole.ranks)
         for rank, path in places:
             ranks[path] = (*ranks.get(path, ()), _rank_now(rank, tables, steps.get(rank.number, {})))
-        return _Known(time.time(), glance, ranks, places)
+        return ranks, places
+
+    def _is_young(self, session: Session) -> bool:
+        """Whether steps have begun, and all that is known is not longer than what is looked at without steps."""
+        length = max((span.end - span.start for span in session.spans.values()), default=0)
+        begun = steps_of_ranks(session, self.options.asked.step_marker)
+        return not self._is_cut and any(begun.values()) and length < self.options.seconds * 1e9
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
         """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""

@@ -150,3 +150,47 @@ def test_a_process_has_ended_when_it_has_removed_its_state_file_whether_or_not_r
     assert [*grows, file.may_grow] == [True, False]
     file.close()
     growing.close()
+
+
+def test_of_rows_that_come_too_fast_the_newest_are_copied_with_their_events(whole: list[Path], tmp_path: Path) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    file = TailedFile(growing.path, tmp_path / "copy.db", newest=40)
+    suffix = _suffix(growing.path)
+    growing.write_until(growing.rows[30][0])
+    file.poll()
+    growing.write_until(float("inf"))
+    file.catch_up()
+    file.poll()
+    file.free_until(suffix, None)
+    copied, written = _rows(file.copy), _rows(growing.path)
+    for base in ("region", "kernel_dispatch"):
+        assert copied[f"rocpd_{base}{suffix}"][-40:] == written[f"rocpd_{base}{suffix}"][-40:]
+    events = {row[0] for row in copied[f"rocpd_event{suffix}"]}
+    assert {row[8] for row in copied[f"rocpd_region{suffix}"][-40:]} <= events
+    file.close()
+    growing.close()
+
+
+def test_of_memory_what_was_freed_before_is_forgotten(whole: list[Path], tmp_path: Path) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    growing.write_until(float("inf"))
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    file.poll()
+    suffix = _suffix(growing.path)
+    file.free_until(suffix, None)
+    columns = "type, level, coalesce(address, agent_id || '.' || queue_id), start"
+    rows = list(growing.connection.execute(f'SELECT {columns} FROM "rocpd_memory_allocate{suffix}" ORDER BY start'))
+    cut = len(rows) * 3 // 4
+    file.forget_before(suffix, int(str(rows[cut][-1])))
+    held: dict[tuple[object, object], object] = {}
+    for kind, level, place, start in rows[:cut]:
+        held = {key: value for key, value in held.items() if key != (level, place)}
+        held |= {(level, place): start} if kind == "ALLOC" else {}
+    copied = apsw.Connection(str(file.copy), flags=apsw.SQLITE_OPEN_READONLY)
+    kept = {start for (start,) in copied.execute(f'SELECT start FROM "rocpd_memory_allocate{suffix}"')}
+    assert len(rows) > len(kept)
+    assert held
+    assert kept == {*held.values(), *(row[-1] for row in rows[cut:])}
+    copied.close()
+    file.close()
+    growing.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -44,6 +44,14 @@ def test_nothing_that_changes_is_the_recording(slowed: Replays) -> None:
         found = slowed.predict(same)
         assert (found.low_ns, found.predicted_step_ns, found.high_ns) == (found.step_ns,) * 3
     assert sum(each.time for each in found.binds) == pytest.approx(found.step_ns)
+
+
+def test_a_rank_with_steps_and_nothing_in_them_is_blamed_for_nothing(slowed: Replays) -> None:
+    """As of one whose marker ranges alone have been written while the job runs."""
+    job = slowed.job
+    with_empty = Replays(replace(job, steps={**job.steps, 9: job.steps[0]}), steps_of(job))
+    (straggler,) = slowed.found.causes
+    assert [cause.ranks for cause in with_empty.found.causes] == [straggler.ranks]
 
 
 def test_less_time_never_makes_a_step_longer(slowed: Replays) -> None:

@@ -337,6 +337,8 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         pieces: the steps.
         categories: say which kernels are communication.
     """
+    if not {late.rank.number, peer.rank.number} <= set(pieces.ranks):  # one was killed before these steps
+        return Explanation("", {})
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
     causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rocpd.base import evidence, leftovers
 from rocpd.base.amount import bytes_text
-from rocpd.base.errors import OutputError, WriteError
+from rocpd.base.errors import OutputError, UsageError, WriteError
 from rocpd.base.frozen import frozen
 
 MANIFEST = ".rocpd-manifest.json"
@@ -70,6 +70,20 @@ def destination(name: str | None, folder: Path | None, endings: Iterable[str], d
     usual_folder = Path() if is_path else Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")
     path = (folder or usual_folder) / full_name.removesuffix(ending)
     return Destination(path.parent, path.name, ending)
+
+
+STDOUT = ("-", "/dev/stdout")
+
+
+def check_not_stdout(flag: str, word: object) -> None:
+    """Check that an option of an output that is files does not ask for stdout.
+
+    Raises:
+        UsageError: it does.
+    """
+    if str(word) in STDOUT:
+        where = "this output goes to files, not to stdout"
+        raise UsageError(f"{flag} {word}: {where}", "name a file, or a folder (-d)")
 
 
 def check_free(path: Path, force: bool) -> None:

@@ -26,6 +26,7 @@ from rocpd.base.errors import UsageError
 from rocpd.base.evidence import Evidence
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of
+from rocpd.base.output import check_not_stdout
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
@@ -209,6 +210,9 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
     def run(typer_context: typer.Context, **values: Any) -> int | None:
         given = tuple(option.name for option in elsewhere if _is_given(typer_context, option))
         asked = Asked({option.name: values[option.name] for option in elsewhere}, given, taken)
+        for option in options:
+            if option.kind is Path and option.heading is Heading.OUTPUT:
+                check_not_stdout(option.flag, values[option.name])
         parts = {name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()}
         evidence = Evidence(_paths(options, values))
         try:

@@ -299,9 +299,6 @@ class SqlExecution(Execution):
     explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
 
 
-_STDOUT = ("-", "/dev/stdout")
-
-
 @frozen
 class OutputOptions:
     """Where results go."""
@@ -325,7 +322,7 @@ class OutputOptions:
     @property
     def is_asked(self) -> bool:
         """Whether an option asks for a file; `-o -` asks for stdout."""
-        return self.name not in (None, *_STDOUT) or self.folder is not None
+        return self.name not in (None, *output.STDOUT) or self.folder is not None
 
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
         """Return where outputs go, as `rocpd.base.output.destination`.
@@ -333,9 +330,7 @@ class OutputOptions:
         Raises:
             UsageError: stdout was asked for.
         """
-        if self.name in _STDOUT:
-            where = "this output goes to files, not to stdout"
-            raise UsageError(f"-o {self.name}: {where}", "name a file, or a folder (-d)")
+        output.check_not_stdout("-o", self.name)
         return output.destination(self.name, self.folder, endings, default)
 
     def path(self, ending: str) -> Path | None:

@@ -271,4 +271,11 @@ def test_stdout_is_an_output(cli: Cli, job: Path) -> None:
     said = cli("query", "select 1 as a", job / "a.db", "-f", "csv", "-o", "-")
     assert (said.code, said.out) == (0, "a\n1\n")
     assert "goes to files, not to stdout" in cli("merge", job / "a.db", "-o", "-").err
-    assert "goes to files, not to stdout" in cli("history", "report", job.parent / "store", "-o", "-").err
+    for words in (("history", "report", job.parent / "store"), ("report", job / "a.db"), ("package", job / "a.db"),
+                  ("simulate",)):  # fmt: skip
+        for name in ("-", "/dev/stdout"):
+            said = cli(*words, "-o", name)
+            assert said.code == 2
+            assert "goes to files, not to stdout" in said.err
+    assert "goes to files, not to stdout" in cli("redact", job / "a.db", "-d", "-").err
+    assert "goes to files, not to stdout" in cli("report", job / "a.db", "--plots", "-").err

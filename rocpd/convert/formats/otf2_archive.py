@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, TypeAlias
 import _otf2
 import numpy as np
 
-from rocpd.base.errors import OutputError
+from rocpd.base.errors import WriteError
 from rocpd.base.types import Ints
 from rocpd.convert.formats.otf2_rank import (
     ENTER,
@@ -215,7 +216,7 @@ def _as_output_error() -> Iterator[None]:
     try:
         yield
     except _otf2.ErrorCodes.Error as error:
-        raise OutputError(f"OTF2: cannot be written: {error}", "is the disk full?") from error
+        raise _refused(error) from error
 
 
 class Archive:
@@ -406,4 +407,9 @@ def _callable(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
 
 def _check(code: int) -> None:
     if code:
-        raise OutputError(f"OTF2: events cannot be written (error {code})", "is the disk full?")
+        raise _refused(f"error {code}")
+
+
+def _refused(reason: object) -> WriteError:
+    """Return the error of an output that has no name yet; the library does not pass on what the system said."""
+    return WriteError.of(OSError(errno.EIO, f"{reason}, says OTF2; is the disk full?"))

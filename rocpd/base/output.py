@@ -139,8 +139,8 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
         check_free(path, force)
         temporary.replace(path)
         if not leftovers.is_temporary(path):
+            finished.append(path)  # before what takes time, in which a command may be interrupted
             evidence.remember(path)
-            finished.append(path)
 
 
 @contextlib.contextmanager

@@ -15,10 +15,13 @@ import pytest
 import rocpd
 from rocpd.base.boundary import Policy, failures
 from rocpd.base.errors import RocpdError
+from rocpd.schema.versions import suffix_of
 from rocpd.view.desk import Desk, ViewedJob
 from rocpd.view.lines import RanksInLine
 from rocpd.view.questions import Statement, TimeLineStart
 from rocpd.view.server import ViewServer
+from tests.build import TraceBuilder, guid_of
+from tests.federate.writers import HALF_DONE, killed_writer
 from tests.perfetto_engine import Engine
 from tests.view.conftest import Ask
 from tests.waiting import PATIENCE
@@ -281,3 +284,17 @@ def test_closing_ends_questions_under_way(job: Path) -> None:
     thread.join(20)
     assert not thread.is_alive()
     assert len(raised) == 1
+
+
+def test_what_a_process_recovered_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    TraceBuilder(1).kernel("gemm", 1, 2).write(tmp_path / "a.db")
+    killed_writer(tmp_path / "a.db", HALF_DONE, f"rocpd_string{suffix_of(guid_of(1))}")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    desk = Desk(ViewedJob((str(tmp_path / "a.db"),), jobs=1), seats=1)
+    assert desk.ask(Statement("select count(*) from kernels", 5), PATIENCE).value["rows"] == [["1"]]
+    assert list(temporary.iterdir())
+    desk.close()
+    assert not list(temporary.iterdir())

@@ -13,14 +13,16 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from rocpd.base import process
+from rocpd.base import leftovers, process
 from rocpd.base.errors import ClosedError, RocpdError
 from rocpd.base.types import Answer
 from rocpd.federate.run.pool import ConnectionCache
@@ -142,6 +144,7 @@ class Child:
             return
         self._process.kill()
         self._process.wait()
+        leftovers.sweep(Path(tempfile.gettempdir()))  # copies that it recovered, which it could not remove
         self._close_pipes()
 
     def _close_pipes(self) -> None:

@@ -66,8 +66,9 @@ def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
         thread: its thread; None: all are of one.
     """
     kept = np.flatnonzero(end > start)
-    threads = [(None, kept)] if thread is None else [(key, kept[rows]) for (key,), rows in grouped([thread[kept]])]
-    return _nested_in(start, end, threads)
+    if thread is None:
+        return _nested_in(start, end, [(None, kept)])
+    return _nested_in(start, end, ((key, kept[rows]) for (key,), rows in grouped([thread[kept]])))
 
 
 def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:

@@ -11,9 +11,9 @@ import pytest
 import rocpd
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, VIEWS, table, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, named, relations, select_text
+from rocpd.schema.render import RankTables, create_view_text, named, relations, select_text
 from rocpd.schema.versions import LATEST, suffix_of
-from rocpd.schema.write import Writer, create_table_text, create_view_text, tables_of
+from rocpd.schema.write import Writer, create_table_text, tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell
 from tests.soak import sample

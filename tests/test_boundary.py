@@ -56,7 +56,7 @@ def test_a_section_that_fails(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPat
 
 
 def test_an_analysis_that_fails_on_a_rank(job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocpd.summary.time.gpu_time._idle_of_rank", fail)
+    monkeypatch.setattr("rocpd.summary.time.idle._idle_of_rank", fail)
     said = cli("summary", job)
     assert said.code == 1
     assert "analysis idle could not be judged: ZeroDivisionError" in said.err
@@ -67,7 +67,7 @@ def test_an_analysis_that_fails_on_a_rank(job: Path, cli: Cli, monkeypatch: pyte
 def test_an_analysis_beside_others(
     words: tuple[str, ...], job: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocpd.summary.time.gpu_time._idle_of_rank", fail)
+    monkeypatch.setattr("rocpd.summary.time.idle._idle_of_rank", fail)
     said = cli("summary", *words, job)
     assert said.code == 1
     assert "analysis idle could not be judged: ZeroDivisionError" in said.err

@@ -37,7 +37,7 @@ _ALL_OF = 0.5  # of what the worst rank of a host takes longer, that all of its 
 
 
 class CauseKind(enum.StrEnum):
-    """What can be to blame."""
+    """The kinds of causes."""
 
     RANK = "rank"
     HOST = "host"
@@ -46,7 +46,7 @@ class CauseKind(enum.StrEnum):
 
 
 OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
-"""What a rank takes longer for."""
+"""Parts that a rank takes longer for."""
 
 
 @frozen
@@ -83,7 +83,7 @@ class Cause:
 
     @property
     def mainly(self) -> str:
-        """What it takes longest for; the host where that is clear: it takes longer, too, where it waits unrecorded."""
+        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
         devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
         most = max(devices, key=devices.__getitem__)
         return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
@@ -91,7 +91,7 @@ class Cause:
 
 @frozen
 class Blame:
-    """What a job loses, and to what.
+    """The time that a job loses, and to what.
 
     Args:
         steps: numbers of the steps that count.
@@ -130,7 +130,7 @@ def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> B
 
 
 class _Candidate(NamedTuple):
-    """What may be to blame: as `Cause` has it, and what it can cost at most in all steps [ns]."""
+    """A possible cause: as `Cause` has it, and what it can cost at most in all steps [ns]."""
 
     kind: CauseKind
     ranks: tuple[int, ...]
@@ -209,7 +209,7 @@ class Blaming:
 
     @functools.cached_property
     def _longer(self) -> Floats:
-        """What each rank (column) takes longer than others usually do in each step (row) [ns]."""
+        """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
         return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
@@ -319,7 +319,7 @@ class Blaming:
 
     @functools.cached_property
     def _own(self) -> Ints:
-        """What points of ranks take longer: lastingly, and where these stall."""
+        """The time that points of ranks take longer: lastingly, and where these stall."""
         return self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0)
 
     @functools.cached_property
@@ -329,7 +329,7 @@ class Blaming:
 
     @functools.cached_property
     def _of_host(self) -> Ints:
-        """What points take longer than is usual on other hosts."""
+        """The time that points take longer than is usual on other hosts."""
         numbers = np.unique(self._hosts, return_inverse=True)[1]
         return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
 

@@ -213,7 +213,7 @@ SUMMARIES: dict[str, Analysis] = {
             in_overview=True,
         ),
         Analysis(
-            "rocpd.summary.time.gpu_time:idle",
+            "rocpd.summary.time.idle:idle",
             ("idle", "idle-calls", "idle-stacks"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),

@@ -222,7 +222,7 @@ DISPATCHES = RankRelation(
 
 @pytest.fixture
 def with_dispatches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocpd.session.RELATIONS", {**RELATIONS, DISPATCHES.name: lambda: DISPATCHES})
+    monkeypatch.setattr("rocpd.summary.relations.RELATIONS", {**RELATIONS, DISPATCHES.name: lambda: DISPATCHES})
 
 
 @pytest.mark.usefixtures("with_dispatches")
@@ -273,7 +273,7 @@ def test_what_sqlite_may_take_for_equal_compares_equal(one: Value, other: Value)
 
 def test_whole_numbers_beyond_64_bits_become_reals(open_job: OpenJob, monkeypatch: pytest.MonkeyPatch) -> None:
     huge = RankRelation("huge", "", (CalculatedColumn("x"),), too_large)
-    monkeypatch.setattr("rocpd.session.RELATIONS", {"huge": lambda: huge})
+    monkeypatch.setattr("rocpd.summary.relations.RELATIONS", {"huge": lambda: huge})
     session = open_job(TraceBuilder().kernel("gemm", 1, 2))
     assert session.sql("SELECT x FROM huge").fetchall() == [(float(1 << 70),), (-(1 << 63),)]
 

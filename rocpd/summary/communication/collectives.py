@@ -464,7 +464,7 @@ def communication_of(
 
 @frozen
 class Blamed:
-    """What the graph of a whole job says, as it is kept for other commands.
+    """Answers of the graph of a whole job, as they are kept for other commands.
 
     Args:
         computing: ranks that compute.
@@ -483,7 +483,7 @@ _BLAMED = Fact("blamed", 1, (Blamed, Blame, Cause, CauseKind, SeriesChance, Expl
 
 
 class KeptBlame:
-    """What replays of a job said in another command, while its files are what they were then.
+    """Answers of replays of a job in another command, while its files are what they were then.
 
     Args:
         reading: what is asked of which job.

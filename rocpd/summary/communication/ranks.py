@@ -208,7 +208,7 @@ class _Question:
 
 
 class _Compared(NamedTuple):
-    """What is compared of one rank: number of operations, loads and shares of slices by division, steps.
+    """Values of one rank that are compared: number of operations, loads and shares of slices by division, steps.
 
     `gpu`: folded text of markers -> time of the operations that were launched in them [ns].
     """

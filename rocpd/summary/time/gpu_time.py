@@ -1,10 +1,8 @@
-"""How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of, why they are idle.
+"""How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of.
 
 Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
 `facts.agent_time`, of the time that counts; a GPU that several processes use counts once, as `facts.sharing` says, but
 for each of them by rank, agent and stream. Where steps or markers divide, time goes where the rank is at that time.
-Every nanosecond without operation has one cause, by what the host does meanwhile: causes add up to the time that counts
-less the time in which the agent is busy. Where filters leave operations out, their time is a cause of its own.
 """
 
 from __future__ import annotations
@@ -22,34 +20,20 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Answer, Ints, Row
 from rocpd.facts.agent_time import (
-    CAUSES,
-    FINISHED,
-    HOST,
-    LEFT_OUT,
-    NOT_STARTED,
-    QUEUED,
-    UNKNOWN,
     AgentTime,
-    cause_code,
     read_agent_times,
-    read_history,
 )
-from rocpd.facts.columns import Names, columns, grouped, statement
-from rocpd.facts.host_calls import HostCall
+from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
-from rocpd.facts.places import WAITING, CallPaths, whereabouts
+from rocpd.facts.places import whereabouts
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading, key_of
-from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.stacks import read_stack_samples
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
-from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, Total, in_order, merge, merge_groups, percent, ratio, rows_of
-from rocpd.summary.host import idle_stacks
+from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.table.human import readable
@@ -62,26 +46,6 @@ _COMPUTES = 0.1  # of the compute time of an agent: a stream that has more compu
 _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
 
 _MATTERS = 10.0  # percent of the time: exposed copies, start-up
-
-_WORTH_SAYING = 5.0  # percent of the time of all agents
-
-_AT_EDGES = [cause_code(cause) for cause in (NOT_STARTED, FINISHED, LEFT_OUT)]
-
-_MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
-
-_MEANWHILE = {
-    HostCall.LAUNCH: "while the host launches",
-    HostCall.SYNCHRONISE: "in calls that synchronise",
-    HostCall.ALLOCATE: "in calls that allocate and free",
-    HostCall.COPY: "in calls that copy",
-    HostCall.MODULE: "in calls that load modules",
-    HostCall.COMMUNICATION: "in calls of RCCL",
-    HostCall.OTHER: "in other calls of HIP",
-    HOST: "in host work between calls",
-    QUEUED: "with the next operation launched, waiting to start",
-    NOT_STARTED: "before their first operation",
-    FINISHED: "after their last operation",
-}
 
 TABLES = by_name(
     TableDefinition(
@@ -174,45 +138,6 @@ TABLES = by_name(
         ),
         title="Time that counts",
     ),
-    TableDefinition(
-        "idle",
-        "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
-        (
-            Field("cause", "", "what the host does, or where the agent stands"),
-            Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time", is_share=True),
-            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
-            Field("pieces", "", "how many stretches of time", True),
-            Field("longest_ns", "ns", "the longest one"),
-        ),
-        title="Idle time by cause",
-    ),
-    TableDefinition(
-        "idle-calls",
-        "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for\n"
-        "numbers in texts of markers.",
-        (
-            Field("cause", "", "what the host does, or where the agent stands"),
-            Field(
-                "name",
-                "",
-                "function, or innermost marker around the host's own work; NULL: between calls, outside of markers, or "
-                "no call is the cause",
-            ),
-            Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time", is_share=True),
-            Field("pieces", "", "how many stretches of time", True),
-            Field("longest_ns", "ns", "the longest one"),
-            Field("rank", "", "rank of the longest"),
-            Field("agent", "", "its agent", True),
-            Field("at_ns", "ns", "its start, from the start of the time line"),
-            Field("begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True),
-            Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
-            Field("in_marker_percent", "%", "how much of it lies there", True),
-            Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
-        ),
-    ),
-    idle_stacks.TABLE,
 )
 
 
@@ -248,7 +173,7 @@ class _Sum(Total):
         return self.busy + self.idle
 
 
-class _Gap(NamedTuple):
+class Gap(NamedTuple):
     """Time without operation [ns], and what ran before and after."""
 
     length: int
@@ -270,12 +195,12 @@ def gpu_time(reading: Reading) -> Tables:
         RocpdError: no operation with valid timestamps.
     """
     sums: dict[Key, _Sum] = {}
-    largest: list[_Gap] = []
+    largest: list[Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
-    yield (answers := _each(reading, times, _BUSY, _busy))
+    yield (answers := each_of(reading, times, _BUSY, _busy))
     for _, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
-        largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
+        largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     if not any(agent.collectives for agent in sums.values()):
@@ -295,10 +220,10 @@ def gpu_time(reading: Reading) -> Tables:
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-_BUSY = Fact("busy", 1, (_Sum, Spread, _Gap))
+_BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
 
 
-def _each(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
+def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
     """Ask what is derived of the time of each rank that counts."""
     categories = load(reading.options.categories)
     return reading.each(partial(_of_rank, fact=fact, derive=derive, categories=categories, times=times))
@@ -311,14 +236,14 @@ def _of_rank(
     return reading.derived(fact, partial(derive, categories=categories, time=time), time)
 
 
-def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -> tuple[dict[Key, _Sum], list[_Gap]]:
+def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -> tuple[dict[Key, _Sum], list[Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     by, names = reading.options.by, OperationNames()
     by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))
     ops = read_ops(reading, names)
     kinds = kinds_of(ops, categories, names)
     sums: dict[Key, _Sum] = {}
-    largest: list[_Gap] = []
+    largest: list[Gap] = []
     for spent in read_agent_times(by_agent, time, ops, kinds):
         places = whereabouts(by_agent, spent.lane)
         some = rows_within(ops, by, spent.lane, spent.span)
@@ -329,8 +254,8 @@ def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -
             start, end = here.gaps()
             merge(sums, {key: _of_pieces(here, end - start)})
             most = np.argsort(start - end, kind="stable")[: reading.options.top]
-            largest += _gaps(reading, spent, names, ops, (start[most], end[most]))
-    return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
+            largest += gaps_of(reading, spent, names, ops, (start[most], end[most]))
+    return sums, heapq.nlargest(reading.options.top, largest, key=Gap.order)
 
 
 def _of_pieces(spent: AgentTime, gaps: Ints) -> _Sum:
@@ -352,9 +277,9 @@ def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
     )
 
 
-def _gaps(
+def gaps_of(
     reading: RankReading, spent: AgentTime, names: OperationNames, ops: Ops, gaps: tuple[Ints, Ints]
-) -> Iterator[_Gap]:
+) -> Iterator[Gap]:
     """Yield gaps with what ran before and after them; nothing did where all the time of an agent begins or ends."""
     busy = spent.take(spent.operation >= 0)
     for start, end in zip(*(side.tolist() for side in gaps), strict=True):
@@ -362,7 +287,7 @@ def _gaps(
         before = busy.operation[at - 1 : at][busy.end[at - 1 : at] == start] if at else busy.operation[:0]
         after = busy.operation[at : at + 1][busy.start[at : at + 1] == end]
         around = (names.texts[ops.name[rows[0]]] if len(rows) else None for rows in (before, after))
-        yield _Gap(end - start, reading.rank.number, spent.agent, start, *around)
+        yield Gap(end - start, reading.rank.number, spent.agent, start, *around)
 
 
 def _computing_streams(ops: Ops, compute: Ints) -> Ints:
@@ -417,7 +342,7 @@ def _labels() -> list[str]:
     return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
 
 
-def _largest_rows(reading: Reading, largest: list[_Gap], idle: int) -> Iterator[Row]:
+def _largest_rows(reading: Reading, largest: list[Gap], idle: int) -> Iterator[Row]:
     for gap in largest:
         agent = None if gap.agent == NULL else gap.agent
         at, share = reading.shift(gap.rank).to_line(gap.start), percent(gap.length, idle)
@@ -479,7 +404,7 @@ def budget(reading: Reading) -> Tables:
     copies: dict[str, _Copies] = {}
     times = reading.times()
     counted: list[RankTime] = []
-    yield (answers := _each(reading, times, _BUDGET, _parts_of_rank))
+    yield (answers := each_of(reading, times, _BUDGET, _parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
@@ -602,210 +527,3 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
 def _rows(key: Key, s: _Budget) -> Iterator[Row]:
     for part, time, in_steps in zip(PARTS, s.every.in_parts(), s.in_steps.in_parts(), strict=True):
         yield (*key, part, time, ratio(in_steps, s.agent_steps), percent(time, s.every.span))
-
-
-@frozen
-class _Time:
-    """Idle time of one cause.
-
-    Args:
-        total: sum [ns].
-        pieces: how many.
-        longest: length [ns], rank, agent, start as recorded.
-        begun: sum of the gaps that begin with it, up to work of the host [ns].
-        markers: path of ranges -> its part of the sum, where it is a call that waits [ns].
-    """
-
-    total: int
-    pieces: int
-    longest: tuple[int, int, int, int]
-    begun: int
-    markers: Mapping[str, int]
-
-    def __add__(self, other: _Time) -> _Time:
-        longest = max(self.longest, other.longest, key=lambda piece: (piece[0], -piece[1], -piece[3]))
-        markers = dict(self.markers)
-        merge(markers, other.markers)
-        return _Time(self.total + other.total, self.pieces + other.pieces, longest, self.begun + other.begun, markers)
-
-    def main_marker(self) -> tuple[str | None, float | None]:
-        """Return the path with most of the time, and its share [%]."""
-        if not self.markers:
-            return None, None
-        path = min(self.markers, key=lambda path: (-self.markers[path], path))
-        return path, self.markers[path] * 100 / self.total
-
-
-_ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
-
-
-class _Rank(NamedTuple):
-    """The share of one rank.
-
-    Args:
-        idle: division -> idle time by cause.
-        span: division -> time of its agents, idle or busy [ns].
-        gaps: the longest gap of each agent, between two operations.
-        stacks: division -> functions in which the host was meanwhile.
-    """
-
-    idle: dict[Key, _ByCause]
-    span: dict[Key, int]
-    gaps: list[_Gap]
-    stacks: dict[Key, idle_stacks.IdleStacks]
-
-
-def idle(reading: Reading) -> Tables:
-    """Return idle time by cause, and by call and marker.
-
-    Raises:
-        RocpdError: there are no operations.
-    """
-    sums: dict[Key, _ByCause] = {}
-    spans: dict[Key, int] = {}
-    stacks: dict[Key, idle_stacks.IdleStacks] = {}
-    times, counted, gaps = reading.times(), list[RankTime](), list[_Gap]()
-    yield (answers := _each(reading, times, _IDLE, _idle_of_rank))
-    for rank, answer in answers:
-        merge_groups(sums, answer.idle)
-        merge_groups(stacks, answer.stacks)
-        merge(spans, answer.span)
-        gaps += answer.gaps
-        counted += [times[rank.number]] if answer.span and rank.number in times else []
-    if not spans:
-        raise RocpdError("no kernels or copies in the selection")
-    _note_steady(reading, counted)
-    causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
-    yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans, gaps))
-    yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
-    if stacks:
-        yield reading.summary(TABLES["idle-stacks"], rows_of(stacks, idle_stacks.idle_stack_rows))
-
-
-def _note_steady(reading: Reading, times: list[RankTime]) -> None:
-    """Say what is left out at both ends."""
-    steady = [time for time in times if time.steps]
-    if steady:
-        steps, warm_up = (sorted({getattr(time, name) for time in steady}) for name in ("steps", "warm_up"))
-        shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
-        before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""
-        who = "each rank" if len(steady) == len(times) else f"{len(steady)} of {len(times)} ranks"
-        reading.session.note(f"idle: in the {shown[0]} steps of {who}{before}; --all counts all active time")
-    if text := some_without_steps(times):
-        reading.session.note(text)
-
-
-_IDLE = Fact("idle", 1, (_Rank, _Time, _Gap, Sums))
-
-
-def _idle_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Rank:
-    names = OperationNames()
-    ops = read_ops(reading, names)
-    kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
-    answer, samples = _Rank({}, {}, [], {}), read_stack_samples(reading)
-    for spent in read_agent_times(reading, time, ops, kinds, causes=True):
-        for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
-            here = spent.cut(pieces)
-            idle = here.idle()
-            merge(answer.idle.setdefault(key, {}), _by_cause(idle, history.names, paths, reading.rank.number))
-            if functions := idle_stacks.stacks_while_idle(idle, samples, history):
-                merge(answer.stacks.setdefault(key, {}), functions)
-            merge(answer.span, {key: int(here.length.sum())})
-        start, end = spent.take(~np.isin(spent.cause, _AT_EDGES)).gaps()
-        longest = np.argsort(start - end, kind="stable")[:1]
-        answer.gaps.extend(_gaps(reading, spent, names, ops, (start[longest], end[longest])))
-    return answer
-
-
-def _by_cause(idle: AgentTime, names: Names, paths: CallPaths, rank: int) -> _ByCause:
-    """Return idle time by cause and by call or marker."""
-    times: _ByCause = {}
-    length, begun = idle.length, _begun(idle)
-    for (cause, what), rows in grouped([idle.cause, idle.what]):
-        longest = rows[int(length[rows].argmax())]
-        name = None if what == NULL else folded(names.texts[what] or "")
-        piece = int(length[longest]), rank, idle.agent, int(idle.start[longest])
-        markers = paths.times(what, idle.start[rows], length[rows]) if CAUSES[cause] in WAITING else {}
-        time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()), markers)
-        merge(times, {(CAUSES[cause], name): time})
-    return times
-
-
-def _begun(idle: AgentTime) -> Ints:
-    """Return how long the gap is that begins with each piece [ns]; 0 where it began before.
-
-    Work of the host is for itself: it ends the gap, and another one begins after it.
-    """
-    if not len(idle.start):
-        return idle.start
-    works = idle.cause == cause_code(HOST)
-    is_first = np.append(True, (idle.start[1:] != idle.end[:-1]) | works[1:] | works[:-1])
-    first = np.flatnonzero(is_first)
-    length = np.zeros(len(idle.start), np.int64)
-    length[first] = idle.end[np.append(first[1:] - 1, len(idle.start) - 1)] - idle.start[first]
-    return length
-
-
-def _causes(times: _ByCause) -> dict[str, _Time]:
-    causes: dict[str, _Time] = {}
-    for (cause, _), time in times.items():
-        merge(causes, {cause: time})
-    return causes
-
-
-def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
-    causes = _causes(times)
-    total = sum(time.total for time in causes.values())
-    for cause, time in sorted(causes.items(), key=lambda item: (-item[1].total, CAUSES.index(item[0]))):
-        shares = (time.total * 100 / total, percent(time.total, span))
-        yield (*key, cause, time.total, *shares, time.pieces, time.longest[0])
-
-
-def _call_rows(reading: Reading, spans: Mapping[Key, int], key: Key, times: _ByCause) -> Iterator[Row]:
-    total = sum(time.total for time in times.values())
-    for (cause, name), time in sorted(times.items(), key=lambda item: (-item[1].total, item[0][0], item[0][1] or "")):
-        length, rank, agent, start = time.longest
-        at = reading.shift(rank).to_line(start)
-        sums = (time.total, time.total * 100 / total, time.pieces)
-        begun = percent(time.begun, spans[key])
-        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker(), begun)
-
-
-def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int], gaps: Sequence[_Gap]) -> Iterator[Finding]:
-    """Say how much of the time agents are idle, and what for most of all; where one gap is most of it, which."""
-    causes: dict[str, _Time] = {}
-    for times in idle.values():
-        merge(causes, _causes(times))
-    causes.pop(LEFT_OUT, None)  # which says of a filter, not of the job
-    span, total = sum(spans.values()), sum(time.total for time in causes.values())
-    share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
-    if total == span:
-        text = "GPUs ran nothing in this time"
-        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
-        return
-    if share < _WORTH_SAYING:
-        text = f"GPUs are busy: idle {share:.1f} % of the time"
-        yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
-        return
-    cause = max(causes, key=lambda name: causes[name].total)
-    part = causes[cause].total * 100 / total
-    text, verdict = f"GPUs are idle {share:.0f} % of the time", Verdict.PROBLEM
-    if cause == UNKNOWN:
-        text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
-    else:
-        text = f"{text}, {part:.0f} % of it {_MEANWHILE[cause]}"
-    yield Finding(f"{text}{_one_gap(gaps, total)}", "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
-
-
-def _one_gap(gaps: Sequence[_Gap], idle: int) -> str:
-    """Return the gap that is most of the idle time [ns], one of each agent, in words; or nothing."""
-    in_gaps = sum(gap.length for gap in gaps)
-    if in_gaps < _MOST_OF_IT * idle:
-        return ""
-    longest = max(gaps, key=_Gap.order)
-    of = "one gap" if len(gaps) == 1 else "one gap of each GPU, the longest"
-    names = {name: kernel_name(name).short for name in (longest.before, longest.after) if name}
-    sides = (("after", longest.before), ("before", longest.after))
-    where = " and ".join(f"{side} {names[name]}" for side, name in sides if name)
-    length = readable(longest.length, "ns")
-    return f"; {in_gaps * 100 / idle:.0f} % of it is {of} of {length} on rank {longest.rank}{where and f', {where}'}"

@@ -429,15 +429,26 @@ _FORBIDS = """
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
+static void spin(void) {
+    const clock_t end = clock() + CLOCKS_PER_SEC / 4;
+    while (clock() < end) {}
+}
+
 int main(int count, char** words) {
+    if (count < 3) spin();
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(words[1]), 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {4, steps};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (count < 3 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 9;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 9;
+    if (count < 3) {
+        spin();
+        return 3;
+    }
     execvp(words[2], words + 2);
     return 9;
 }
@@ -457,6 +468,22 @@ def test_what_a_container_forbids_is_one_line(built: Build, tmp_path: Path, call
         pytest.skip("no seccomp here")
     line = f"rocpd: {name} is not permitted here (seccomp): no call stacks of C and C++"
     assert (done.returncode, done.stderr.splitlines()) == (3, [line])
+
+
+def test_what_a_program_forbids_later_is_one_line(built: Build, tmp_path: Path) -> None:
+    """And functions are seen without their callers."""
+    (tmp_path / "forbids.c").write_text(_FORBIDS)
+    subprocess.run(["cc", "forbids.c", "-o", "forbids"], cwd=tmp_path, check=True)
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_STACKS": "500"}
+    done = subprocess.run(
+        [str(tmp_path / "forbids"), "310"], env=environment(tmp_path / "out", **env), capture_output=True, text=True
+    )
+    if done.returncode == 9:
+        pytest.skip("no seccomp here")
+    line = "rocpd: the program forbade process_vm_readv (seccomp): call stacks without callers from now on"
+    assert (done.returncode, done.stderr.splitlines()) == (3, [line])
+    outermost = {sample.frames[-1] for sample in _samples(only(tmp_path / "out"))}
+    assert outermost == {"_start", "(callers unknown)"}
 
 
 @pytest.mark.parametrize("other", ["--stacks-wall", "--python-stacks"])

@@ -39,6 +39,7 @@ private:
     SampledThreads threads_;
     Unwinder unwinder_;
     std::uint64_t looked_ = 0, sampled_ = 0;  // when [ns of CLOCK_MONOTONIC]
+    bool has_said_ = false;                   // that stacks can no longer be copied
 };
 
 void NativeSampler::run() {
@@ -77,6 +78,10 @@ void NativeSampler::sample(std::uint64_t now) {
 }
 
 void NativeSampler::record(const StackCopy& copy) {
+    if (copy.is_forbidden && !has_said_) {
+        has_said_ = true;
+        say("the program forbade process_vm_readv (seccomp): call stacks without callers from now on");
+    }
     Turn turn;  // first: the file begins before names are read, which takes a while
     if (!turn) return;
     const StackText& text = unwinder_.unwind(copy);

@@ -75,6 +75,7 @@ void complete(StackCopy& copy, const SampledThread& thread, std::uint64_t stands
     copy.stands_for = stands_for;
     copy.start = copy.registers.value[cfi::kStackPointer] - StackCopy::kBelow;
     copy.size = copy_live(copy.start, copy.bytes, sizeof copy.bytes);
+    copy.is_forbidden = copy.size == 0 && errno != EFAULT;  // EFAULT: the stack pointer points nowhere
 }
 
 // Runs in the sampled thread, whatever that is doing: takes no lock, allocates nothing, leaves errno alone.

@@ -25,6 +25,7 @@ struct StackCopy {
     PythonFrames python;
     std::uint64_t start;      // address of the first byte
     std::uint64_t size;
+    bool is_forbidden;        // to copy: the program gave up the right to it
     char bytes[kBytes];
 };
 

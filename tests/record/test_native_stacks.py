@@ -20,7 +20,7 @@ import pytest
 import rocpd
 from tests.record.build import SOURCE, Build
 from tests.record.cli import cli
-from tests.record.runs import check_closed, check_sound, databases, environment, only, rows
+from tests.record.runs import check_sound, databases, environment, only, rows
 from tests.soak import sized
 
 _SAMPLES = """
@@ -66,10 +66,12 @@ def compiled(folder: Path) -> dict[str, Path]:
 
     both = ("stacks_program.cpp", "stacks_library.cpp")
     unstripped = compile_("debug/any", "stacks_library.cpp", options=("-shared", "-fPIC", "-g", "-Wl,--build-id"))
-    subprocess.run(["strip", str(unstripped), "-o", str(folder / "stripped.so")], check=True)
+    debug = compile_("known", *both, options=("-g",))
+    for option, source, name in (("-s", unstripped, "stripped.so"), ("-g", debug, "plain")):
+        subprocess.run(["strip", option, str(source), "-o", str(folder / name)], check=True)
     return {
-        "debug": compile_("known", *both, options=("-g",)),
-        "plain": compile_("plain", *both),
+        "debug": debug,
+        "plain": folder / "plain",
         "unstripped": unstripped,
         "stripped": folder / "stripped.so",
     }
@@ -107,11 +109,15 @@ def _is_whole(sample: Sample) -> bool:
 
 
 @pytest.fixture(scope="module")
-def known(built: Build, compiled: dict[str, Path], folder: Path) -> list[Sample]:
-    """What eight threads were seen to do, at 1,000 Hz that many samples come from a second."""
-    file = _run(built, folder / "out", str(compiled["debug"]), "8", str(_ROUNDS // 8), ROCPD_STACKS="1000")
-    check_closed(file)
-    return _samples(file)
+def recorded(built: Build, compiled: dict[str, Path], folder: Path) -> Path:
+    """The file of eight threads, at 1,000 Hz that many samples come from a second."""
+    env = {"ROCPD_STACKS": "1000", "ROCPD_SAMPLE_HZ": "50"}
+    return _run(built, folder / "out", str(compiled["debug"]), "8", str(_ROUNDS // 8), **env)
+
+
+@pytest.fixture(scope="module")
+def known(recorded: Path) -> list[Sample]:
+    return _samples(recorded)
 
 
 def test_shares_are_those_of_the_program(known: list[Sample]) -> None:
@@ -152,20 +158,18 @@ def _has_libdw() -> bool:
         return False
 
 
-def test_time_is_that_of_the_threads(built: Build, compiled: dict[str, Path], tmp_path: Path) -> None:
-    """The samples of a process stand for the CPU time that it took, but for what passed before the first look."""
-    env = {"ROCPD_STACKS": "100", "ROCPD_SAMPLE_HZ": "50"}
-    file = _run(built, tmp_path, str(compiled["plain"]), "1", str(_ROUNDS // 2), **env)
-    with rocpd.connect([file]) as session:
+def test_time_is_that_of_the_samples(recorded: Path, known: list[Sample]) -> None:
+    """Beside the samples of another kind."""
+    with rocpd.connect([recorded]) as session:
         (row,) = [r for r in session.summary("stacks").df().to_dict("records") if "known_thread" in r["function"]]
     assert row["kind"] == "samples"
-    assert row["total_ns"] == sum(sample.time for sample in _samples(file) if "known_thread" in str(sample.frames))
+    assert row["total_ns"] == sum(sample.time for sample in known if "known_thread" in str(sample.frames))
 
 
 @pytest.fixture(scope="module")
 def with_stripped(built: Build, compiled: dict[str, Path], folder: Path) -> Path:
     """The file of a program that loads a stripped library."""
-    words = str(compiled["plain"]), "2", str(_ROUNDS // 4), str(compiled["stripped"])
+    words = str(compiled["plain"]), "2", str(_ROUNDS // 8), str(compiled["stripped"])
     return _run(built, folder / "stripped", *words, ROCPD_STACKS="500")
 
 
@@ -204,11 +208,16 @@ def test_functions_of_a_stripped_library_have_their_place(with_stripped: Path) -
         assert len(sample.places) == len(sample.frames)
 
 
-def test_threads_are_chosen_by_name(built: Build, compiled: dict[str, Path], tmp_path: Path) -> None:
-    for chosen, is_seen in (("^kno.n$", True), ("main", False), ("other", False)):
-        env = {"ROCPD_STACKS": "500", "ROCPD_STACK_THREADS": chosen, "ROCPD_SAMPLE_HZ": "20"}
-        file = _run(built, tmp_path / chosen, str(compiled["plain"]), "2", str(_ROUNDS // 4), **env)
-        assert any("known_thread" in str(sample.frames) for sample in _samples(file)) == is_seen
+@pytest.mark.parametrize(("chosen", "seen"), [("^kno.n$", "known_thread"), ("main", "main")])
+def test_threads_are_chosen_by_name(
+    built: Build, compiled: dict[str, Path], tmp_path: Path, chosen: str, seen: str
+) -> None:
+    """By wall time: the main thread waits for the others."""
+    env = {"ROCPD_STACKS_WALL": "200", "ROCPD_STACK_THREADS": chosen}
+    samples = _samples(_run(built, tmp_path / "out", str(compiled["plain"]), "2", str(_ROUNDS // 8), **env))
+    functions = {re.split(r"[(]", frame.removeprefix("(anonymous namespace)::"))[0] for sample in samples
+                 for frame in sample.frames}  # fmt: skip
+    assert functions & {"known_thread", "main"} == {seen}
 
 
 _CALLERS: dict[str, set[tuple[str, ...]]] = {
@@ -259,13 +268,13 @@ __attribute__((noinline)) void* waits_for_lock(void* x) {
 }
 
 __attribute__((noinline)) void polls(void) {
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 40; ++i)
         if (poll(0, 0, 20) < 0) interrupted = 1;
 }
 
 __attribute__((noinline)) void sleeps(void) {
     struct timespec time = {0, 20000000};
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 40; ++i)
         if (nanosleep(&time, 0) < 0) interrupted = 1;
 }
 
@@ -312,8 +321,13 @@ static void spin(void) {
 }
 __attribute__((noinline)) void in_child(void) { spin(); result = 0; }
 __attribute__((noinline)) void in_handler(int number) { spin(); result = (unsigned long)number; }
+__attribute__((noinline)) void in_other_program(void) { spin(); result = 0; }
 
 int main(int count, char** words) {
+    if (count > 1) {
+        in_other_program();
+        return 0;
+    }
     signal(SIGUSR1, in_handler);
     raise(SIGUSR1);
     if (fork() == 0) {
@@ -321,7 +335,6 @@ int main(int count, char** words) {
         exit(0);
     }
     wait(0);
-    if (count > 1) return 0;
     execl("/proc/self/exe", words[0], "again", (char*)0);
     return 1;
 }
@@ -335,7 +348,7 @@ def test_forks_handlers_and_other_programs(built: Build, compiled: dict[str, Pat
     done = subprocess.run([str(tmp_path / "lives")], env=environment(tmp_path / "out", **env), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     samples = [sample for file in databases(tmp_path / "out") for sample in _samples(file)]
-    for function in ("in_child", "in_handler"):
+    for function in ("in_child", "in_handler", "in_other_program"):
         inside = [sample for sample in samples if function in sample.frames]
         assert inside
         assert all(sample.frames[-1] == "_start" and "main" in sample.frames for sample in inside)
@@ -368,7 +381,7 @@ int main(int count, char** words) {
     signal(SIGUSR1, handler);
     signal(SIGUSR2, handler);
     signal(SIGALRM, handler);
-    for (int i = 0; i < 12 && count > 1; ++i) {
+    for (int i = 0; count > 2 && i < atoi(words[2]); ++i) {
         pthread_t threads[3];
         for (int each = 0; each < 3; ++each) pthread_create(&threads[each], 0, works, words[1]);
         ualarm(3000, 3000);
@@ -397,11 +410,11 @@ def test_signals_forks_and_kills(built: Build, compiled: dict[str, Path], tmp_pa
         rate = {chance.choice(("ROCPD_STACKS", "ROCPD_STACKS_WALL")): chance.choice(("100", "1000"))}
         preload = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_FLUSH_MS": "20"}
         folder = tmp_path / str(run)
-        command = [str(tmp_path / "hostile"), str(compiled["stripped"])]
+        command = [str(tmp_path / "hostile"), str(compiled["stripped"]), sized("5", "12")]
         ends_by = chance.choice((None, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
         with subprocess.Popen(command, env=environment(folder, **(preload | rate)), stderr=subprocess.PIPE) as process:
             if ends_by is not None:
-                time.sleep(chance.random())
+                time.sleep(sized(0.4, 1.0) * chance.random())
                 process.send_signal(ends_by)
             _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) in ((7, b""), (-(ends_by or 0), b"")), (run, rate, ends_by)
@@ -429,15 +442,26 @@ _FORBIDS = """
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
+static void spin(void) {
+    const clock_t end = clock() + CLOCKS_PER_SEC / 4;
+    while (clock() < end) {}
+}
+
 int main(int count, char** words) {
+    if (count < 3) spin();
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(words[1]), 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {4, steps};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (count < 3 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 9;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 9;
+    if (count < 3) {
+        spin();
+        return 3;
+    }
     execvp(words[2], words + 2);
     return 9;
 }
@@ -457,6 +481,22 @@ def test_what_a_container_forbids_is_one_line(built: Build, tmp_path: Path, call
         pytest.skip("no seccomp here")
     line = f"rocpd: {name} is not permitted here (seccomp): no call stacks of C and C++"
     assert (done.returncode, done.stderr.splitlines()) == (3, [line])
+
+
+def test_what_a_program_forbids_later_is_one_line(built: Build, tmp_path: Path) -> None:
+    """And functions are seen without their callers."""
+    (tmp_path / "forbids.c").write_text(_FORBIDS)
+    subprocess.run(["cc", "forbids.c", "-o", "forbids"], cwd=tmp_path, check=True)
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_STACKS": "500"}
+    done = subprocess.run(
+        [str(tmp_path / "forbids"), "310"], env=environment(tmp_path / "out", **env), capture_output=True, text=True
+    )
+    if done.returncode == 9:
+        pytest.skip("no seccomp here")
+    line = "rocpd: the program forbade process_vm_readv (seccomp): call stacks without callers from now on"
+    assert (done.returncode, done.stderr.splitlines()) == (3, [line])
+    outermost = {sample.frames[-1] for sample in _samples(only(tmp_path / "out"))}
+    assert outermost == {"_start", "(callers unknown)"}
 
 
 @pytest.mark.parametrize("other", ["--stacks-wall", "--python-stacks"])

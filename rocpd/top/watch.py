@@ -215,6 +215,9 @@ class Watch:
                 -self.options.steps :
             ]  # the first one of a cut trace has nothing before it
             parts = _parts(steps, chosen) if len(chosen) >= _FEWEST else {}
+            if not parts and self.options.rows_first and self._is_young(session):  # soon there are steps enough
+                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
+                return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
             for each in session.ranks:
@@ -229,8 +232,6 @@ class Watch:
                 looked_at = f"steps {chosen[0]} to {chosen[-1]}"
                 self._chosen = parts
                 self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
-            elif self.options.rows_first and self._is_young(session):  # soon there are steps enough
-                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
             else:
                 self._known = self._measured(session, *self._last_seconds(session))
 

@@ -109,6 +109,21 @@ def test_what_is_no_whole_file_is_said_and_read_once_it_is_one(whole: list[Path]
     file.close()
 
 
+def test_a_file_of_the_older_schema_is_said_to_be_read_when_the_job_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.db"
+    connection = apsw.Connection(str(path))
+    connection.execute('CREATE TABLE rocpd_api (id INTEGER PRIMARY KEY, pid INT, start INT, "end" INT)')
+    connection.execute("INSERT INTO rocpd_api VALUES (1, 1, 1, 2)")
+    file = TailedFile(path, tmp_path / "copy.db")
+    assert (file.poll(), file.has_rows) == (0, False)
+    kind = "an RPD trace (rocmProfileData schema 1)"
+    assert file.problem == f"{path}: {kind}: it is read once the job is over, not while it runs"
+    connection.execute("INSERT INTO rocpd_api VALUES (2, 1, 3, 4)")
+    assert (file.poll(), file.has_rows, file.begun_again) == (0, False, 0)
+    connection.close()
+    file.close()
+
+
 def test_files_appear_in_a_folder_that_is_empty_at_first(whole: list[Path], tmp_path: Path) -> None:
     tail = Tail([str(tmp_path)])
     tail.find()

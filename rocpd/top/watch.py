@@ -240,8 +240,9 @@ class Watch:
         tables = _tables(session, self.options.asked)
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
-        kernels = tuple(_kernels(tables))
-        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
+        kernels, alignment = tuple(_kernels(tables)), session.job.alignment
+        problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
+        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems)
         return _Known(time.time(), glance, *self._by_file(whole, tables))
 
     def _by_file(

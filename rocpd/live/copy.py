@@ -317,6 +317,7 @@ class FreshCopy:
         if strings and events:
             categories = marker_categories(strings.of("main"))
             markers = f"SELECT id FROM {events.of('fresh')} WHERE category_id IN ({categories})"
+            self._run("DELETE FROM fresh.picked")  # rows of other tables, that were forgotten
             self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {regions.of('fresh')} WHERE event_id IN ({markers})")
             self._move(regions)
             self._move_events(regions.suffix)

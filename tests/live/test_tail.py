@@ -186,6 +186,24 @@ def test_of_rows_that_come_too_fast_the_newest_are_copied_with_their_events(whol
     growing.close()
 
 
+def test_rows_that_were_forgotten_are_not_in_the_way_of_new_ones(whole: list[Path], tmp_path: Path) -> None:
+    """Row ids of two tables are the same numbers."""
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    suffix = _suffix(growing.path)
+    regions = [(row["end"] - row["start"], time) for time, base, row in growing.rows if base == "region"]
+    steps = sorted(time for length, time in regions if 3 * length > max(regions)[0])
+    growing.write_until(steps[-2] - 1)  # so that the first new row is a marker's
+    file.poll()
+    file.free_until(suffix, None)
+    file.forget_before(suffix, growing.rows[-1][0])
+    growing.write_until(float("inf"))
+    file.poll()
+    assert file.problem == ""
+    file.close()
+    growing.close()
+
+
 def test_of_memory_what_was_freed_before_is_forgotten(whole: list[Path], tmp_path: Path) -> None:
     growing = GrowingFile(whole[0], tmp_path / "rank0.db")
     growing.write_until(float("inf"))

@@ -142,7 +142,7 @@ class FreshCopy:
             for table, last in self._tables.items()
             if table.kind is _Kind.HAPPENED and last
         )
-        return max(behind, default=0) > 2 * self.newest
+        return max(behind, default=0) > self.newest
 
     def skip_ahead(self) -> None:
         """Forget what happened, and go on with the newest rows."""

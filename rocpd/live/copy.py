@@ -18,11 +18,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from rocpd.base.errors import ForeignError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.categories import marker_categories
-from rocpd.schema.versions import split_suffix
+from rocpd.schema.versions import foreign_kind, split_suffix
 
 PIECE_S = 0.025
 """Pieces are made smaller where they take longer: in rollback mode a writer waits for the end of one [s]."""
@@ -141,7 +142,7 @@ class FreshCopy:
             for table, last in self._tables.items()
             if table.kind is _Kind.HAPPENED and last
         )
-        return max(behind, default=0) > 2 * self.newest
+        return max(behind, default=0) > self.newest
 
     def skip_ahead(self) -> None:
         """Forget what happened, and go on with the newest rows."""
@@ -182,6 +183,7 @@ class FreshCopy:
 
         Raises:
             apsw.Error: the file cannot be read, or is another one.
+            ForeignError: its schema cannot be followed.
         """
         self._add_tables()
         tables = sorted(self._tables, key=lambda table: table.kind)
@@ -226,6 +228,8 @@ class FreshCopy:
         known = {table.name for table in self._tables}
         sql = "SELECT name, sql FROM source.sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
         found = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
+        if kind := foreign_kind([name for name, _ in found]):
+            raise ForeignError(f"{kind}: it is read once the job is over, not while it runs")
         new = []
         for name, text in found:
             base, suffix = split_suffix(name) or (name, "")
@@ -313,6 +317,7 @@ class FreshCopy:
         if strings and events:
             categories = marker_categories(strings.of("main"))
             markers = f"SELECT id FROM {events.of('fresh')} WHERE category_id IN ({categories})"
+            self._run("DELETE FROM fresh.picked")  # rows of other tables, that were forgotten
             self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {regions.of('fresh')} WHERE event_id IN ({markers})")
             self._move(regions)
             self._move_events(regions.suffix)

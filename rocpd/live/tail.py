@@ -143,7 +143,8 @@ class TailedFile:
                 count = copy.update()
         except (InputError, apsw.Error) as error:
             self._let_go()
-            self.problem = error.message if isinstance(error, RocpdError) else f"{self.path}: {error}"
+            message = error.message if isinstance(error, RocpdError) else str(error)
+            self.problem = message if str(self.path) in message else f"{self.path}: {message}"
             self._signature = signature if isinstance(error, ForeignError) else self._signature
             return 0
         if count:

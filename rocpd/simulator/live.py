@@ -127,8 +127,10 @@ class Player:
         self._job, self._clock = job, job.nodes[rank.node]
         self.suffix = suffix_of(rank.guid)
         self.source = apsw.Connection(str(source))
-        self._file = source
+        self._file, self._blank = source, source.with_suffix(".blank")
         _put_in_order(self.source, self.suffix)
+        shutil.copyfile(source, self._blank)  # before time runs: 64 ranks take seconds
+        _empty(self._blank, self.suffix)
         self.exchanges: Exchanges = exchanges_of(self.source, self.suffix, job.layout, rank.number)
         self._connection: apsw.Connection | None = None
         self._state: StateWriter | None = None
@@ -187,8 +189,7 @@ class Player:
     def _begin(self, now: int) -> tuple[apsw.Connection, StateWriter]:
         """Make the file with everything but events, and the state file."""
         with as_output_error(self.path), complete_or_nothing(self.path, self._job.options.force) as temporary:
-            shutil.copyfile(self._file, temporary)
-            _empty(temporary, self.suffix)
+            shutil.copyfile(self._blank, temporary)
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(_PATIENCE_MS)  # readers of the running job hold it up
         connection.pragma("journal_mode", self._job.options.live_journal)

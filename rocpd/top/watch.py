@@ -40,6 +40,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
 _SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
 _CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
+_GROWS = 2.0  # times what the first conclusions take, which are about few steps, the next ones may take
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered
@@ -109,7 +110,7 @@ class Watch:
         self._hang: HangReport | None = None
         self._hang_at = -_HANG_S
         self._is_new, self._is_cut = False, False
-        self._credit, self._looked = _CREDIT_S, time.monotonic()
+        self._credit, self._looked, self._cost = _CREDIT_S, time.monotonic(), 0.0
         self._begun = time.monotonic(), time.process_time()
 
     def __enter__(self) -> Watch:
@@ -124,14 +125,19 @@ class Watch:
         self._tail.find()
         files = list(self._tail.files.values())
         now, share = time.monotonic(), _SHARE + _PER_RANK * max(0, len(files) - _OF_RANKS)
-        self._credit, self._looked = min(_CREDIT_S, self._credit + share * (now - self._looked)), now
+        most = max(_CREDIT_S, self._cost)
+        self._credit, self._looked = min(most, self._credit + share * (now - self._looked)), now
+        before = self._known
         glance = self._seen(files)
-        self._credit -= time.process_time() - begun
+        took = time.process_time() - begun
+        self._credit -= took
+        if self._known is not before and self._chosen:
+            self._cost = took if self._cost else _GROWS * took
         return glance
 
     def _seen(self, files: Sequence[TailedFile]) -> Glance:
         """Return the job, with conclusions that are as new as there is time for."""
-        is_due = self._known is None or self._credit > 0
+        is_due = self._known is None or self._credit >= self._cost  # saved before it is spent
         if not files or not all(map(self._is_over, files)):
             if is_due:
                 self._is_new |= self._tail.poll() > 0
@@ -215,6 +221,9 @@ class Watch:
                 -self.options.steps :
             ]  # the first one of a cut trace has nothing before it
             parts = _parts(steps, chosen) if len(chosen) >= _FEWEST else {}
+            if not parts and self.options.rows_first and self._is_young(session):  # soon there are steps enough
+                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
+                return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
             for each in session.ranks:
@@ -229,8 +238,6 @@ class Watch:
                 looked_at = f"steps {chosen[0]} to {chosen[-1]}"
                 self._chosen = parts
                 self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
-            elif self.options.rows_first and self._is_young(session):  # soon there are steps enough
-                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
             else:
                 self._known = self._measured(session, *self._last_seconds(session))
 
@@ -239,8 +246,9 @@ class Watch:
         tables = _tables(session, self.options.asked)
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
-        kernels = tuple(_kernels(tables))
-        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels)
+        kernels, alignment = tuple(_kernels(tables)), session.job.alignment
+        problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
+        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems)
         return _Known(time.time(), glance, *self._by_file(whole, tables))
 
     def _by_file(

@@ -109,6 +109,21 @@ def test_what_is_no_whole_file_is_said_and_read_once_it_is_one(whole: list[Path]
     file.close()
 
 
+def test_a_file_of_the_older_schema_is_said_to_be_read_when_the_job_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.db"
+    connection = apsw.Connection(str(path))
+    connection.execute('CREATE TABLE rocpd_api (id INTEGER PRIMARY KEY, pid INT, start INT, "end" INT)')
+    connection.execute("INSERT INTO rocpd_api VALUES (1, 1, 1, 2)")
+    file = TailedFile(path, tmp_path / "copy.db")
+    assert (file.poll(), file.has_rows) == (0, False)
+    kind = "an RPD trace (rocmProfileData schema 1)"
+    assert file.problem == f"{path}: {kind}: it is read once the job is over, not while it runs"
+    connection.execute("INSERT INTO rocpd_api VALUES (2, 1, 3, 4)")
+    assert (file.poll(), file.has_rows, file.begun_again) == (0, False, 0)
+    connection.close()
+    file.close()
+
+
 def test_files_appear_in_a_folder_that_is_empty_at_first(whole: list[Path], tmp_path: Path) -> None:
     tail = Tail([str(tmp_path)])
     tail.find()
@@ -167,6 +182,24 @@ def test_of_rows_that_come_too_fast_the_newest_are_copied_with_their_events(whol
         assert copied[f"rocpd_{base}{suffix}"][-40:] == written[f"rocpd_{base}{suffix}"][-40:]
     events = {row[0] for row in copied[f"rocpd_event{suffix}"]}
     assert {row[8] for row in copied[f"rocpd_region{suffix}"][-40:]} <= events
+    file.close()
+    growing.close()
+
+
+def test_rows_that_were_forgotten_are_not_in_the_way_of_new_ones(whole: list[Path], tmp_path: Path) -> None:
+    """Row ids of two tables are the same numbers."""
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    file = TailedFile(growing.path, tmp_path / "copy.db")
+    suffix = _suffix(growing.path)
+    regions = [(row["end"] - row["start"], time) for time, base, row in growing.rows if base == "region"]
+    steps = sorted(time for length, time in regions if 3 * length > max(regions)[0])
+    growing.write_until(steps[-2] - 1)  # so that the first new row is a marker's
+    file.poll()
+    file.free_until(suffix, None)
+    file.forget_before(suffix, growing.rows[-1][0])
+    growing.write_until(float("inf"))
+    file.poll()
+    assert file.problem == ""
     file.close()
     growing.close()
 

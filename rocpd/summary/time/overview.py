@@ -6,6 +6,7 @@ is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
@@ -33,7 +34,7 @@ _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
 _SLOW = 1.2  # times the median: a step that takes longer is slow
 _WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
 _FEWEST = 3  # steps to compare
-_PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
+_PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 
 TABLES = by_name(
     TableDefinition(
@@ -149,7 +150,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
-    products = session.sql(_PRODUCTS).fetchall()
+    products = Counter(str(name or "GPU") for rank in job for (name,) in session.reader(rank.number).rows(_PRODUCTS))
     lasting = _whole_steps(tables, "is_warm_up", "mean_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
@@ -157,7 +158,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
     parts = [
         f"{what} on {amount(len(nodes), 'node')}",
-        *[str(product or "GPU") for product, _ in products[:2]],
+        *sorted(products, key=lambda product: (-products[product], product))[:2],
         *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
         *(commands if is_one else [amount(len(commands), "command")])[:1],

@@ -259,7 +259,7 @@ class Replayed(Asking):
         answer = session.whatif(without=self.without, scale=self.scale, overlap=self.overlap)
         return {
             "certainty": "a prediction between low_ns and high_ns, as far as the recorded order of waits explains it",
-            "text": visible(str(answer)),
+            "text": visible("; ".join(map(str.strip, str(answer).splitlines()))),
             **_made_visible(answer.document()),
         }
 
@@ -311,7 +311,7 @@ class SinceWhen(Asking):
         """Return the command line that shows the same again."""
         words = [word for metric in self.metric for word in ("--metric", shlex.quote(metric))]
         by = ["--by", shlex.quote(self.by)] if self.by != SinceWhen.by else []
-        return " ".join(["rocpd history", shlex.quote(self.store), *words, *by])
+        return " ".join(["rocpd history", shlex.quote(self.store) if self.store else "STORE", *words, *by])
 
     def answer(self, session: Session) -> Document:
         """Return what changed when, the runs, and how noisy they are.

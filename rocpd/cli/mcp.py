@@ -55,11 +55,12 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
     answering = Answering(job, AgentLimits(asked.seconds), asked.history)
     try:
-        if asked.http:
-            serve_http(answering, asked.port, _announce)
-        else:
-            with until_ctrl_c():
+        with until_ctrl_c():
+            if asked.http:
+                serve_http(answering, asked.port, _announce)
+            else:
                 serve_stdio(answering)
+        note("the server has ended")
     finally:
         answering.close()
 

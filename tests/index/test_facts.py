@@ -75,7 +75,9 @@ def test_tables_are_the_same(job: list[Path], name: str, read: list[Fact]) -> No
     read.clear()
     assert _of(job, SELECTIONS[name], "auto") == plain
     of_rows = {"operations", "regions", "markers", "activities", "graph"}
-    of_analyses = {"blamed", "busy", "budget", "call trees", "checked", "compared", "idle", "sites", "totals"}
+    of_analyses = {"blamed", "busy", "budget", "call trees", "checked", "compared", "contexts", "counters", "graphs"}
+    of_analyses |= {"idle", "kernels-of-agents", "measured", "operators", "runs", "sampled-with-kernels", "sites"}
+    of_analyses |= {"stacks", "totals"}
     assert (of_analyses if name == "all" else of_rows) <= {fact.name for fact in read}
 
 
@@ -202,20 +204,30 @@ DEFINITIONS = {
     "checked 1": "0483f8696f7f",
     "communication 1": "085019058b81",
     "compared 1": "c423cded7c2b",
+    "contexts 1": "b96d3966a8c4",
     "copying calls 1": "f570ce07a6a6",
+    "counters 1": "4fef4925686c",
     "graph 1": "657ace0d5901",
+    "graphs 1": "07a57571acfc",
     "idle 1": "86dc35d34082",
+    "is-counted 1": "070f7d7723d9",
+    "kernels-of-agents 1": "08915f82f7d0",
     "launching 1": "f7cb4b7a21cb",
     "markers 1": "d840823b5d11",
+    "measured 1": "20b08e914543",
     "memory 1": "b69f035f7110",
     "nesting 1": "ed05a1e569ff",
     "operations 1": "6c2bdb560b45",
+    "operators 1": "36f944bd54db",
     "rates 1": "c905d36d4392",
     "regions 1": "824851b8d2f5",
+    "runs 1": "ee73cc32180c",
     "sampled 1": "0f8147300f7b",
+    "sampled-with-kernels 1": "419c424e8dbd",
     "shapes 1": "d3396c11885b",
     "sites 1": "9ab051183765",
     "span 1": "c0bd54edd061",
+    "stacks 1": "0cbda8a1105b",
     "totals 1": "27103480cd48",
     "with-communicator 1": "afe439b74008",
     "worked 1": "015c5b5717a9",

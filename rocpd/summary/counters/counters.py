@@ -19,7 +19,7 @@ from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Answer, Floats, Ints, Row
 from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
-from rocpd.counters.measured import SIZES, Measured, Pass, joined
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
@@ -28,7 +28,7 @@ from rocpd.facts.columns import number as whole
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.grouping import Largest, Sums, add, added, all_added, in_order, most_first, nothing, order_of
@@ -107,9 +107,12 @@ _VALUES = Select(
 _PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
 
 
+_MEASURED = Fact("measured", 1, (Measured, Pass, CounterRows, Hardware))
+
+
 def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Measured:
     """Return what was counted in a rank: its dispatches with counter values, or all where none has any."""
-    return reader.once(("measured", names), lambda: _measured(reader, names))
+    return reader.once(_MEASURED.of(names.value), lambda: _measured(reader, names))
 
 
 def _measured(reader: RankReader, names: KernelNames) -> Measured:
@@ -208,8 +211,11 @@ def are_counted(reading: Reading) -> bool:
     return any(is_counted for _, is_counted in reading.with_passes().each(_is_counted))
 
 
+_IS_COUNTED = Fact("is-counted", 1, ())
+
+
 def _is_counted(reading: RankReading) -> bool:
-    return bool(reading.reader.rows(_ANY))
+    return reading.reader.once(_IS_COUNTED, lambda: bool(reading.reader.rows(_ANY)))
 
 
 def each_program(
@@ -328,7 +334,14 @@ def _counted_once(
         yield rank, divisions
 
 
+_COUNTED = Fact("counters", 1, (MetricSums,))
+
+
 def _of_rank(reading: RankReading) -> _OfRank:
+    return reading.derived(_COUNTED, _read_counters)
+
+
+def _read_counters(reading: RankReading) -> _OfRank:
     """Return the values of one rank by division, kernel and counter, and the units of its counters."""
     values: dict[tuple[int, int, str | None], list[float]] = {}
     units: dict[str | None, str | None] = {}

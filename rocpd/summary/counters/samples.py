@@ -293,7 +293,14 @@ def _kernel_rows(key: Key, of_kernels: _Sums) -> Iterator[Row]:
         yield (*key, *what, integral / time, round(time), *of_power)
 
 
+_WITH_KERNELS = Fact("sampled-with-kernels", 1, (Sums,))
+
+
 def _kernels_of_rank(reading: RankReading, times: Times) -> dict[Key, _Sums]:
+    return reading.derived(_WITH_KERNELS, partial(_read_kernels, times=times), times.get(reading.rank.number))
+
+
+def _read_kernels(reading: RankReading, times: Times) -> dict[Key, _Sums]:
     series, _ = held_values(reading, times)
     kernel, agent, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _RUN)
     texts = kernel_texts(reading.reader, reading.options.kernel_names, kernel)

@@ -17,6 +17,7 @@ from rocpd.facts.operations import GRID, GROUP, KERNEL, OperationNames, Ops, rea
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import length
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import Shift
 from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent
 from rocpd.summary.reading import RANK, Reading, Tables
@@ -121,9 +122,16 @@ def graphs(reading: Reading) -> Tables:
             yield Summary.whole(TABLES[name], every)
 
 
+_GRAPHS = Fact("graphs", 1, ())
+
+
 def _of_rank(reading: RankReading, shifts: Mapping[int, Shift]) -> tuple[dict[str, list[Row]], int]:
-    """Return the rows of each table, without the rank, and how many launches have no operations."""
     shift = shifts[reading.rank.number]
+    return reading.derived(_GRAPHS, partial(_read, shift=shift), shift)
+
+
+def _read(reading: RankReading, shift: Shift) -> tuple[dict[str, list[Row]], int]:
+    """Return the rows of each table, without the rank, and how many launches have no operations."""
     calls, captures = read_graph_launches(reading), read_captures(reading)
     tables = _capture_rows(captures, shift)
     if not calls.graph:

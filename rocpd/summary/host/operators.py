@@ -16,6 +16,7 @@ from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import total
 from rocpd.facts.torch_operators import BACKWARD, FORWARD, OPTIMIZER, TorchOperators, is_backward, read_operators
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.host.calls import own_times
 from rocpd.summary.reading import Reading, Tables
@@ -121,9 +122,16 @@ autograd = partial(_tables, tables=("autograd", "autograd-pairs"))
 """Kernels by operator, and pairs of forward and backward operators."""
 
 
-def _of_rank(
-    reading: RankReading, tables: Sequence[str]
-) -> tuple[dict[Key, _Work], dict[Key, _Work], dict[Key, dict[str | None, Sums]], dict[str, int]]:
+_OfRank: TypeAlias = tuple[dict[Key, _Work], dict[Key, _Work], dict[Key, dict[str | None, Sums]], dict[str, int]]
+
+_OPERATORS = Fact("operators", 1, (Sums,))
+
+
+def _of_rank(reading: RankReading, tables: Sequence[str]) -> _OfRank:
+    return reading.derived(_OPERATORS, partial(_read, tables=tables), tables)
+
+
+def _read(reading: RankReading, tables: Sequence[str]) -> _OfRank:
     """Return the operators of one rank by kind, pairs, phases, and how many operations and operators there are."""
     names, operators = OperationNames(), read_operators(reading)
     ops = read_ops(reading, names, stacks=True)

@@ -31,6 +31,7 @@ from rocpd.facts.stacks import (
     read_stack_samples,
 )
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
@@ -82,8 +83,15 @@ class RankStacks(NamedTuple):
     has_operations: bool
 
 
+_STACKS = Fact("stacks", 1, (RankStacks, Sums, StackFrame))
+
+
 def read_stacks_of(reading: RankReading) -> RankStacks:
     """Read the call stacks of a rank."""
+    return reading.derived(_STACKS, _read)
+
+
+def _read(reading: RankReading) -> RankStacks:
     idle, has_operations = idle_until(reading)
     times: _Times = {}
     framed, events = read_calls_with_stacks(reading)

@@ -487,7 +487,14 @@ def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Fi
     yield Summary(table, fields, rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time))))
 
 
+_OF_AGENTS = Fact("kernels-of-agents", 1, (Sums, Spread))
+
+
 def _agents_of_rank(reading: RankReading) -> _Sums:
+    return reading.derived(_OF_AGENTS, _read_agents)
+
+
+def _read_agents(reading: RankReading) -> _Sums:
     """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)

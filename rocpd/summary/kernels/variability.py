@@ -31,6 +31,7 @@ from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.spread import Spread
+from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
@@ -229,7 +230,14 @@ def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tup
     return names, divisions
 
 
+_CONTEXTS = Fact("contexts", 1, (Instances, Spread))
+
+
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
+    return reading.derived(_CONTEXTS, partial(_read_contexts, categories=categories))
+
+
+def _read_contexts(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
     """Return the names of one rank, and its operations by division and context; starts as recorded."""
     operations, names = OperationNames(), Names()
     divisions: Contexts = {}
@@ -342,7 +350,14 @@ def instances(reading: Reading) -> Tables:
     yield reading.summary(TABLES["instances"], rows)
 
 
+_RUNS = Fact("runs", 1, (_Runs,))
+
+
 def _runs_of_rank(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
+    return reading.derived(_RUNS, _read_runs)
+
+
+def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
     """Return the runs of the kernels of a rank by name."""
     names = OperationNames()
     runs: dict[str | None, _Runs] = {}

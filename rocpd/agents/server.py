@@ -7,6 +7,7 @@ answer, never a traceback. https://modelcontextprotocol.io/specification
 from __future__ import annotations
 
 import functools
+import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping
@@ -192,7 +193,7 @@ def serve_http(answering: Answering, port: int, announce: Callable[[str], None])
     try:
         listening = socket.create_server((_HOST, port))
     except OSError as error:
-        raise UsageError(f"port {port}: {error.strerror}", "--port 0 takes any that is free") from error
+        raise UsageError(f"port {port}: {os.strerror(error.errno or 0)}", "--port 0 takes any that is free") from error
     announce(f"http://{_HOST}:{listening.getsockname()[1]}{path}")
     _HttpServer(answering, uvicorn.Config(app, log_level="error", access_log=False)).run([listening])
 

@@ -228,8 +228,8 @@ class FreshCopy:
         known = {table.name for table in self._tables}
         sql = "SELECT name, sql FROM source.sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
         found = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
-        if kind := foreign_kind([name for name, _ in found]):
-            raise ForeignError(f"{kind}: it is read once the job is over, not while it runs")
+        if foreign := foreign_kind([name for name, _ in found]):
+            raise ForeignError(f"{foreign}: it is read once the job is over, not while it runs")
         new = []
         for name, text in found:
             base, suffix = split_suffix(name) or (name, "")

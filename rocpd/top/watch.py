@@ -40,7 +40,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 
 _SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
 _CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
-_GROWS = 2.0  # times what the first conclusions take, which are about few steps, the next ones may take
+_GROWS = 3.0  # times what the first conclusions take, which are about few steps, the next ones may take
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
 _FEWEST = 4  # steps, before the last ones alone are looked at
 _MINUTES_S = 300.0  # of steps that are remembered

@@ -769,12 +769,12 @@ def in_order(points: Points, edges: Edges, tie: Ints) -> tuple[Points, Edges, In
 
     Edges that go back in time are left out.
     """
-    order = np.lexsort((np.arange(len(points)), tie, points.time))
+    order = np.lexsort((tie.astype(np.int8), points.time))  # stable; what is that small is sorted by counting
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     edges = edges.between(place)
-    edges = edges.take(edges.source < edges.target)
-    edges = edges.take(np.argsort(edges.target, kind="stable"))
+    onward = np.flatnonzero(edges.source < edges.target)
+    edges = edges.take(onward[np.argsort(edges.target[onward], kind="stable")])
     points = points.take(order)
     return explained(points, edges), edges, place
 

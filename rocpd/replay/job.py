@@ -265,7 +265,8 @@ class _Joining:
         link, meeting, move = (np.append(column, np.full(added, -1)) for column in of_moves)
         tie = np.select([points.kind == Point.MEETING, points.kind == Point.TRANSFER], [1, 2], 0)
         ordered, edges, place = in_order(points, edges, tie)
-        back = np.argsort(place)
+        back = np.empty_like(place)
+        back[place] = np.arange(len(place))
         talking = points.kind[: len(self.time)] == Point.TRANSFER
         lengths = self._lengths()
         return JobGraph(

@@ -92,9 +92,9 @@ class _Thread:
     opened: list[int] = field(default_factory=list)
     groups: list[list[RcclCall]] = field(default_factory=list)
 
-    def add(self, start: int, end: int, call: RcclCall) -> None:
-        """Add a call, in order; the end of a group carries out all calls of the group."""
-        calls: tuple[RcclCall, ...] = (call,)
+    def add(self, start: int, end: int, calls: tuple[RcclCall, ...]) -> None:
+        """Add a call, in order, as all that it carries out alone; the end of a group carries out all calls of it."""
+        (call,) = calls
         if call.name == GROUP_START:
             self.groups.append([])
             calls = ()
@@ -157,23 +157,39 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
     if not regions:
         return RcclLaunches()
-    of_calls: dict[int, dict[str, str]] = {}
-    for event, name, value in reader.rows(_ARGS, (json.dumps([number(event) for event, *_ in regions]),)):
-        of_calls.setdefault(event, {})[name] = as_text(value) or ""
+    of_calls = _arguments(reader, [number(event) for event, *_ in regions])
     launched = list(_launching_calls(reader, kernels))
     times: dict[int | None, list[int]] = {}
     for _, (_, time, _, tid) in launched:
         times.setdefault(tid, []).append(time)
     threads = _threads(regions, of_calls, {tid: sorted(of_thread) for tid, of_thread in times.items()})
     communicators, calls = {}, {}
+    known: dict[tuple[int, ...], tuple[str | None, Sequence[RcclCall]]] = {}  # kernels of a loop are launched alike
     for kernel, (_, time, _, tid) in launched:
         running = list(threads[tid].at(time)) if tid in threads else []
-        words = {call.communicator for call in running[0] if call.communicator} if running else set()
-        if len(words) == 1:
-            communicators[kernel] = words.pop()
-        calls[kernel] = _carried_out(running)
-    sizes, own = _made(of_calls.values(), ("nranks",)), _made(of_calls.values(), ("myrank", "rank"))
+        alike = tuple(map(id, running))
+        if alike not in known:
+            words = {call.communicator for call in running[0] if call.communicator} if running else set()
+            known[alike] = words.pop() if len(words) == 1 else None, _carried_out(running)
+        word, calls[kernel] = known[alike]
+        if word:
+            communicators[kernel] = word
+    arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
+    sizes, own = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
     return RcclLaunches(communicators, sizes, own, calls)
+
+
+def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
+    """Return event -> arguments by name; equal ones are the same object, for what is derived of it to be known."""
+    pairs: dict[int, list[tuple[str, str]]] = {}
+    for event, name, value in reader.rows(_ARGS, (json.dumps(events),)):
+        pairs.setdefault(event, []).append((name, value if value.__class__ is str else as_text(value) or ""))
+    known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    of_events: dict[int, Mapping[str, str]] = {}
+    for event, of_event in pairs.items():
+        key = tuple(of_event)
+        of_events[event] = known.get(key) or known.setdefault(key, dict(of_event))
+    return of_events
 
 
 def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...]:
@@ -198,11 +214,18 @@ def _threads(
 ) -> dict[int | None, _Thread]:
     """Return the RCCL calls of each thread; `launched`: when its calls launched kernels [ns]."""
     threads: dict[int | None, _Thread] = {}
-    for event, tid, start, end, name in regions:
-        arguments = of_calls.get(event, {})
-        call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
-        if isinstance(start, int) and isinstance(end, int) and _FUNCTION.match(call.name):
-            threads.setdefault(tid, _Thread(launched.get(tid, ()))).add(start, end, call)
+    known: dict[tuple[str, int], tuple[RcclCall, ...]] = {}
+    nothing: Mapping[str, str] = {}
+    for event, tid, start, end, text in regions:
+        arguments = of_calls.get(event, nothing)
+        name = arguments.get("function") or as_text(text) or ""
+        calls = known.get((name, id(arguments)))
+        if calls is None:
+            calls = known[name, id(arguments)] = (RcclCall(name, arguments),) if _FUNCTION.match(name) else ()
+        if calls and isinstance(start, int) and isinstance(end, int):
+            if tid not in threads:
+                threads[tid] = _Thread(launched.get(tid, ()))
+            threads[tid].add(start, end, calls)
     return threads
 
 
@@ -304,13 +327,17 @@ def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, 
     if not launched.calls:
         return np.zeros(0, np.int64), ()
     known: dict[Transfer | None, int] = {None: 0}
-    codes = np.zeros(len(rows), np.int64)
+    of_calls: dict[tuple[int, int | None], int] = {}
+    codes = [0] * len(rows)
     for at, row in enumerate(rows.tolist()):
         calls = launched.calls.get(row)
         if calls:
             size = launched.sizes.get(launched.communicators.get(row, ""))
-            codes[at] = known.setdefault(transfer_of(name, calls, size), len(known))
-    return codes, tuple(known)
+            alike = id(calls), size
+            if alike not in of_calls:
+                of_calls[alike] = known.setdefault(transfer_of(name, calls, size), len(known))
+            codes[at] = of_calls[alike]
+    return np.array(codes, np.int64), tuple(known)
 
 
 def _roles(
@@ -319,10 +346,14 @@ def _roles(
     """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
     by_name = [role_of(text, ()) for text in names]
     known: dict[SendRole | None, int] = {None: 0}
-    codes = np.zeros(len(every), np.int64)
+    of_calls: dict[tuple[int, int, int | None], int] = {}
+    codes = [0] * len(every)
     for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
-        calls = launched.calls.get(row)
+        calls = launched.calls.get(row) or ()
         size = launched.sizes.get(launched.communicators.get(row, ""))
-        role = role_of(names[name], calls, size) if calls else by_name[name]
-        codes[at] = known.setdefault(role, len(known))
-    return list(known), codes
+        alike = name, id(calls), size
+        if alike not in of_calls:
+            role = role_of(names[name], calls, size) if calls else by_name[name]
+            of_calls[alike] = known.setdefault(role, len(known))
+        codes[at] = of_calls[alike]
+    return list(known), np.array(codes, np.int64)

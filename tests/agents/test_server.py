@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -176,5 +177,5 @@ def test_calls_that_mean_harm(job: Path, tmp_path: Path) -> None:
     assert not [answer for answer in answers if "root:" in answer or "\x1b" in answer]
     assert state_of(folder) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
-    with sqlite3.connect(f"file:{next(folder.glob('*.db'))}?mode=ro", uri=True) as connection:
+    with contextlib.closing(sqlite3.connect(f"file:{next(folder.glob('*.db'))}?mode=ro", uri=True)) as connection:
         assert connection.execute("pragma quick_check").fetchone() == ("ok",)

@@ -178,10 +178,13 @@ def test_what_a_rank_costs_is_one_sentence_and_whether_it_lasts_another(tmp_path
     assert lasts.text.startswith("it lasts: chance explains it in less than 1 in ")
 
 
-@pytest.mark.parametrize("idle", [0, 2, 3])
-def test_the_straggler_is_named_beside_a_rank_that_computes_nothing(idle: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plant", "idle"),
+    [*(("straggler=35", rank) for rank in (0, 2, 3)), *(("late-launch=3000", rank) for rank in (0, 3))],
+)
+def test_the_straggler_is_named_beside_a_rank_that_computes_nothing(plant: str, idle: int, tmp_path: Path) -> None:
     """As one does that was killed before these steps: there is nothing of it to compare with."""
-    job = JobOptions(tmp_path, ranks=4, steps=8, seed=3, plant="straggler=35", profile="gemm")
+    job = JobOptions(tmp_path, ranks=4, steps=8, seed=3, plant=plant, profile="gemm")
     files = simulate(job)
     connection = apsw.Connection(str(files[idle]))
     suffix = next(n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_event_*'"))[
@@ -193,7 +196,7 @@ def test_the_straggler_is_named_beside_a_rank_that_computes_nothing(idle: int, t
     connection.close()
     with rocpd.connect(files) as session:
         finding = session.summary("stragglers").findings[0]
-    assert (finding.rank, finding.verdict) == (plan(job).straggler_rank, "problem"), finding.text
+    assert (finding.rank, finding.verdict) == (plan(job).facts[0].rank, "problem"), finding.text
 
 
 def test_few_steps_are_no_proof(tmp_path: Path) -> None:

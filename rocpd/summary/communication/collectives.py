@@ -337,8 +337,6 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         pieces: the steps.
         categories: say which kernels are communication.
     """
-    if not {late.rank.number, peer.rank.number} <= set(pieces.ranks):  # one was killed before these steps
-        return Explanation("", {})
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
     causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
@@ -594,7 +592,10 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
 def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> Explanation:
     """Return the cause, as far as two files show it; of a late host with its function."""
     assert judgement.usual is not None
-    both = session.reader(judgement.culprits[0]), session.reader(judgement.usual)
+    late, usual = judgement.culprits[0], judgement.usual
+    if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
+        return Explanation("", {})
+    both = session.reader(late), session.reader(usual)
     causes = [cause_of(*both, pieces, load(None))]
     if "later_ns" in judgement.findings[0].evidence and (function := function_of(*both, pieces)):
         causes.append(function)

@@ -350,23 +350,22 @@ def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanat
         None where none were taken, or none is much longer.
     """
     times, theirs = _sampled(late, pieces), _sampled(peer, pieces)
-    longer = {frame: time - theirs.get(frame, 0) for frame, time in times.items()}
+    longer = {place: time - theirs.get(place, 0) for place, time in times.items()}
     if not theirs or not longer:
         return None
-    frame = max(longer, key=longer.__getitem__)
-    percent = longer[frame] * 100 / sum(theirs.values())
+    place = max(longer, key=longer.__getitem__)
+    percent = longer[place] * 100 / sum(theirs.values())
     if percent < _MATTERS * 100:
         return None
-    return Explanation(f"its host is longer in {frame_of(frame).function}", {"function_longer_percent": percent})
+    return Explanation(f"its host is longer in {place[0]}", {"function_longer_percent": percent})
 
 
-def _sampled(reader: RankReader, pieces: Periods) -> dict[str, int]:
-    """Return function and file, as a frame -> time of samples in it [ns]."""
-    times: dict[str, int] = {}
+def _sampled(reader: RankReader, pieces: Periods) -> dict[tuple[str, str | None], int]:
+    """Return function and file -> time of samples in it [ns]."""
+    times: dict[tuple[str, str | None], int] = {}
     for stack, time in reader.rows(statement("sampled_stacks"), _span(reader, pieces)):
         for text in frames_of(as_text(stack) or "")[-1:]:
-            function, file, _ = frame_of(text)
-            merge(times, {f"{file or ''}(0): {function}": int(time)})
+            merge(times, {frame_of(text)[:2]: int(time)})
     return times
 
 

@@ -88,14 +88,15 @@ class RankTables:
         """The ranks whose statements differ from those of this one in its suffix, number, host and GUID alone."""
         by_name = (tuple(sorted(each.items())) for each in (self.columns, self.further))
         kind = *by_name, self.schema, self.rank is None, self.guid is None, self.keyless, self.by_id, self.is_whole
-        if kind not in _KINDS:
+        alike = _KINDS.get(kind)  # once: another thread may clear them meanwhile
+        if alike is None:
             marked = dataclasses.replace(self, suffix=_SUFFIX, hostname=_HOST)
             marked = marked if self.rank is None else dataclasses.replace(marked, rank=_RANK)
             marked = marked if self.guid is None else dataclasses.replace(marked, guid=_GUID)
             if len(_KINDS) >= _MOST_KINDS:
                 _KINDS.clear()
-            _KINDS[kind] = Alike(marked)
-        return _KINDS[kind]
+            alike = _KINDS[kind] = Alike(marked)
+        return alike
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
@@ -157,14 +158,15 @@ def with_relations(sql: str, tables: RankTables) -> str:
 
     A view takes a statement of its own, which changes the schema: half of what many small statements cost.
     """
-    if tables.only or tables.values:
+    if tables.only or tables.values or str(_RANK) in sql:
         return _with_relations(sql, tables)
     alike = tables.alike
-    if sql not in alike.texts:
+    text = alike.texts.get(sql)  # once: another thread may clear them meanwhile
+    if text is None:
         if len(alike.texts) >= _MOST_TEXTS:
             alike.texts.clear()
-        alike.texts[sql] = _with_relations(sql, alike.tables)
-    text = alike.texts[sql].replace(_SUFFIX, tables.suffix.replace('"', '""'))
+        text = alike.texts[sql] = _with_relations(sql, alike.tables)
+    text = text.replace(_SUFFIX, tables.suffix.replace('"', '""'))
     text = text.replace(quote_text(_HOST), quote_text(tables.hostname)).replace(str(_RANK), str(tables.rank))
     return text if tables.guid is None else text.replace(quote_text(_GUID), quote_text(tables.guid))
 

@@ -142,6 +142,14 @@ def test_relations_in_front_of_a_statement_have_the_rows_of_views(open_job: Open
             assert reader.rows(f"SELECT * FROM {quote_name(name)}") == reader.rows(through_view), name
 
 
+def test_a_literal_is_no_number_of_a_rank(open_job: OpenJob) -> None:
+    """Texts are made once for ranks that are alike, with a number in the place of theirs."""
+    session = open_job(sound(), sound(1))
+    assert [session.reader(number).rows(f"SELECT {-(1 << 62)}, rank FROM kernels") for number in range(2)] == [
+        [(-(1 << 62), number)] for number in range(2)
+    ]
+
+
 def test_joins_stay_inside_a_rank(open_job: OpenJob) -> None:
     """Two ranks with equal pid, tid, host and ids, whose ids mean different things."""
     session = open_job(

@@ -33,7 +33,9 @@ _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
-_ALL_OF = 0.5  # of what the worst rank of a host takes longer, that all of its ranks do at least
+_SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
+_FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
+_ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
 class CauseKind(enum.StrEnum):
@@ -170,7 +172,7 @@ class Blaming:
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
             causes.append(cause)
-            self.removed = self.removed + self.lasting_of(cause)
+            self.removed = self.removed + self._less(cause)
         lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
         lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
@@ -314,8 +316,8 @@ class Blaming:
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
 
     def _left(self, beyond: Ints) -> Ints:
-        """Return what points take longer, but for those of which some is removed."""
-        return np.where(self.removed != 0, 0, beyond)
+        """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
+        return np.where(beyond != 0, beyond - self.removed, 0)
 
     @functools.cached_property
     def _own(self) -> Ints:
@@ -328,8 +330,8 @@ class Blaming:
         return [self.job.hosts.get(rank) or "" for rank in self.ranks]
 
     @functools.cached_property
-    def _of_host(self) -> Ints:
-        """The time that points take longer than is usual on other hosts."""
+    def _of_host(self) -> tuple[Ints, Ints]:
+        """The time that points take longer than is usual on other hosts, and what those of their own host do."""
         numbers = np.unique(self._hosts, return_inverse=True)[1]
         return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
 
@@ -362,16 +364,19 @@ class Blaming:
         some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
         if not some:
             return
-        less = self._left(self._of_host)
-        every, most = (self._by_rank(values, self.what < 3) for values in (less, np.maximum(less, 0)))
+        own, common = self._of_host
+        left = np.where(self.removed != 0, 0, common)
+        every, most = (self._by_rank(values, self.what < 3) for values in (own, np.maximum(left, 0)))
         for name, those in some.items():
             more = every[those]
-            if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
+            if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
                 ranks = tuple(self.ranks[column] for column in those)
                 yield _Candidate(CauseKind.HOST, ranks, name, self._total(most[those].sum()))
 
-    def _less(self, candidate: _Candidate) -> Ints:
-        return self._left(self.lasting_of(candidate))
+    def _less(self, candidate: Cause | _Candidate) -> Ints:
+        """Return what points of a candidate take longer, besides what is removed [ns]."""
+        less = self.lasting_of(candidate)
+        return np.where(self.removed != 0, 0, less) if candidate.kind is CauseKind.HOST else self._left(less)
 
     def lasting_of(self, cause: Cause | _Candidate) -> Ints:
         """Return what points of a cause take longer than others usually do [ns]."""
@@ -380,7 +385,7 @@ class Blaming:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
         here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
         if cause.kind is CauseKind.HOST:
-            return np.where(here, self._of_host, 0)
+            return np.where(here, self._of_host[1], 0)
         return np.where(here, self._own, 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
@@ -423,9 +428,23 @@ class Blaming:
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
-            return chance_of(series, self.column[cause.ranks[0]])
+            return self._chance_of_rank(series, self.column[cause.ranks[0]])
         here = np.isin(self.ranks, cause.ranks)
         return chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0)
+
+    def _chance_of_rank(self, series: Floats, column: int) -> SeriesChance:
+        """Return how likely it is that a rank lies so far above all others, or above those of its host, whichever less.
+
+        Where hosts differ, that is how far ranks lie apart, and would hide one that is slower than all of its host.
+        """
+        chance = chance_of(series, column)
+        numbers, ranks = np.unique(self._hosts, return_inverse=True, return_counts=True)[1:]
+        if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
+            return chance
+        usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
+        within = chance_of(series - np.column_stack(usual)[:, numbers], column)
+        probability = min(1.0, _SECOND * within.probability)
+        return replace(within, probability=probability) if probability < chance.probability else chance
 
     def _alike(self, link: int) -> list[int]:
         """Return the links that compare with one, itself among them."""

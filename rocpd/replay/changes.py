@@ -260,7 +260,7 @@ class Changing:
         """
         points, job = self.job.points, self.job
         less = np.zeros(len(points), np.int64) if also is None else also
-        for change in asked:
+        for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change)
                 more = in_ns(more * share[change]) if change in share else more

@@ -102,11 +102,16 @@ def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     whose, place = random.integers(0, 4, 60), random.integers(-1, 5, 60)
     usual = random.integers(0, 1_000, 60)
     nothing = np.zeros(60, np.int64)
-    found = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
+    own, common = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
     for at in range(60):
         others = sorted(usual[(place == place[at]) & (whose != whose[at])].tolist())
-        middle = others[(len(others) - 1) // 2] if others and place[at] >= 0 else usual[at]
-        assert found[at] == usual[at] - middle
+        together = sorted(usual[(place == place[at]) & (whose == whose[at])].tolist())
+        if others and place[at] >= 0:
+            middle = others[(len(others) - 1) // 2]
+            assert own[at] == usual[at] - middle
+            assert common[at] == together[(len(together) - 1) // 2] - middle
+        else:
+            assert own[at] == common[at] == 0
 
 
 COUNTERFACTUALS: Sequence[tuple[str, str]] = [

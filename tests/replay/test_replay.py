@@ -202,7 +202,7 @@ def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Pat
         before = path.read_bytes()
         _lose_a_row(path, table, random)
         found = _found(files)
-        assert found.matched > 0.97, (table, path.name)
+        assert found.matched > 0.965, (table, path.name)  # of some 32 collectives, the longest one
         assert [(cause.kind, cause.ranks) for cause in found.causes] == [(CauseKind.RANK, whole.causes[0].ranks)]
         assert found.causes[0].cost == pytest.approx(whole.causes[0].cost, rel=0.05)
         path.write_bytes(before)

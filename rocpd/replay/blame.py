@@ -35,6 +35,7 @@ _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
+_HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
@@ -68,6 +69,7 @@ class Cause:
         stalled: share of what it takes longer that it takes in these.
         longest: in how many steps it takes longest of those that compare.
         longer: by which share it computes longer than others.
+        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
     """
 
     kind: CauseKind
@@ -82,6 +84,12 @@ class Cause:
     stalled: float = 0.0
     longest: int = 0
     longer: float = 0.0
+    alone: int = 0
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether most of what it costs shows only once those before it are removed."""
+        return self.alone < _HIDDEN * self.cost
 
     @property
     def mainly(self) -> str:
@@ -160,20 +168,26 @@ class Blaming:
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
         self.removed = np.zeros(len(points), np.int64)
+        self.hosts: Ints | None = None  # what is removed as common to hosts
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
+        self.stalling = np.where(self.stalled, self.beyond.passing, 0)
+        self.own = self.beyond.lasting + self.stalling  # what points of ranks take longer, besides hosts removed
 
     def blame(self) -> Blame:
         """Return what was found."""
-        causes = []
+        causes: list[Cause] = []
         for _ in range(_TRIED):
             cause = self._worst()
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
-            causes.append(cause)
+            causes.append(replace(cause, alone=self._cost_alone(cause) if causes else cause.cost))
             self.removed = self.removed + self._less(cause)
-        lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
+            if cause.kind is CauseKind.HOST:
+                self.hosts = self.lasting_of(cause) + (0 if self.hosts is None else self.hosts)
+                self.own = self.own_without(self.hosts)
+        lasting = np.where(self.removed != 0, self.removed, self.own - self.stalling)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
         lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
         every, known, more = self._computing
@@ -190,9 +204,15 @@ class Blaming:
             self._suspect(),
         )
 
+    def _cost_alone(self, cause: Cause) -> int:
+        """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
+        less = self.lasting_of(cause, self.beyond.lasting + self.stalling)
+        return (self.spent(self.job.points.time) - self.spent(self._replayed(less))) // len(self.steps)
+
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed = np.zeros(len(self.job.points), np.int64)
+        self.removed, self.hosts = np.zeros(len(self.job.points), np.int64), None
+        self.own = self.beyond.lasting + self.stalling
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -213,6 +233,13 @@ class Blaming:
     def _longer(self) -> Floats:
         """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
         return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+
+    def _longer_now(self) -> Floats:
+        """Return the same without the hosts that are removed."""
+        if self.hosts is None:
+            return self._longer
+        left = self.own - self.hosts - self.stalling + self.beyond.passing
+        return self.by_step(left, self.beyond.is_compared)
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
@@ -310,7 +337,7 @@ class Blaming:
 
     def _of_ranks(self) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
-        less = self._left(self._own)
+        less = self._left(self.own)
         most = self._by_rank(np.maximum(less, 0), self.what < 3)
         for column in self._those(self._by_rank(less, self.what < 3)):
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
@@ -319,10 +346,13 @@ class Blaming:
         """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
         return np.where(beyond != 0, beyond - self.removed, 0)
 
-    @functools.cached_property
-    def _own(self) -> Ints:
-        """The time that points of ranks take longer: lastingly, and where these stall."""
-        return self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0)
+    def own_without(self, hosts: Ints) -> Ints:
+        """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
+
+        Args:
+            hosts: what points take longer because of their host, which is part of what is returned [ns].
+        """
+        return self.beyond.lasting_without(hosts, self.job.points.rank) + hosts + self.stalling
 
     @functools.cached_property
     def _hosts(self) -> list[str]:
@@ -378,15 +408,20 @@ class Blaming:
         less = self.lasting_of(candidate)
         return np.where(self.removed != 0, 0, less) if candidate.kind is CauseKind.HOST else self._left(less)
 
-    def lasting_of(self, cause: Cause | _Candidate) -> Ints:
-        """Return what points of a cause take longer than others usually do [ns]."""
+    def lasting_of(self, cause: Cause | _Candidate, own: Ints | None = None) -> Ints:
+        """Return what points of a cause take longer than others usually do [ns].
+
+        Args:
+            cause: the cause.
+            own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
+        """
         points = self.job.points
         if cause.kind is CauseKind.LINK:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
         here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
         if cause.kind is CauseKind.HOST:
             return np.where(here, self._of_host[1], 0)
-        return np.where(here, self._own, 0)
+        return np.where(here, self.own if own is None else own, 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -399,10 +434,10 @@ class Blaming:
             return cause
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
-        longest = int(np.isin(self._longer.argmax(1), columns).sum())
+        longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
         _, known, more = (each[columns].sum() for each in self._computing)
         longer = float(more / max(known - more, 1))
-        in_stalls = float(np.where(self.stalled & (less != 0), self.beyond.passing, 0).sum())
+        in_stalls = float(np.where(less != 0, self.stalling, 0).sum())
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         return replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
 

@@ -62,6 +62,23 @@ class Excess:
         common[rows] = np.where(others > 0, _medians(together, usual)[together] - medians, 0)
         return own, common
 
+    def lasting_without(self, removed: Ints, whose: Ints) -> Ints:
+        """Return what points take longer than others usually do, had some of all taken less [ns].
+
+        Args:
+            removed: what points take less [ns].
+            whose: the rank of each point.
+        """
+        rows = np.flatnonzero(self.place >= 0)
+        place = self.place[rows]
+        own = numbered(place, whose[rows])
+        first = first_of(own)
+        usual = (self.reference + self.lasting - removed)[rows[first]]
+        others, _ = _medians_of_others(place[first], usual, np.arange(len(first)))
+        lasting = self.lasting - removed
+        lasting[rows] = (usual - others)[own]
+        return lasting
+
 
 def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     """Return what points take beyond what is usual.

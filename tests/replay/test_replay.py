@@ -193,7 +193,7 @@ TABLES = ("kernel_dispatch", "region", "memory_copy", "event", "arg")
 @pytest.mark.soak(100)
 @pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
 def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Path) -> None:
-    """Any row of one of the files: the same causes at the same cost, and one collective or transfer less at most."""
+    """Any row of one of the files: the same causes, one collective less at most, and what that step would regain."""
     files = simulate(JobOptions(tmp_path, steps=8, seed=5, plant="straggler=20", **LAYOUTS[layout]))
     whole = _found(files)
     random = np.random.default_rng(6)
@@ -204,7 +204,7 @@ def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Pat
         found = _found(files)
         assert found.matched > 0.965, (table, path.name)  # of some 32 collectives, the longest one
         assert [(cause.kind, cause.ranks) for cause in found.causes] == [(CauseKind.RANK, whole.causes[0].ranks)]
-        assert found.causes[0].cost == pytest.approx(whole.causes[0].cost, rel=0.05)
+        assert 1 - 1 / 8 - 0.05 < found.causes[0].cost / whole.causes[0].cost < 1.05
         path.write_bytes(before)
 
 

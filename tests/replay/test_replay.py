@@ -165,16 +165,19 @@ def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:
     assert np.count_nonzero(job.points.kind == Point.OPERATION) == 1
 
 
-def test_a_lost_end_of_a_group_costs_its_own_group_alone(tmp_path: Path) -> None:
-    """Of one rank of a pipeline the 20th ncclGroupEnd is not recorded."""
-    files = simulate(JobOptions(tmp_path, ranks=4, pp=4, steps=8, seed=2, plant="none"))
+@pytest.mark.parametrize(
+    ("layout", "call"), [("pipeline", "ncclGroupEnd"), ("tensor, data and pipeline", "ncclGroupStart")]
+)
+def test_a_lost_call_costs_its_own_group_alone(layout: str, call: str, tmp_path: Path) -> None:
+    """Of one rank of a pipeline the 20th call is not recorded."""
+    files = simulate(JobOptions(tmp_path, steps=8, seed=2, plant="none", **LAYOUTS[layout]))
     with closing(sqlite3.connect(files[1])) as connection, connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         region, string = (
             next(name for name in tables if name.startswith(base)) for base in ("rocpd_region_", "rocpd_string_")
         )
-        ends = f"SELECT R.id FROM {region} R JOIN {string} S ON S.id = R.name_id WHERE S.string = 'ncclGroupEnd'"
-        row = connection.execute(f"{ends} ORDER BY R.id LIMIT 1 OFFSET 20").fetchone()
+        calls = f"SELECT R.id FROM {region} R JOIN {string} S ON S.id = R.name_id WHERE S.string = ?"
+        row = connection.execute(f"{calls} ORDER BY R.id LIMIT 1 OFFSET 20", (call,)).fetchone()
         connection.execute(f"DELETE FROM {region} WHERE id = ?", row)
     with rocpd.connect(files) as session:
         assert read_job(session).matched > 0.9
@@ -221,6 +224,19 @@ def _lose_a_row(path: Path, table: str, random: np.random.Generator) -> None:
         ids = connection.execute(f'SELECT id FROM "{name}"').fetchall()
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(f'DELETE FROM "{name}" WHERE id = ?', ids[random.integers(len(ids))])
+
+
+def test_a_lost_kernel_costs_its_own_transfer_alone(tmp_path: Path) -> None:
+    """Of one of four pairs of stages that run alike a rank lacks one of its 32 sends and receives."""
+    files = simulate(JobOptions(tmp_path, steps=8, seed=5, plant="none", **LAYOUTS["tensor, data and pipeline"]))
+    with closing(sqlite3.connect(files[4])) as connection, connection:
+        named = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_kernel_dispatch_0%'")
+        ((table,),) = named.fetchall()
+        stream = f'SELECT stream_id FROM "{table}" GROUP BY stream_id HAVING count(*) = 32'
+        row = f'SELECT id FROM "{table}" WHERE stream_id = ({stream}) ORDER BY id LIMIT 1 OFFSET 20'
+        assert connection.execute(f'DELETE FROM "{table}" WHERE id = ({row})').rowcount == 1
+    with rocpd.connect(files) as session:
+        assert read_job(session).matched > 0.97
 
 
 def test_kernels_that_were_lost_part_no_group(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     return graph
 
 
-_GRAPH = Fact("graph", 1, (RankGraph, Points, Edges, WaitPlace))
+_GRAPH = Fact("graph", 2, (RankGraph, Points, Edges, WaitPlace))
 
 
 def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:

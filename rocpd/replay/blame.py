@@ -435,7 +435,9 @@ class Blaming:
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
         longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
-        _, known, more = (each[columns].sum() for each in self._computing)
+        _, known, _ = (each[columns].sum() for each in self._computing)
+        lasting = self.lasting_of(candidate) - (0 if kind is CauseKind.HOST else self.stalling)
+        more = self._by_rank(lasting, (self.what == 0) & self.beyond.is_compared)[columns].sum()
         longer = float(more / max(known - more, 1))
         in_stalls = float(np.where(less != 0, self.stalling, 0).sum())
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0

@@ -33,7 +33,10 @@ _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
-_ALL_OF = 0.5  # of what the worst rank of a host takes longer, that all of its ranks do at least
+_SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
+_FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
+_HIDDEN = 0.5  # of what it costs, that a cause costs alone
+_ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
 class CauseKind(enum.StrEnum):
@@ -66,6 +69,7 @@ class Cause:
         stalled: share of what it takes longer that it takes in these.
         longest: in how many steps it takes longest of those that compare.
         longer: by which share it computes longer than others.
+        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
     """
 
     kind: CauseKind
@@ -80,6 +84,12 @@ class Cause:
     stalled: float = 0.0
     longest: int = 0
     longer: float = 0.0
+    alone: int = 0
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether most of what it costs shows only once those before it are removed."""
+        return self.alone < _HIDDEN * self.cost
 
     @property
     def mainly(self) -> str:
@@ -158,20 +168,26 @@ class Blaming:
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
         self.removed = np.zeros(len(points), np.int64)
+        self.hosts: Ints | None = None  # what is removed as common to hosts
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
+        self.stalling = np.where(self.stalled, self.beyond.passing, 0)
+        self.own = self.beyond.lasting + self.stalling  # what points of ranks take longer, besides hosts removed
 
     def blame(self) -> Blame:
         """Return what was found."""
-        causes = []
+        causes: list[Cause] = []
         for _ in range(_TRIED):
             cause = self._worst()
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
-            causes.append(cause)
-            self.removed = self.removed + self.lasting_of(cause)
-        lasting = np.where(self.removed != 0, self.removed, self.beyond.lasting)
+            causes.append(replace(cause, alone=self._cost_alone(cause) if causes else cause.cost))
+            self.removed = self.removed + self._less(cause)
+            if cause.kind is CauseKind.HOST:
+                self.hosts = self.lasting_of(cause) + (0 if self.hosts is None else self.hosts)
+                self.own = self.own_without(self.hosts)
+        lasting = np.where(self.removed != 0, self.removed, self.own - self.stalling)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
         lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
         every, known, more = self._computing
@@ -188,9 +204,15 @@ class Blaming:
             self._suspect(),
         )
 
+    def _cost_alone(self, cause: Cause) -> int:
+        """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
+        less = self.lasting_of(cause, self.beyond.lasting + self.stalling)
+        return (self.spent(self.job.points.time) - self.spent(self._replayed(less))) // len(self.steps)
+
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed = np.zeros(len(self.job.points), np.int64)
+        self.removed, self.hosts = np.zeros(len(self.job.points), np.int64), None
+        self.own = self.beyond.lasting + self.stalling
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -211,6 +233,13 @@ class Blaming:
     def _longer(self) -> Floats:
         """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
         return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+
+    def _longer_now(self) -> Floats:
+        """Return the same without the hosts that are removed."""
+        if self.hosts is None:
+            return self._longer
+        left = self.own - self.hosts - self.stalling + self.beyond.passing
+        return self.by_step(left, self.beyond.is_compared)
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
@@ -308,19 +337,22 @@ class Blaming:
 
     def _of_ranks(self) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
-        less = self._left(self._own)
+        less = self._left(self.own)
         most = self._by_rank(np.maximum(less, 0), self.what < 3)
         for column in self._those(self._by_rank(less, self.what < 3)):
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
 
     def _left(self, beyond: Ints) -> Ints:
-        """Return what points take longer, but for those of which some is removed."""
-        return np.where(self.removed != 0, 0, beyond)
+        """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
+        return np.where(beyond != 0, beyond - self.removed, 0)
 
-    @functools.cached_property
-    def _own(self) -> Ints:
-        """The time that points of ranks take longer: lastingly, and where these stall."""
-        return self.beyond.lasting + np.where(self.stalled, self.beyond.passing, 0)
+    def own_without(self, hosts: Ints) -> Ints:
+        """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
+
+        Args:
+            hosts: what points take longer because of their host, which is part of what is returned [ns].
+        """
+        return self.beyond.lasting_without(hosts, self.job.points.rank) + hosts + self.stalling
 
     @functools.cached_property
     def _hosts(self) -> list[str]:
@@ -328,8 +360,8 @@ class Blaming:
         return [self.job.hosts.get(rank) or "" for rank in self.ranks]
 
     @functools.cached_property
-    def _of_host(self) -> Ints:
-        """The time that points take longer than is usual on other hosts."""
+    def _of_host(self) -> tuple[Ints, Ints]:
+        """The time that points take longer than is usual on other hosts, and what those of their own host do."""
         numbers = np.unique(self._hosts, return_inverse=True)[1]
         return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
 
@@ -362,26 +394,34 @@ class Blaming:
         some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
         if not some:
             return
-        less = self._left(self._of_host)
-        every, most = (self._by_rank(values, self.what < 3) for values in (less, np.maximum(less, 0)))
+        own, common = self._of_host
+        left = np.where(self.removed != 0, 0, common)
+        every, most = (self._by_rank(values, self.what < 3) for values in (own, np.maximum(left, 0)))
         for name, those in some.items():
             more = every[those]
-            if more.min() >= max(_ALL_OF * more.max(), _LEAST / 2 * self.step_ns):
+            if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
                 ranks = tuple(self.ranks[column] for column in those)
                 yield _Candidate(CauseKind.HOST, ranks, name, self._total(most[those].sum()))
 
-    def _less(self, candidate: _Candidate) -> Ints:
-        return self._left(self.lasting_of(candidate))
+    def _less(self, candidate: Cause | _Candidate) -> Ints:
+        """Return what points of a candidate take longer, besides what is removed [ns]."""
+        less = self.lasting_of(candidate)
+        return np.where(self.removed != 0, 0, less) if candidate.kind is CauseKind.HOST else self._left(less)
 
-    def lasting_of(self, cause: Cause | _Candidate) -> Ints:
-        """Return what points of a cause take longer than others usually do [ns]."""
+    def lasting_of(self, cause: Cause | _Candidate, own: Ints | None = None) -> Ints:
+        """Return what points of a cause take longer than others usually do [ns].
+
+        Args:
+            cause: the cause.
+            own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
+        """
         points = self.job.points
         if cause.kind is CauseKind.LINK:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
         here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
         if cause.kind is CauseKind.HOST:
-            return np.where(here, self._of_host, 0)
-        return np.where(here, self._own, 0)
+            return np.where(here, self._of_host[1], 0)
+        return np.where(here, self.own if own is None else own, 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -394,10 +434,12 @@ class Blaming:
             return cause
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
-        longest = int(np.isin(self._longer.argmax(1), columns).sum())
-        _, known, more = (each[columns].sum() for each in self._computing)
+        longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
+        _, known, _ = (each[columns].sum() for each in self._computing)
+        lasting = self.lasting_of(candidate) - (0 if kind is CauseKind.HOST else self.stalling)
+        more = self._by_rank(lasting, (self.what == 0) & self.beyond.is_compared)[columns].sum()
         longer = float(more / max(known - more, 1))
-        in_stalls = float(np.where(self.stalled & (less != 0), self.beyond.passing, 0).sum())
+        in_stalls = float(np.where(less != 0, self.stalling, 0).sum())
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         return replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
 
@@ -423,9 +465,23 @@ class Blaming:
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
-            return chance_of(series, self.column[cause.ranks[0]])
+            return self._chance_of_rank(series, self.column[cause.ranks[0]])
         here = np.isin(self.ranks, cause.ranks)
         return chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0)
+
+    def _chance_of_rank(self, series: Floats, column: int) -> SeriesChance:
+        """Return how likely it is that a rank lies so far above all others, or above those of its host, whichever less.
+
+        Where hosts differ, that is how far ranks lie apart, and would hide one that is slower than all of its host.
+        """
+        chance = chance_of(series, column)
+        numbers, ranks = np.unique(self._hosts, return_inverse=True, return_counts=True)[1:]
+        if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
+            return chance
+        usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
+        within = chance_of(series - np.column_stack(usual)[:, numbers], column)
+        probability = min(1.0, _SECOND * within.probability)
+        return replace(within, probability=probability) if probability < chance.probability else chance
 
     def _alike(self, link: int) -> list[int]:
         """Return the links that compare with one, itself among them."""

@@ -219,12 +219,18 @@ class Changing:
             )
         return self.of_cause(cause)
 
-    def excess(self, change: Change) -> Ints:
+    def excess(self, change: Change, hosts: Ints | None = None) -> Ints:
         """Return what each point takes less by a change that takes something away [ns].
+
+        Args:
+            change: the change.
+            hosts: what points take less by hosts that are taken away with it [ns]; None: no host is.
 
         Raises:
             RocpdError: there is nothing of that name.
         """
+        if hosts is not None and change.kind == "rank":
+            return self._of(CauseKind.RANK, (int(change.name),), "", self.blaming.own_without(hosts))
         if change not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
                 "rank": self._rank,
@@ -260,9 +266,10 @@ class Changing:
         """
         points, job = self.job.points, self.job
         less = np.zeros(len(points), np.int64) if also is None else also
-        for change in asked:
+        hosts = [self.excess(change) for change in asked if change.verb is Verb.WITHOUT and change.kind == "host"]
+        for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
             if change.verb is Verb.WITHOUT:
-                more = self.excess(change)
+                more = self.excess(change, np.sum(hosts, axis=0) if hosts else None)
                 more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
         factor = np.ones(len(points))
@@ -347,17 +354,31 @@ class Changing:
         at = np.argpartition(-pauses, number - 1)[:number]
         return int(at[np.argmin(pauses[at])])
 
-    def about(self, change: Change) -> str:
-        """Return what a change is about where its name alone does not say it: how long a gap is, and where."""
+    def about(self, change: Change, asked: Sequence[Change]) -> str:
+        """Return what a change is about where its name alone does not say it.
+
+        That is how long a gap is, and where; and what a cause costs once others that hide it are gone, unless these
+        are `asked` for, too.
+        """
         if change.kind != "gap":
-            return ""
+            return self._hidden(change, asked)
         points, pauses = self.job.points, self._pauses()
         at = self._gap_at(change, pauses)
         name = f", {self.job.names[points.name[at]]}" if points.name[at] >= 0 else ""
         return f"{readable(int(pauses[at]), 'ns')} of rank {points.rank[at]}{name}"
 
-    def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str) -> Ints:
-        return self.blaming.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0))
+    def _hidden(self, change: Change, asked: Sequence[Change]) -> str:
+        changes = [self.of_cause(cause) for cause in self.causes]
+        at = changes.index(change) if change in changes else 0
+        before = [each for each in changes[:at] if each not in asked]
+        if not before or not self.causes[at].is_hidden:
+            return ""
+        names = ", ".join(f"{each.kind}:{each.name}" for each in before)
+        share = self.causes[at].cost / self.blaming.step_ns
+        return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
+
+    def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str, own: Ints | None = None) -> Ints:
+        return self.blaming.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0), own)
 
     def long_on_host(self, least: int) -> list[Change]:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""

@@ -44,18 +44,40 @@ class Excess:
     shapes: Ints
     place: Ints
 
-    def beyond_others(self, whose: Ints) -> Ints:
-        """Return what points take longer than is usual for those of others [ns]; 0 where nothing compares.
+    def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
+        """Return what points take longer than is usual for those of others, and what all of `whose` they are do [ns].
+
+        The second is the median of those that compare: a rank that takes longer than all others of its host is no
+        property of the host. Both are 0 where nothing compares.
 
         Args:
             whose: each point is, such as the number of its host.
         """
-        beyond = np.zeros(len(whose), np.int64)
+        own, common = np.zeros(len(whose), np.int64), np.zeros(len(whose), np.int64)
         rows = np.flatnonzero(self.place >= 0)
-        usual = self.reference[rows] + self.lasting[rows]
-        medians, others = _medians_of_others(self.place[rows], usual, whose[rows])
-        beyond[rows] = np.where(others > 0, usual - medians, 0)
-        return beyond
+        place, usual = self.place[rows], self.reference[rows] + self.lasting[rows]
+        medians, others = _medians_of_others(place, usual, whose[rows])
+        own[rows] = np.where(others > 0, usual - medians, 0)
+        together = numbered(place, whose[rows])
+        common[rows] = np.where(others > 0, _medians(together, usual)[together] - medians, 0)
+        return own, common
+
+    def lasting_without(self, removed: Ints, whose: Ints) -> Ints:
+        """Return what points take longer than others usually do, had some of all taken less [ns].
+
+        Args:
+            removed: what points take less [ns].
+            whose: the rank of each point.
+        """
+        rows = np.flatnonzero(self.place >= 0)
+        place = self.place[rows]
+        own = numbered(place, whose[rows])
+        first = first_of(own)
+        usual = (self.reference + self.lasting - removed)[rows[first]]
+        others, _ = _medians_of_others(place[first], usual, np.arange(len(first)))
+        lasting = self.lasting - removed
+        lasting[rows] = (usual - others)[own]
+        return lasting
 
 
 def excess(job: JobGraph, steps: Sequence[int]) -> Excess:

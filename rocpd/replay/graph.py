@@ -229,7 +229,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     return graph
 
 
-_GRAPH = Fact("graph", 1, (RankGraph, Points, Edges, WaitPlace))
+_GRAPH = Fact("graph", 2, (RankGraph, Points, Edges, WaitPlace))
 
 
 def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
@@ -356,8 +356,7 @@ class _Drawing:
         self.texts = (*(text or "" for text in operations), *calls, *before, *_AT_STEPS)
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
-        known = self.call >= 0
-        self.launched = np.where(known, regions.start[self.call] if len(regions.start) else 0, ops.start)
+        self.launched = self._launched()
         at = Course.of(*_course(steps), NULL)
         self.step = at.at(self.launched)
         self.host = self._host()
@@ -574,6 +573,18 @@ class _Drawing:
         before = self._before(ops)
         free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
         self._keep(source[some], begins[some], waited, _usual(waited[free], _EXPLAINED), Edge.LAUNCH)
+
+    def _launched(self) -> Ints:
+        """Return when each operation is launched [ns]; without its call: no later than the next one of its stream."""
+        ops, known = self.ops, self.call >= 0
+        if not known.any():
+            return ops.start
+        launched = np.where(known, self.regions.start[self.call], np.iinfo(np.int64).max)
+        if not known.all():
+            for _, rows in grouped([ops.agent, ops.stream]):
+                latest_first = rows[np.argsort(ops.start[rows], kind="stable")][::-1]
+                launched[latest_first] = np.minimum.accumulate(launched[latest_first])
+        return np.where(known, launched, np.minimum(launched, ops.start))
 
     def _before(self, ops: Ops) -> Ints:
         """Return the end of the operation before each on its stream [ns], `NULL` of the first."""

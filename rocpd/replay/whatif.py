@@ -101,7 +101,7 @@ class Replays:
         binds = tuple(self._binds(job, times))
         return Prediction(
             *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
-            about=tuple(map(self._exact.about, asked)),
+            about=tuple(self._exact.about(change, asked) for change in asked),
         )
 
     def _step(self, times: Ints) -> float:

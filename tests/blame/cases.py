@@ -69,6 +69,19 @@ def node_that_starts_late(host_jitter: float = 0, seed: int = 0) -> Case:
     return Case(shape, (Plant("late", 400, shape.on_node(1)),), {}, frozenset(shape.on_node(1)))
 
 
+def straggler_of_a_late_node(seed: int = 0) -> Case:
+    """The ranks of the second node come 400 us late to each step; rank 5, one of them, computes 10 % longer, too."""
+    late = node_that_starts_late(seed=seed)
+    return replace(late, plants=(*late.plants, Plant("compute", 10, (5,))), lasting=late.lasting | {5})
+
+
+def straggler_of_a_slow_node(seed: int = 0) -> Case:
+    """The ranks of the second node compute 6 % longer; rank 5, one of them, another 10 %."""
+    shape = Shape(nodes=2, seed=seed)
+    plants = (Plant("compute", 6, shape.on_node(1)), Plant("compute", 10, (5,)))
+    return Case(shape, plants, {}, frozenset(shape.on_node(1)))
+
+
 def slow_link_in_a_node(seed: int = 0) -> Case:
     """All-reduces inside of the second node take four times as long; calls name the communicator of each."""
     shape = Shape(tp=4, nodes=2, rccl="calls", seed=seed)
@@ -117,6 +130,8 @@ CASES: Mapping[str, Case] = {
     **{f"step-{n}-x{times}": step_that_is_long_on_all(n, times) for n, times in ((0, 4), (0, 20), (9, 2), (9, 5))},
     "late-node": node_that_starts_late(),
     "late-node-with-jitter": node_that_starts_late(100),
+    "late-node-and-straggler": straggler_of_a_late_node(),
+    "slow-node-and-straggler": straggler_of_a_slow_node(),
     "slow-link": slow_link_in_a_node(),
     "slow-link-both-fit": slow_link_where_both_readings_fit(),
     "slow-node": slow_node_of_tensor_and_data_parallelism(),

@@ -13,7 +13,10 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.blame.cases import CASES, Made, made
 from tests.soak import sized
 
-SAMPLE = ("checkpoints", "late-node", "tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory")
+SAMPLE = (
+    *("checkpoints", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
+    *("tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory"),
+)
 COSTS = 0.02  # of a step, from which on a cause is to be named
 ERROR = 0.3  # of the cost
 

@@ -102,11 +102,16 @@ def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     whose, place = random.integers(0, 4, 60), random.integers(-1, 5, 60)
     usual = random.integers(0, 1_000, 60)
     nothing = np.zeros(60, np.int64)
-    found = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
+    own, common = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
     for at in range(60):
         others = sorted(usual[(place == place[at]) & (whose != whose[at])].tolist())
-        middle = others[(len(others) - 1) // 2] if others and place[at] >= 0 else usual[at]
-        assert found[at] == usual[at] - middle
+        together = sorted(usual[(place == place[at]) & (whose == whose[at])].tolist())
+        if others and place[at] >= 0:
+            middle = others[(len(others) - 1) // 2]
+            assert own[at] == usual[at] - middle
+            assert common[at] == together[(len(together) - 1) // 2] - middle
+        else:
+            assert own[at] == common[at] == 0
 
 
 COUNTERFACTUALS: Sequence[tuple[str, str]] = [
@@ -160,16 +165,19 @@ def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:
     assert np.count_nonzero(job.points.kind == Point.OPERATION) == 1
 
 
-def test_a_lost_end_of_a_group_costs_its_own_group_alone(tmp_path: Path) -> None:
-    """Of one rank of a pipeline the 20th ncclGroupEnd is not recorded."""
-    files = simulate(JobOptions(tmp_path, ranks=4, pp=4, steps=8, seed=2, plant="none"))
+@pytest.mark.parametrize(
+    ("layout", "call"), [("pipeline", "ncclGroupEnd"), ("tensor, data and pipeline", "ncclGroupStart")]
+)
+def test_a_lost_call_costs_its_own_group_alone(layout: str, call: str, tmp_path: Path) -> None:
+    """Of one rank of a pipeline the 20th call is not recorded."""
+    files = simulate(JobOptions(tmp_path, steps=8, seed=2, plant="none", **LAYOUTS[layout]))
     with closing(sqlite3.connect(files[1])) as connection, connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         region, string = (
             next(name for name in tables if name.startswith(base)) for base in ("rocpd_region_", "rocpd_string_")
         )
-        ends = f"SELECT R.id FROM {region} R JOIN {string} S ON S.id = R.name_id WHERE S.string = 'ncclGroupEnd'"
-        row = connection.execute(f"{ends} ORDER BY R.id LIMIT 1 OFFSET 20").fetchone()
+        calls = f"SELECT R.id FROM {region} R JOIN {string} S ON S.id = R.name_id WHERE S.string = ?"
+        row = connection.execute(f"{calls} ORDER BY R.id LIMIT 1 OFFSET 20", (call,)).fetchone()
         connection.execute(f"DELETE FROM {region} WHERE id = ?", row)
     with rocpd.connect(files) as session:
         assert read_job(session).matched > 0.9
@@ -188,7 +196,7 @@ TABLES = ("kernel_dispatch", "region", "memory_copy", "event", "arg")
 @pytest.mark.soak(100)
 @pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
 def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Path) -> None:
-    """Any row of one of the files: the same causes at the same cost, and one collective or transfer less at most."""
+    """Any row of one of the files: the same causes, one collective less at most, and what that step would regain."""
     files = simulate(JobOptions(tmp_path, steps=8, seed=5, plant="straggler=20", **LAYOUTS[layout]))
     whole = _found(files)
     random = np.random.default_rng(6)
@@ -197,9 +205,9 @@ def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Pat
         before = path.read_bytes()
         _lose_a_row(path, table, random)
         found = _found(files)
-        assert found.matched > 0.97, (table, path.name)
+        assert found.matched > 0.965, (table, path.name)  # of some 32 collectives, the longest one
         assert [(cause.kind, cause.ranks) for cause in found.causes] == [(CauseKind.RANK, whole.causes[0].ranks)]
-        assert found.causes[0].cost == pytest.approx(whole.causes[0].cost, rel=0.05)
+        assert 1 - 1 / 8 - 0.05 < found.causes[0].cost / whole.causes[0].cost < 1.05
         path.write_bytes(before)
 
 
@@ -216,6 +224,19 @@ def _lose_a_row(path: Path, table: str, random: np.random.Generator) -> None:
         ids = connection.execute(f'SELECT id FROM "{name}"').fetchall()
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(f'DELETE FROM "{name}" WHERE id = ?', ids[random.integers(len(ids))])
+
+
+def test_a_lost_kernel_costs_its_own_transfer_alone(tmp_path: Path) -> None:
+    """Of one of four pairs of stages that run alike a rank lacks one of its 32 sends and receives."""
+    files = simulate(JobOptions(tmp_path, steps=8, seed=5, plant="none", **LAYOUTS["tensor, data and pipeline"]))
+    with closing(sqlite3.connect(files[4])) as connection, connection:
+        named = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_kernel_dispatch_0%'")
+        ((table,),) = named.fetchall()
+        stream = f'SELECT stream_id FROM "{table}" GROUP BY stream_id HAVING count(*) = 32'
+        row = f'SELECT id FROM "{table}" WHERE stream_id = ({stream}) ORDER BY id LIMIT 1 OFFSET 20'
+        assert connection.execute(f'DELETE FROM "{table}" WHERE id = ({row})').rowcount == 1
+    with rocpd.connect(files) as session:
+        assert read_job(session).matched > 0.97
 
 
 def test_kernels_that_were_lost_part_no_group(tmp_path: Path) -> None:

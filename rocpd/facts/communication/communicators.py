@@ -49,6 +49,7 @@ _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
 _LOST_IN = 10  # of so many kernels of a stream one may have lost its call
+_AROUND = 3  # kernels on each side, that say which one between them is
 _STACKS = """
 SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
 WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
@@ -295,7 +296,7 @@ def _filled(codes: Ints, roles: Ints, every: CommunicationKernels, unknown: int)
     """Return communicators and roles of kernels, where few of a stream are unknown those that repeat at such a place.
 
     A call that was lost says nothing of its kernel; those before and after it on the stream say which it is, where the
-    same two have only one kind between them elsewhere.
+    same ones have only one kind between them elsewhere: one on each side, else two, else three.
     """
     codes, roles = codes.copy(), roles.copy()
     for _, rows in grouped([every.agent, every.stream, every.name]):
@@ -303,16 +304,30 @@ def _filled(codes: Ints, roles: Ints, every: CommunicationKernels, unknown: int)
         if not len(lost) or len(lost) * _LOST_IN > len(rows):
             continue
         kinds = list(zip(codes[rows].tolist(), roles[rows].tolist(), strict=True))
-        around = [None, *kinds, None]
-        between: dict[object, set[tuple[int, int]]] = {}
-        for at, kind in enumerate(kinds):
-            if kind[0] != unknown:
-                between.setdefault((around[at], around[at + 2]), set()).add(kind)
-        for at in lost.tolist():
-            known = between.get((around[at], around[at + 2]), set())
-            if len(known) == 1:
-                codes[rows[at]], roles[rows[at]] = next(iter(known))
+        for width in range(1, _AROUND + 1):
+            between = _between(kinds, width, unknown)
+            for at in lost[codes[rows[lost]] == unknown].tolist():
+                known = between.get(_around(kinds, at, width), set())
+                if len(known) == 1:
+                    codes[rows[at]], roles[rows[at]] = next(iter(known))
     return codes, roles
+
+
+_Kind = tuple[int, int]
+
+
+def _around(kinds: Sequence[_Kind], at: int, width: int) -> tuple[Sequence[_Kind], Sequence[_Kind]]:
+    """Return so many kinds before and after a place, fewer at the ends."""
+    return tuple(kinds[max(0, at - width) : at]), tuple(kinds[at + 1 : at + 1 + width])
+
+
+def _between(kinds: Sequence[_Kind], width: int, unknown: int) -> dict[object, set[_Kind]]:
+    """Return which known kinds lie between the same ones."""
+    between: dict[object, set[_Kind]] = {}
+    for at, kind in enumerate(kinds):
+        if kind[0] != unknown:
+            between.setdefault(_around(kinds, at, width), set()).add(kind)
+    return between
 
 
 def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:

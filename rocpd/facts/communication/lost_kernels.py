@@ -51,23 +51,51 @@ def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[l
         channels: those of all ranks.
         recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
     """
+    in_order = sorted(channels, key=lambda each: (each.rank, each.agent))
+    cut: dict[int, Channel] = {}
+    for short, others in (*_short_in_groups(in_order), *_short_in_pairs(in_order)):
+        if 0 < len(others[0]) - len(short) <= _may_lack(short):
+            lacks = _lacks(short.end, others[0].end)
+            cut |= {id(member): _without(member, lacks, recorded) for member in others}
+    even = [cut.get(id(channel), channel) for channel in channels]
+    return even, sum(len(each.numbers) for each in channels) - sum(len(each.numbers) for each in even)
+
+
+def _short_in_groups(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
+    """Yield the one channel of a group that is shorter than most, with the others."""
     kinds: dict[tuple[object, ...], list[Channel]] = {}
-    for channel in sorted(channels, key=lambda each: (each.rank, each.agent)):
+    for channel in channels:
         if channel.role is None and channel.own is not None and channel.communicator is None:
             kinds.setdefault((channel.name, channel.size), []).append(channel)
-    cut: dict[int, Channel] = {}
     for alike in kinds.values():
         (most, count), *others = Counter(map(len, alike)).most_common()
         if not others or len({(each.rank, each.agent) for each in alike}) < len(alike) or count * 2 < len(alike):
             continue
         for group in mesh_of(alike):
             short = [member for member in group if len(member) != most]
-            if len(short) == 1 and 0 < most - len(short[0]) <= _may_lack(short[0]):
-                others_of = [member for member in group if member is not short[0]]
-                lacks = _lacks(short[0].end, others_of[0].end)
-                cut |= {id(member): _without(member, lacks, recorded) for member in others_of}
-    even = [cut.get(id(channel), channel) for channel in channels]
-    return even, sum(len(each.numbers) for each in channels) - sum(len(each.numbers) for each in even)
+            if len(short) == 1:
+                yield short[0], tuple(member for member in group if member is not short[0])
+
+
+def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
+    """Yield the shorter channel of two that send and receive, with the other, where most such pairs are even.
+
+    The i-th rank of a number that sends to another number is the partner of the i-th one that receives there.
+    """
+    places: dict[tuple[object, ...], tuple[list[Channel], list[Channel]]] = {}
+    for channel in channels:
+        role = channel.role
+        if role and role.direction in ("send", "receive") and None not in (role.peer, channel.own):
+            sends = role.direction == "send"
+            way = (channel.own, role.peer) if sends else (role.peer, channel.own)
+            kind = (channel.name, channel.communicator, channel.size, *way)
+            places.setdefault(kind, ([], []))[0 if sends else 1].append(channel)
+    for senders, receivers in places.values():
+        if len(senders) == len(receivers):
+            uneven = [pair for pair in zip(senders, receivers, strict=True) if len(pair[0]) != len(pair[1])]
+            for pair in uneven if len(uneven) * 2 <= len(senders) else ():
+                short, other = sorted(pair, key=len)
+                yield short, (other,)
 
 
 def _may_lack(channel: Channel) -> int:

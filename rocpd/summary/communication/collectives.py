@@ -476,7 +476,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 1, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 2, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:

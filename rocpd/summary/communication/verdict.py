@@ -254,8 +254,9 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
     causes = [cause for cause in found.causes if _matters(cause)]
-    for cause in causes:
-        yield from _accused(cause, found, unit, members)
+    for number, cause in enumerate(causes):
+        hidden = _hidden_by(cause, causes[:number], members)
+        yield from _accused(cause, hidden, found, unit, members)
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
@@ -280,8 +281,17 @@ def _matters(cause: Cause) -> bool:
     return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
 
 
-def _accused(cause: Cause, found: Blame, unit: str, members: Members) -> Iterator[Finding]:
-    """Yield what a cause cost, and whether it lasts."""
+def _hidden_by(cause: Cause, before: Sequence[Cause], members: Members) -> str:
+    """Return under which condition a cause costs what is said of it, where those before it hide most of that."""
+    if not before or not cause.is_hidden:
+        return ""
+    if len(before) > 1:
+        return " once those above are as the others"
+    return f" once {_who(before[0], members)} is as the others"
+
+
+def _accused(cause: Cause, hidden: str, found: Blame, unit: str, members: Members) -> Iterator[Finding]:
+    """Yield what a cause cost, `hidden` by others where they are named, and whether it lasts."""
     count = len(found.steps)
     is_stall = cause.stalled > _STALLS
     chance = cause.chance.probability if cause.chance else 1.0
@@ -290,7 +300,7 @@ def _accused(cause: Cause, found: Blame, unit: str, members: Members) -> Iterato
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
-    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %)"
+    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %){hidden}"
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
@@ -298,6 +308,7 @@ def _accused(cause: Cause, found: Blame, unit: str, members: Members) -> Iterato
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.cost,
+        "cost_alone_ns": cause.alone,
         "cost_percent": percent,
         "times_longest": cause.longest,
         "chance": chance,

@@ -11,7 +11,7 @@ from rocpd.base.types import Row
 from rocpd.history.entry import KERNEL, PART, RunEntry, date_text, unit_of
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.summary.findings import Finding
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import CHANCE, OF_ROW
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
@@ -23,84 +23,74 @@ _UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
 _LEAST_OF_GROUP = 3  # runs: of fewer no offset is given
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "changes",
         "What changed, the step first, and the largest first.",
-        (
-            *_METRIC,
-            Field("run", "", "number of the first run after it"),
-            Field("date", "", "when that ran, of UTC"),
-            Field("labels", "", "what is said of it", True),
-            Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
-            Field("before", OF_ROW, "level before it", True),
-            Field("after", OF_ROW, "level after it", True),
-            Field("change_percent", "%", "from one to the other"),
-            Field("p", CHANCE, "how often chance explains as much at one run"),
-            Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
-            _UNIT,
-        ),
+        *_METRIC,
+        Field("run", "", "number of the first run after it"),
+        Field("date", "", "when that ran, of UTC"),
+        Field("labels", "", "what is said of it", True),
+        Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
+        Field("before", OF_ROW, "level before it", True),
+        Field("after", OF_ROW, "level after it", True),
+        Field("change_percent", "%", "from one to the other"),
+        Field("p", CHANCE, "how often chance explains as much at one run"),
+        Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
+        _UNIT,
     ),
-    TableDefinition(
+    table_of(
         "runs",
         "The runs, the newest first.",
-        (
-            _NUMBER,
-            Field("date", "", "when it ran, of UTC"),
-            Field("labels", "", "what is said of it"),
-            Field("hosts", "", "its machines"),
-            Field("ranks", "", "how many"),
-            Field("units", "", "how many steps, or other units, count", True),
-            Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
-            Field("level_ns", "ns", "what it would be without noise"),
-            Field("deviations", "", "how many standard deviations lie between"),
-            Field("is_outlier", "", "1: it lies apart from its neighbours"),
-            Field("id", "", "identity of the run", True),
-            Field("name", "", "where it was read from", True),
-            Field(
-                "reason", "", "what of its configuration was another one for a while, so that it is in no series", True
-            ),
-        ),
+        _NUMBER,
+        Field("date", "", "when it ran, of UTC"),
+        Field("labels", "", "what is said of it"),
+        Field("hosts", "", "its machines"),
+        Field("ranks", "", "how many"),
+        Field("units", "", "how many steps, or other units, count", True),
+        Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
+        Field("level_ns", "ns", "what it would be without noise"),
+        Field("deviations", "", "how many standard deviations lie between"),
+        Field("is_outlier", "", "1: it lies apart from its neighbours"),
+        Field("id", "", "identity of the run", True),
+        Field("name", "", "where it was read from", True),
+        Field("reason", "", "what of its configuration was another one for a while, so that it is in no series", True),
     ),
-    TableDefinition(
+    table_of(
         "series",
         "Each metric in each run, with the band in which 95 of 100 runs of the level lie.",
-        (
-            *_METRIC,
-            _NUMBER,
-            Field("date", "", "when it ran, of UTC"),
-            Field("value", OF_ROW, "of the run"),
-            Field("level", OF_ROW, "without noise"),
-            Field("low", OF_ROW, "lower end of the band"),
-            Field("high", OF_ROW, "upper end"),
-            _UNIT,
-        ),
+        *_METRIC,
+        _NUMBER,
+        Field("date", "", "when it ran, of UTC"),
+        Field("value", OF_ROW, "of the run"),
+        Field("level", OF_ROW, "without noise"),
+        Field("low", OF_ROW, "lower end of the band"),
+        Field("high", OF_ROW, "upper end"),
+        _UNIT,
         chart="rocpd.history.charts:of_table",
     ),
-    TableDefinition(
+    table_of(
         "noise",
         "How metrics vary from run to run where nothing changed.",
-        (
-            *_METRIC,
-            Field(
-                "group",
-                "",
-                "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
-            ),
-            Field("runs", "", "how many"),
-            Field("level", OF_ROW, "median of its runs"),
-            Field("deviation_percent", "%", "standard deviation of runs around the level"),
-            Field(
-                "offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"
-            ),
-            Field("rho", "", "how alike neighbours are, of all groups"),
-            Field("outliers", "", "runs that lie apart from their neighbours"),
-            _UNIT,
+        *_METRIC,
+        Field(
+            "group",
+            "",
+            "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
         ),
+        Field("runs", "", "how many"),
+        Field("level", OF_ROW, "median of its runs"),
+        Field("deviation_percent", "%", "standard deviation of runs around the level"),
+        Field("offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"),
+        Field("rho", "", "how alike neighbours are, of all groups"),
+        Field("outliers", "", "runs that lie apart from their neighbours"),
+        _UNIT,
     ),
-    TableDefinition(
+    table_of(
         "labels",
         "What is said of runs.",
-        (_NUMBER, Field("name", "", "of the label"), Field("value", "", "of it")),
+        _NUMBER,
+        Field("name", "", "of the label"),
+        Field("value", "", "of it"),
     ),
 )
 """Name -> definition."""

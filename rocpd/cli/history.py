@@ -190,7 +190,7 @@ def _refuse_unread(verb: str, reads: frozenset[str], groups: Sequence[Any]) -> N
 
 def _add(asked: _Asked) -> int:
     from rocpd.history import store
-    from rocpd.history.entry import date_of, labels_of, redacted
+    from rocpd.history.store import date_of, labels_of, redacted
 
     labels, date = labels_of(asked.adding.label), asked.adding.date
     at = None if date is None else date_of(date)

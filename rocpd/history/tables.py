@@ -1,4 +1,4 @@
-"""The tables of a history, of which each column has a unit and a meaning."""
+"""The tables of a history, of which each column has a unit and a meaning, and its charts: values, level, changes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rocpd.base.types import Row
-from rocpd.history.entry import KERNEL, PART, RunEntry, date_text, unit_of
+from rocpd.chart.model import Chart, Lines, MarkedPoint, Series
 from rocpd.history.series import MetricChange, MetricSeries
+from rocpd.history.store import KERNEL, PART, RunEntry, date_text, unit_of
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import CHANCE, OF_ROW
+from rocpd.table.palette import BLUE, GREY, ORANGE
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
 _METRIC = (
@@ -66,7 +68,7 @@ TABLES = by_name(
         Field("low", OF_ROW, "lower end of the band"),
         Field("high", OF_ROW, "upper end"),
         _UNIT,
-        chart="rocpd.history.charts:of_table",
+        chart="rocpd.history.tables:of_table",
     ),
     table_of(
         "noise",
@@ -196,3 +198,38 @@ def labels(entries: Sequence[RunEntry]) -> Summary:
     """Return the labels of runs."""
     rows = [(at + 1, *label) for at, entry in enumerate(entries) for label in entry.labels.items()]
     return Summary.whole(TABLES["labels"], rows)
+
+
+def of_metric(series: MetricSeries, changes: Sequence[MetricChange], title: str) -> Chart:
+    """Return the chart of a metric over the runs, numbered from 1."""
+    numbers = [float(place) + 1 for place in series.places.tolist()]
+    level, low, high = (ends.tolist() for ends in series.band())
+    values = dict(zip(numbers, series.values.tolist(), strict=True))
+    marked = tuple(
+        MarkedPoint(change.at + 1.0, values[change.at + 1.0], f"{change.ratio - 1:+.1%}")
+        for change in changes
+        if change.metric == series.name and change.at + 1.0 in values
+    )
+    return _lines(title, numbers, (series.values.tolist(), level, low, high), marked)
+
+
+def of_table(table: Summary) -> Chart:
+    """Return the chart of the first metric of the table `series`."""
+    first = next(iter(table), ("series", None))[:2]
+    rows = [row for row in table if row[:2] == first]
+    columns = [[row[n] for row in rows] for n in range(4, 8)]
+    return _lines(str(first[1] or first[0]), [float(row[2]) for row in rows], columns, ())
+
+
+def _lines(
+    title: str,
+    numbers: Sequence[float],
+    columns: Sequence[Sequence[float]],
+    marked: tuple[MarkedPoint, ...],
+) -> Lines:
+    names = ("runs", BLUE), ("level", ORANGE), ("95 of 100 runs", GREY), ("", GREY)
+    lines = [
+        Series(name, colour, tuple(zip(numbers, column, strict=True)), marked if name == "runs" else ())
+        for (name, colour), column in zip(names, columns, strict=True)
+    ]
+    return Lines(title, tuple(lines), "", unit_of(title), has_zero=False)

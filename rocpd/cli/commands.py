@@ -69,7 +69,7 @@ _HOMES = {
     **dict.fromkeys(("counters", "raptor"), "summary"),
     "schema": "info",
     "shell": "query",
-    "doctor": "record",
+    **dict.fromkeys(("control", "doctor"), "record"),
     "questions": "mcp",
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""

@@ -17,9 +17,8 @@ import numpy as np
 from rocpd.base.documents import json_object
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Answer, Floats, Ints, Row
-from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
-from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of, collecting_runs, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS

@@ -67,8 +67,11 @@ COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, 
 _HOMES = {
     **dict.fromkeys(("merge", "trim", "package", "redact", "symbolize", "import", "index", "cache"), "files"),
     **dict.fromkeys(("counters", "raptor"), "summary"),
+    "hang": "top",
+    "history": "diff",
     "schema": "info",
     "shell": "query",
+    "whatif": "advise",
     **dict.fromkeys(("control", "doctor"), "record"),
     "questions": "mcp",
 }

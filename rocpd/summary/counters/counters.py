@@ -299,7 +299,7 @@ def counters(reading: Reading) -> Tables:
         RocpdError: no dispatch has counter values.
     """
     units: dict[str | None, str] = {}
-    yield (answers := reading.with_passes().each(_of_rank))
+    yield (answers := reading.with_passes().each(_read_counters, _COUNTED))
     divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
@@ -334,10 +334,6 @@ def _counted_once(
 
 
 _COUNTED = Fact("counters", 1, (MetricSums,))
-
-
-def _of_rank(reading: RankReading) -> _OfRank:
-    return reading.derived(_COUNTED, _read_counters)
 
 
 def _read_counters(reading: RankReading) -> _OfRank:

@@ -208,7 +208,7 @@ def variability(reading: Reading) -> Tables:
 
 def asked(reading: Reading) -> RankAnswers[tuple[list[str | None], Contexts]]:
     """Return what ranks have of operations in contexts."""
-    return reading.each(partial(_of_rank, categories=load(reading.options.categories)))
+    return reading.each(partial(_read_contexts, categories=load(reading.options.categories)), _CONTEXTS)
 
 
 def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tuple[Names, Contexts]:
@@ -231,10 +231,6 @@ def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tup
 
 
 _CONTEXTS = Fact("contexts", 1, (Instances, Spread))
-
-
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
-    return reading.derived(_CONTEXTS, partial(_read_contexts, categories=categories))
 
 
 def _read_contexts(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
@@ -342,7 +338,7 @@ def instances(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels, or no two GPUs ran the same one.
     """
-    yield (answers := reading.each(_runs_of_rank))
+    yield (answers := reading.each(_read_runs, _RUNS))
     missing = "kernel ran on two GPUs"
     rows = list(rows_of(added(answers, missing), _run_rows))
     if not rows:
@@ -351,10 +347,6 @@ def instances(reading: Reading) -> Tables:
 
 
 _RUNS = Fact("runs", 1, (_Runs,))
-
-
-def _runs_of_rank(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
-    return reading.derived(_RUNS, _read_runs)
 
 
 def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:

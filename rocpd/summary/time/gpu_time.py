@@ -213,18 +213,10 @@ _BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
 
 def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
     """Ask what is derived of the time of each rank that counts."""
-    categories = load(reading.options.categories)
-    return reading.each(partial(_of_rank, fact=fact, derive=derive, categories=categories, times=times))
+    return reading.each(partial(derive, categories=load(reading.options.categories)), fact, given=times)
 
 
-def _of_rank(
-    reading: RankReading, fact: Fact, derive: Callable[..., Answer], categories: Categories, times: Times
-) -> Answer:
-    time = times.get(reading.rank.number)
-    return reading.derived(fact, partial(derive, categories=categories, time=time), time)
-
-
-def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -> tuple[dict[Key, _Sum], list[Gap]]:
+def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -> tuple[dict[Key, _Sum], list[Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     by, names = reading.options.by, OperationNames()
     by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))
@@ -476,7 +468,7 @@ def _overlap(times: _Times) -> Iterator[Finding]:
 _BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))
 
 
-def _parts_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Parts:
+def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Parts:
     names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}

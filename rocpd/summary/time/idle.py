@@ -219,7 +219,7 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
 _IDLE = Fact("idle", 1, (_Rank, _Time, Gap, Sums))
 
 
-def _idle_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Rank:
+def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Rank:
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)

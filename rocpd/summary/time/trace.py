@@ -125,7 +125,7 @@ def trace(reading: Reading) -> Tables:
     """Return a row for each check; what is missing is a finding."""
     counts: dict[str, _Count] = {}
     world, ranks = 0, reading.session.job.left_out
-    yield (answers := reading.each(partial(_of_rank, categories=load(None))))
+    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED))
     for _, (world_of_rank, counts_of_rank) in answers:
         ranks += 1
         world = max(world, world_of_rank)
@@ -183,10 +183,6 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
 
 
 _CHECKED = Fact("checked", 1, (_Count,))
-
-
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
-    return reading.derived(_CHECKED, partial(_counts_of_rank, categories=categories))
 
 
 def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:

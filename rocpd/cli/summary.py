@@ -463,7 +463,7 @@ _RAPTORS = ("raptor-categories", "raptor-top", "raptor-variability")
 
 def _show_tables(session: Session, asked: RaptorOptions) -> None:
     from rocpd.summary.kernels.op_trace import raptor as trace_of
-    from rocpd.summary.kernels.raptor import raptor as tables_of
+    from rocpd.summary.kernels.variability import raptor as tables_of
     from rocpd.summary.reading import Reading
 
     is_asked = asked.categorize, asked.top, asked.variability

@@ -259,7 +259,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
             ("flat",),
-            texts=_flame_graphs("rocpd.summary.host.flame:{}"),
+            texts=_flame_graphs("rocpd.summary.host.calls:{}"),
             recordable=Recordable.CALLS,
         ),
         Analysis(
@@ -279,7 +279,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.stacks:stacks",
             ("stacks", "stack-lines"),
             "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
-            texts=_flame_graphs("rocpd.summary.host.flame:{}_stacks"),
+            texts=_flame_graphs("rocpd.summary.host.calls:{}_stacks"),
             by=(By.RANK, *GROUPS, *LAUNCHES),
         ),
         Analysis(

@@ -29,7 +29,7 @@ from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.schema.rules.events import PC_SAMPLES
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, order_of
-from rocpd.summary.host.flame import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of
+from rocpd.summary.host.calls import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 

@@ -19,8 +19,8 @@ from rocpd.replay.changes import Change, Changing, Verb, changes, listed
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
-from rocpd.simulator.job_plan import plan
 from rocpd.simulator.conditions import PlantedFact
+from rocpd.simulator.job_plan import plan
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.members import Member

@@ -13,7 +13,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Option
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
-from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import clear_bars, index_hint, job_text, progress
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of

@@ -22,7 +22,7 @@ from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_writte
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions, metric_of
-from rocpd.table import find_format, format_names
+from rocpd.table import find_format
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -342,10 +342,6 @@ class Redaction(enum.StrEnum):
     SHARE = "share"
 
 
-def _formats_of_history() -> list[str]:
-    return format_names(of_analyses=True)
-
-
 def _verbs() -> list[str]:
     return [verb for verb in _VERBS if verb]
 
@@ -403,10 +399,8 @@ class AskedOfHistory:
         str | None, Option("Ask SQL of the tables changes, runs, series, noise and labels.", "SQL", is_plain=True)
     ] = None
     allow_unclear: Annotated[bool, Option("check: end with 0 where the verdict is unclear.")] = False
-    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats_of_history)] = ""
-    limit: Annotated[
-        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
-    ] = 20
+    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", tables.of_analyses)] = ""
+    limit: Annotated[int, tables.LIMIT] = 20
 
 
 @frozen

@@ -37,6 +37,9 @@ def format_option(
 FORMAT = format_option("Format of the rows, else by the ending of -o:")
 """The option of commands that write any table; its value is empty when it is not given."""
 
+LIMIT = Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+"""The option of commands that write tables of analyses."""
+
 
 def of_analyses() -> list[str]:
     """Return the formats of tables of analyses."""

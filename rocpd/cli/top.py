@@ -16,7 +16,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
-from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import clear_bars, note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
 from rocpd.cli.terminal import is_interactive, screen_of

@@ -337,7 +337,8 @@ class JobHistory:
     def findings(self) -> list[Finding]:
         """The findings of the history, in ten sentences at most."""
         every = list(self._findings())
-        return every if len(every) <= _LINES else [*every[: _LINES - 1], _more(len(every) - _LINES + 1)]
+        more = _said(f"{len(every) - _LINES + 1} more: --format json has them all")
+        return every if len(every) <= _LINES else [*every[: _LINES - 1], more]
 
     def _findings(self) -> Iterator[Finding]:
         yield _said(self._about(), rule=JOB, verdict=Verdict.NOTE)
@@ -486,10 +487,6 @@ def _shown(metric: str) -> str:
 
 def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> Finding:
     return Finding(text, rule, verdict, Confidence.CERTAIN)
-
-
-def _more(number: int) -> Finding:
-    return _said(f"{number} more: --format json has them all")
 
 
 def _few(names: Iterator[str] | Sequence[str], most: int = 5) -> str:

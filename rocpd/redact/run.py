@@ -63,14 +63,6 @@ def plain(redactor: Redactor, text: str) -> str:
     return redactor.document(text) if text[:1] in ("{", "[") else redactor.text(text)
 
 
-def _name(redactor: Redactor, text: str) -> str:
-    return redactor.name(text)
-
-
-def _value(redactor: Redactor, text: str) -> str:
-    return redactor.value(text)
-
-
 RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
         ("rocpd_info_node", "hostname"): _named(Clue.HOST),
@@ -80,13 +72,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("rocpd_info_process", "environment"): lambda redactor, text: redactor.environment(text),
         ("rocpd_metadata", "tag"): lambda redactor, text: redactor.tag(text),
         ("rocpd_arg", "name"): lambda redactor, text: redactor.argument(text),
-        **dict.fromkeys(
-            (
-                ("rocpd_arg", "value"),
-                ("rocpd_metadata", "value"),
-            ),
-            _value,
-        ),
+        ("rocpd_arg", "value"): lambda redactor, text: redactor.value(text),
+        ("rocpd_metadata", "value"): lambda redactor, text: redactor.value(text),
         **dict.fromkeys(
             (
                 ("rocpd_string", "string"),
@@ -106,7 +93,7 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
                 ("rocpd_pc_sampling", "instruction_type"),
                 ("rocpd_pc_sampling", "stall_reason"),
             ),
-            _name,
+            lambda redactor, text: redactor.name(text),
         ),
         ("rocpd_memory_access", "code"): lambda _redactor, _text: "",
     }

@@ -1,4 +1,7 @@
-"""Asks the rules: one pass over the ranks for all tables that they need, each rule in order, each cause once."""
+"""Asks the rules: one pass over the ranks for all tables that they need, each rule in order, each cause once.
+
+Gains of findings are those of the job replayed without what they are about.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from typing import cast
 
 from rocpd.advice.advice import Advice, Explained
 from rocpd.advice.case import CannotLookError, Case, JobFacts
-from rocpd.advice.gains import replayed
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.base.errors import RocpdError
 from rocpd.base.types import Progress
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
@@ -31,6 +34,26 @@ from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import job_finding
+
+
+def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Finding:
+    """Return a finding with what it gains by a replay; as it is where none can say that."""
+    changes = rule.without(finding)
+    if not changes:
+        return finding
+    try:
+        predicted = replays().predict(changes)
+    except RocpdError:  # nothing of that in the steps that count
+        return finding
+    least, most = predicted.gains
+    words = shlex.join(word for change in predicted.changes for word in str(change).split(" ", 1))
+    return replace(
+        finding,
+        gain_percent=predicted.gain * 100,
+        gain_bounds=(least * 100, most * 100),
+        regained_by=f"rocpd whatif JOB {words}",
+    )
+
 
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
 """Tables that the facts of the job are read from."""

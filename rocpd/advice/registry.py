@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from rocpd.advice.rule import ENTRY_POINTS, Rule
-from rocpd.advice.rules import balance, communication, copies, counters, host, kernels, memory, trace
+from rocpd.advice.rules import balance, communication, host, kernels, memory, trace
 from rocpd.base import entries
 from rocpd.base.errors import RocpdError, UsageError
 
@@ -24,22 +24,22 @@ RULES: tuple[Rule, ...] = (
     memory.ALLOC_STEADY,
     memory.MEMORY_LEAK,
     memory.MEMORY_PEAK,
-    copies.COPY_BLOCKING,
-    copies.COPY_EXPOSED,
-    copies.COPY_SMALL,
+    memory.COPY_BLOCKING,
+    memory.COPY_EXPOSED,
+    memory.COPY_SMALL,
     communication.COMM_EXPOSED,
     communication.COMM_SAME_STREAM,
     communication.COMM_SLOW,
     kernels.KERNEL_GRID,
     kernels.KERNEL_OCCUPANCY,
-    counters.KERNEL_RESOURCES,
+    kernels.KERNEL_RESOURCES,
     kernels.KERNEL_UNSTABLE,
     kernels.KERNEL_FIRST_TOUCH,
-    counters.KERNEL_BANDWIDTH,
-    counters.KERNEL_STRIDED,
-    counters.KERNEL_BANK_CONFLICTS,
-    counters.KERNEL_ATOMICS,
-    counters.KERNEL_MATRIX_IDLE,
+    kernels.KERNEL_BANDWIDTH,
+    kernels.KERNEL_STRIDED,
+    kernels.KERNEL_BANK_CONFLICTS,
+    kernels.KERNEL_ATOMICS,
+    kernels.KERNEL_MATRIX_IDLE,
 )
 """The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
 

@@ -201,11 +201,8 @@ def png(width: int, rows: Sequence[bytes], palette: Iterable[Rgba]) -> bytes:
         (b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows), 9)),
         (b"IEND", b""),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    framed = (struct.pack(">I", len(b)) + a + b + struct.pack(">I", zlib.crc32(a + b)) for a, b in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
 _HEIGHT = 150.0  # of lines

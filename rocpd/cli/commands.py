@@ -1,23 +1,334 @@
-"""Which commands there are. The module of a command is imported when the command runs."""
+"""Which commands there are. The module of a command is imported when the command runs.
+
+Commands are declared with typer: the fields of a command's groups of options become parameters that typer reads. Their
+help has examples first, options under headings, no more than 100 columns.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import glob
+import inspect
 import keyword
+import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, cast
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from rocpd.base import entries
+from rocpd.base.entries import fields_of
 from rocpd.base.errors import UsageError
+from rocpd.base.evidence import Evidence
+from rocpd.base.frozen import frozen
+from rocpd.base.option import Heading, Option, options_of
+from rocpd.base.output import check_not_stdout
 from rocpd.base.version import __version__
 from rocpd.cli import argv
-from rocpd.cli.build import SETTINGS, Function, command_of, rows_of, write_doc
 
 if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter
+    from typer._click import Command, Context, HelpFormatter, Parameter
+
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+_LONGEST_DEFAULT = 12
+_METAVARS: dict[type, str] = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
+_EXAMPLES = "Examples:\n"
+_ALL = "--help-all"
+_HOW = "by subject, and further remarks"
+_FIRST_PARAGRAPHS = 2  # of a docstring, in the help that fits a screen
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help fits a screen: `--help` shows the options that are declared plain, `--help-all` every one.
+
+    Attributes:
+        plain: names of the plain options.
+    """
+
+    plain: frozenset[str] = frozenset()
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Return what the line of usage shows after the name."""
+        return ["[OPTIONS]", *(each.metavar or "" for each in self.params if isinstance(each, TyperArgument))]
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the help that fits a screen."""
+        self.format_usage(ctx, formatter)
+        write_doc(self.help or "", formatter, _FIRST_PARAGRAPHS)
+        shown = list(rows_of(each for each in self.params if each.name in self.plain))
+        rows = [row for heading in Heading for above, row in shown if above == heading]
+        with formatter.section("Options"):
+            formatter.write_dl([*rows, (_ALL, f"All {len(self.params)} options, {_HOW}.")])
+
+    def format_whole_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the whole help: every option, under headings."""
+        self.format_usage(ctx, formatter)
+        write_doc(self.help or "", formatter)
+        rows = list(rows_of(self.get_params(ctx)))
+        for heading in Heading:
+            if here := [row for above, row in rows if above == heading]:
+                with formatter.section(heading):
+                    formatter.write_dl(here)
+
+
+def _whole_help_option(command: HelpfulCommand) -> TyperOption:
+    """Return the option that shows the whole help of a command."""
+
+    def show(context: Context, _option: Parameter, is_wanted: bool) -> None:
+        if is_wanted and not context.resilient_parsing:
+            formatter = context.make_formatter()
+            command.format_whole_help(context, formatter)
+            typer.echo(formatter.getvalue().rstrip("\n"))
+            context.exit()
+
+    help = "Show every option, and exit."
+    return TyperOption(
+        param_decls=[_ALL], is_flag=True, is_eager=True, expose_value=False, callback=show, help=help, default=False
+    )
+
+
+def write_doc(doc: str, formatter: HelpFormatter, paragraphs: int | None = None) -> None:
+    """Write a docstring: its first paragraph, its examples, and then the rest, or so many paragraphs in all."""
+    text, _, examples = inspect.cleandoc(doc).partition(_EXAMPLES)
+    first, *rest = text.strip().split("\n\n")[:paragraphs]
+    _write_paragraph(first, formatter)
+    if examples:
+        formatter.write(f"\n{_EXAMPLES}")
+        for line in inspect.cleandoc(examples).splitlines():
+            formatter.write(f"  {line}\n")
+    for paragraph in rest:
+        _write_paragraph(paragraph, formatter)
+
+
+def _write_paragraph(text: str, formatter: HelpFormatter) -> None:
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(" ".join(text.split()))
+
+
+def rows_of(parameters: Iterable[Parameter]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the heading of each option, and its row: how it is spelt, and what it does."""
+    for each in parameters:
+        if isinstance(each, TyperArgument | TyperOption):
+            spelt = [] if isinstance(each, TyperArgument) else sorted(each.opts, key=lambda flag: flag.startswith("--"))
+            row = " ".join(filter(None, (", ".join(spelt), each.metavar))), each.help or ""
+            yield each.rich_help_panel or Heading.OTHER, row
+
+
+def metavar_of(option: Option) -> str | None:
+    """Return what help shows for the value of an option; None: it takes none."""
+    if option.metavar or option.kind is bool:
+        return option.metavar or None
+    if issubclass(option.kind, StrEnum):
+        return "|".join(option.kind)
+    return _METAVARS.get(option.kind, "VALUE")
+
+
+def text_of(option: Option) -> str:
+    """Return what help says of an option: its text, the values that it can have, a short default, the variable."""
+    if option.is_positional:
+        return option.help
+    listing = f" {option.listing()}." if option.listing else ""
+    default = "" if option.default in (None, False, ()) else str(option.default)
+    added = [f"default: {default}"] if 0 < len(default) <= _LONGEST_DEFAULT else []
+    added += [f"or ${option.environment}"] if option.environment else []
+    added += ["required"] if option.is_required else []
+    return option.help + listing + (f" ({', '.join(added)})" if added else "")
+
+
+Function: TypeAlias = Callable[..., int | None]
+Marked = TypeVar("Marked", bound=Function)
+
+VERBOSE = Option(
+    "Show tracebacks of errors.",
+    flags=("-v", "--verbose"),
+    heading=Heading.OTHER,
+    name="verbose",
+    kind=bool,
+    default=False,
+)
+
+
+@frozen
+class Asked:
+    """The options that formats and analyses declare, as the command line has them.
+
+    Args:
+        values: name -> value, defaults included.
+        given: names of those that stand on the command line.
+        taken: names of those that the command could not take, because an option of its own is called so.
+    """
+
+    values: Mapping[str, object]
+    given: tuple[str, ...]
+    taken: frozenset[str] = frozenset()
+
+    def refuse_taken(self, entries: Mapping[str, Sequence[Option]]) -> None:
+        """Refuse entries, by name, that were asked for and whose options the command could not take.
+
+        Raises:
+            UsageError: one of them; it names the entry point.
+        """
+        for name, options in entries.items():
+            for option in options:
+                if option.name in self.taken:
+                    raise UsageError(
+                        f"{name}: its option {option.flag} is an option of the command itself",
+                        f"the package with the entry point {name} has to name it otherwise",
+                    )
+
+    def fields(self, owner: type) -> dict[str, Any]:
+        """Return the values that are fields of a dataclass; what others declare goes into its field `further`."""
+        return fields_of(owner, self.values)
+
+
+def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Marked]:
+    """Add the options that `options` returns when the command runs; it takes them as a parameter of type `Asked`."""
+
+    def mark(command: Marked) -> Marked:
+        command.declared_elsewhere = options  # type: ignore[attr-defined]
+        return command
+
+    return mark
+
+
+def command_of(function: Function, name: str) -> HelpfulCommand:
+    """Return the command of a function."""
+    groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
+    options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
+    declared = list(getattr(function, "declared_elsewhere", tuple)())
+    shared = [option for option in declared if any(_is_same(option, each) for each in options)]
+    words = {word for option in (*options, VERBOSE) for word in _words(option)}
+    elsewhere = [option for option in declared if words.isdisjoint(_words(option))]
+    taken = frozenset(option.name for option in declared if option not in (*elsewhere, *shared))
+    options += [*elsewhere, VERBOSE]
+    elsewhere += shared
+
+    def run(typer_context: typer.Context, **values: Any) -> int | None:
+        given = tuple(option.name for option in elsewhere if _is_given(typer_context, option))
+        asked = Asked({option.name: values[option.name] for option in elsewhere}, given, taken)
+        for option in options:
+            if option.kind is Path and option.heading is Heading.OUTPUT:
+                check_not_stdout(option.flag, values[option.name])
+        parts = {name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()}
+        evidence = Evidence(_paths(options, values))
+        try:
+            return function(**parts)
+        finally:
+            evidence.release()
+
+    context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    run.__signature__ = inspect.Signature([context, *map(_parameter, options)])  # type: ignore[attr-defined]
+    hidden = {flag.lstrip("-"): option.flag.lstrip("-") for option in options for flag in option.hidden_flags}
+    settings = {**SETTINGS, "token_normalize_func": lambda word: hidden.get(word, word)}
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
+    command = typing.cast(HelpfulCommand, typer.main.get_command(app))
+    command.plain = frozenset(option.name for option in options if option.is_plain)
+    command.params.append(_whole_help_option(command))
+    return command
+
+
+def _paths(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield what exists of the words that a command was given, but for outputs; where it names no input, the folder.
+
+    A pattern stands for what matches; `$ROCPD_INPUT` for what it lists.
+    """
+    named = [option for option in options if option.kind in (str, Path) and option.heading is not Heading.OUTPUT]
+    inputs = [option for option in named if option.heading is Heading.INPUTS]
+    given = {option.name: _words_of(values[option.name]) for option in named}
+    words = [word for option in named for word in given[option.name]]
+    if inputs:
+        words += os.environ.get("ROCPD_INPUT", "").split(os.pathsep)
+        words += [] if any(given[option.name] for option in inputs) else [os.curdir]
+    patterns = [word for option in inputs for word in given[option.name] if any(letter in word for letter in "*?[")]
+    with contextlib.suppress(OSError, ValueError):  # statements are words, too: too long for a path
+        yield from (Path(word) for word in words if word and os.path.lexists(word))
+    yield from (Path(path) for word in patterns for path in glob.glob(word, recursive=True))  # noqa: PTH207
+
+
+def _words_of(value: Any) -> list[str]:
+    return [str(word) for word in (value if isinstance(value, list | tuple) else [value]) if word is not None]
+
+
+def _is_same(option: Option, own: Option) -> bool:
+    """Whether an option is one that the command declares itself; help may say more of it."""
+    return option.name == own.name and replace(option, help=own.help, heading=own.heading) == own
+
+
+def _words(option: Option) -> tuple[str, ...]:
+    """Return what must not be called like that of another option of a command."""
+    return option.name, option.flag, *option.flags, *option.hidden_flags
+
+
+def _is_given(context: typer.Context, option: Option) -> bool:
+    source = context.get_parameter_source(option.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _made(kind: type, values: Mapping[str, Any]) -> object:
+    options = options_of(kind)
+    return kind(**{o.name: tuple(values[o.name]) if o.several else values[o.name] for o in options})
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """Return an option as typer reads it: a parameter of a function."""
+    is_choice = issubclass(option.kind, StrEnum)
+    complete = _completion(option) if is_choice or option.complete or option.complete_from else None
+    declare: Callable[..., Any] = typer.Argument
+    if not option.is_positional:
+        declare = partial(typer.Option, *(option.flags or (option.flag,)))
+    declared = declare(
+        metavar=metavar_of(option),
+        parser=partial(_member, option) if is_choice else None,
+        autocompletion=complete,
+        min=option.least,
+        max=option.most,
+        envvar=option.environment or None,
+        help=text_of(option),
+        rich_help_panel=option.heading or Heading.WHAT,
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if option.is_required else option.default,
+        annotation=Annotated[list[option.kind] if option.several else option.kind, declared],  # type: ignore[name-defined]
+    )
+
+
+def _member(option: Option, word: str) -> StrEnum:
+    """Return the member of an enum that a word names, in any case of letters; some are hidden (`_missing_`)."""
+    choices: type[StrEnum] = option.kind
+    try:
+        return choices(word.lower())
+    except ValueError:
+        name = "" if option.is_positional else f"{option.flag} "
+        hint = entries.near(word, choices, f"one of {', '.join(choices)}")
+        raise UsageError(f"{name}{word}: unknown", hint) from None
+
+
+def _completion(option: Option) -> Callable[[typer.Context], list[str]]:
+    """Return what completes the values of an option; typer leaves out those that begin otherwise than the word."""
+
+    def complete(context: typer.Context) -> list[str]:
+        known = [*(option.kind if issubclass(option.kind, StrEnum) else ()), *(option.complete or tuple)()]
+        if option.complete_from:
+            given = [context.params.get(name) or () for name in ("named", "words")]
+            complete_from = entries.load(f"rocpd.cli.completion:{option.complete_from}", option.flag)
+            known += complete_from([word for words in (*given, context.args) for word in words])
+        return known
+
+    return complete
+
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Ask": {
@@ -67,9 +378,12 @@ COMMANDS: Mapping[str, str] = {name: line for each in GROUPS.values() for name, 
 _HOMES = {
     **dict.fromkeys(("merge", "trim", "package", "redact", "symbolize", "import", "index", "cache"), "files"),
     **dict.fromkeys(("counters", "raptor"), "summary"),
+    "hang": "top",
+    "history": "diff",
     "schema": "info",
     "shell": "query",
-    "doctor": "record",
+    "whatif": "advise",
+    **dict.fromkeys(("control", "doctor"), "record"),
     "questions": "mcp",
 }
 """Command -> the module that it shares with others of its subject; those that are not here have one of their name."""

@@ -8,7 +8,7 @@ from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
 from rocpd.convert import Format, check_options, endings_of, find, known_formats

@@ -1,4 +1,4 @@
-"""`rocpd record`, a command under the recorder, and `rocpd doctor`: what this machine can record, and why not."""
+"""`rocpd record`, a command under the recorder, `rocpd control` of it, `rocpd doctor`: what can be recorded here."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rocpd.base.output import destination
 from rocpd.base.visible import visible
 from rocpd.cli.diagnostics import note, standard_output
 from rocpd.record.command import Settings
+from rocpd.record.control import Action
 
 
 @frozen
@@ -121,3 +122,35 @@ def doctor(asked: DoctorOptions) -> None:
         for check in checks:
             fix = f" -> {check.fix}" if check.fix else ""
             out.write(f"{check.state:{_STATE}} {check.name:{_NAME}} {visible(check.says + fix)}\n")
+
+
+@frozen
+class ControlOptions:
+    """The request, and the process."""
+
+    action: Annotated[
+        Action, Option("What to do.", "start|stop|flush|status", is_positional=True, is_required=True, is_plain=True)
+    ]
+    pid: Annotated[
+        int, Option("Process that is recorded.", "PID", is_positional=True, is_required=True, least=1, is_plain=True)
+    ]
+
+
+def control(asked: ControlOptions) -> None:
+    """Start, stop or flush a recorder, or ask how it is.
+
+    Stop and flush return when everything recorded so far is in the file.
+
+    Examples:
+        rocpd record --off -- ./server &
+        rocpd control start PID
+        rocpd control stop PID
+    """
+    from rocpd.record.control import control as ask
+
+    status = ask(asked.pid, asked.action)
+    state = "failed" if status.failed else "recording" if status.recording else "off"
+    lost = f", {status.lost} lost" if status.lost else ""
+    file = visible(str(status.file or "no file yet"))
+    with standard_output() as out:
+        out.write(f"{asked.pid}: {state}, {status.written} events{lost}, {file}\n")

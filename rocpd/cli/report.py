@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from rocpd.base import entries
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of, spelt
-from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.facts.rank import Options

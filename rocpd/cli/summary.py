@@ -24,8 +24,7 @@ from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
-from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.commands import COMMANDS
+from rocpd.cli.commands import COMMANDS, Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.facts.rank import By, Options
@@ -111,9 +110,7 @@ class SummaryChoice:
         bool,
         Option("op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT),
     ] = False
-    limit: Annotated[
-        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
-    ] = 20
+    limit: Annotated[int, tables.LIMIT] = 20
 
     @property
     def kernel_names(self) -> KernelNames:
@@ -305,9 +302,7 @@ class CountersChoice:
     """How it looks."""
 
     format: Annotated[str, tables.FORMAT] = ""
-    limit: Annotated[
-        int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
-    ] = 0
+    limit: Annotated[int, tables.LIMIT] = 0
 
 
 def counters(
@@ -463,7 +458,7 @@ _RAPTORS = ("raptor-categories", "raptor-top", "raptor-variability")
 
 def _show_tables(session: Session, asked: RaptorOptions) -> None:
     from rocpd.summary.kernels.op_trace import raptor as trace_of
-    from rocpd.summary.kernels.raptor import raptor as tables_of
+    from rocpd.summary.kernels.variability import raptor as tables_of
     from rocpd.summary.reading import Reading
 
     is_asked = asked.categorize, asked.top, asked.variability

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -11,13 +12,18 @@ from rocpd.base.errors import UsageError
 from rocpd.base.option import Heading, Option
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
-from rocpd.base.visible import as_data
+from rocpd.base.visible import as_data, visible
 from rocpd.cli.diagnostics import report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.cli.terminal import page, screen_of
 from rocpd.table import CONSOLE, TableFormat, find_format, format_names, known_table_formats
 
 _TEXT = ".txt"  # ending of files that look like the console
+
+JSON = "json"
+
+TEXT_OR_JSON = {CONSOLE: _TEXT, JSON: ".json"}
+"""Forms of answers that are no tables -> the ending of their files."""
 
 
 def format_option(
@@ -30,6 +36,9 @@ def format_option(
 
 FORMAT = format_option("Format of the rows, else by the ending of -o:")
 """The option of commands that write any table; its value is empty when it is not given."""
+
+LIMIT = Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+"""The option of commands that write tables of analyses."""
 
 
 def of_analyses() -> list[str]:
@@ -97,6 +106,14 @@ def open_output(path: Path | None, output: TableOptions) -> Iterator[TextIO]:
     ):
         yield out
     report_written(path)
+
+
+def write_answer(answer: object, lines: Iterable[str], out: TextIO, form: str) -> None:
+    """Write an answer that is no table: its document where the form is JSON, else its lines."""
+    if form == JSON:
+        as_data(out).write(json.dumps(answer, indent=1, ensure_ascii=False) + "\n")
+    else:
+        out.writelines(f"{visible(line)}\n" for line in lines)
 
 
 def write_rows(

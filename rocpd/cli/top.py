@@ -1,4 +1,4 @@
-"""`rocpd top`: a job while it runs, on the screen, as lines, or for other programs."""
+"""`rocpd top`: a job while it runs, on the screen, as lines, or for programs; `rocpd hang`: who is missing in it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from rocpd.base import entries
-from rocpd.base.errors import InputError, UsageError
+from rocpd.base.errors import Exit, InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
-from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
+from rocpd.cli.commands import Asked, also_takes
+from rocpd.cli.diagnostics import clear_bars, note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
 from rocpd.cli.terminal import is_interactive, screen_of
 from rocpd.facts.rank import Options
-from rocpd.table import CONSOLE
+from rocpd.live import AFTER_S
 
 if TYPE_CHECKING:
     from rocpd.top.glance import Glance
     from rocpd.top.watch import Watch
-
-_JSON = "json"
-_FORMS = {CONSOLE: ".txt", _JSON: ".json"}
 
 
 @frozen
@@ -52,7 +49,7 @@ class TopOptions:
         str, Option("Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT", is_plain=True)
     ] = ""
     redact: Annotated[bool, Option("Leave out where and by whom the job runs.")] = False
-    format: Annotated[str, tables.format_option("Format of --once and --follow:", _FORMS.keys)] = ""
+    format: Annotated[str, tables.format_option("Format of --once and --follow:", tables.TEXT_OR_JSON.keys)] = ""
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
@@ -76,8 +73,8 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
         raise UsageError("--once and --follow contradict each other")
     if shown.exec and not shown.alert:
         raise UsageError("--exec needs --alert", "such as --alert straggler=5%,silent=30s,step=1.5")
-    form, path = tables.form_and_path(shown.format, output, _FORMS)
-    if not shown.once and (path or (form == _JSON and not shown.follow)):
+    form, path = tables.form_and_path(shown.format, output, tables.TEXT_OR_JSON)
+    if not shown.once and (path or (form == tables.JSON and not shown.follow)):
         raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")
     bell = Bell(bounds_of(shown.alert) if shown.alert else Bounds(), shown.exec, note)
     options = WatchOptions(
@@ -119,12 +116,9 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
 
     if glance.state is JobState.WAITING and not glance.ranks:
         raise InputError("; ".join(glance.problems).removeprefix("waiting: "), "without --once it is waited for")
-    path = output.path(_FORMS[form])
+    path = output.path(tables.TEXT_OR_JSON[form])
     with tables.open_output(path, output) as out:
-        if form == _JSON:
-            as_data(out).write(json.dumps(glance.document(), indent=1, ensure_ascii=False) + "\n")
-        else:
-            out.writelines(f"{visible(line)}\n" for line in glance.lines(screen_of(out)))
+        tables.write_answer(glance.document(), glance.lines(screen_of(out)), out, form)
 
 
 def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
@@ -134,7 +128,7 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
         while True:
             due = time.monotonic() + interval
             glance = look()
-            if form == _JSON:
+            if form == tables.JSON:
                 as_data(out).write(json.dumps(glance.document(), ensure_ascii=False) + "\n")
             else:
                 out.write(f"{time.strftime('%H:%M:%S', time.localtime(glance.at_s))}  {visible(glance.line())}\n")
@@ -158,3 +152,38 @@ def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
     from rocpd.top.screen import TopScreen
 
     TopScreen(look, watch, interval, has_colours=not os.environ.get("NO_COLOR")).run()
+
+
+@frozen
+class HangOptions:
+    """When a job hangs."""
+
+    after: Annotated[
+        float,
+        Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400, is_plain=True),
+    ] = AFTER_S
+    format: Annotated[str, tables.format_option("Format:", tables.TEXT_OR_JSON.keys)] = ""
+
+
+def hang(inputs: Inputs, asked: HangOptions, output: TableOptions) -> int:
+    """Say whether a job hangs, which rank is missing, and who waits.
+
+    For a job whose recorder keeps what has begun and not ended beside each database, while it runs or after it was
+    killed. Ends with 1 where it hangs, and with 4 where that is not recorded.
+
+    Examples:
+        rocpd hang job/
+        rocpd hang job/ --format json
+    """
+    from rocpd.live.hang import Hanging
+    from rocpd.live.hang import hang as answer_of
+    from rocpd.session import connect
+
+    form, path = tables.form_and_path(asked.format, output, tables.TEXT_OR_JSON)
+    with connect(inputs.paths or None, skip_bad=inputs.skip_bad, on_note=note) as session:
+        answer = answer_of(session, asked.after)
+    clear_bars()
+    with tables.open_output(path, output) as out:
+        tables.write_answer(answer.document(), answer.lines, out, form)
+    codes = {Hanging.YES: Exit.FAILED, Hanging.UNKNOWN: Exit.UNCLEAR}
+    return codes.get(answer.verdict, Exit.GOOD)

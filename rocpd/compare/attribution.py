@@ -199,7 +199,7 @@ def pair_kernels(
         pairs += _paired(level, left, key)
     pairs += _paired(MatchLevel.OPERATOR, left, _by_operators((*base, *new), {*left[0], *left[1]}).get)
     pairs += _paired(MatchLevel.POSITION, left, dict(_same_places(base, new, pairs, left)).get)
-    pairs += _paired(MatchLevel.CATEGORY, left, _by_category)
+    pairs += _paired(MatchLevel.CATEGORY, left, lambda k: None if k.category == _NOTHING else (k.kind, k.category))
     pairs += [KernelPair(MatchLevel.GONE, (kernel,), ()) for kernel in left[0]]
     pairs += [KernelPair(MatchLevel.NEW, (), (kernel,)) for kernel in left[1]]
     return pairs
@@ -208,10 +208,6 @@ def pair_kernels(
 def _groups(match: re.Pattern[str] | None, kernel: KernelIdentity) -> Hashable:
     part = match and (match.search(kernel.name) or match.search(kernel.symbol))
     return (kernel.kind, part.groups() or part[0]) if part else None
-
-
-def _by_category(kernel: KernelIdentity) -> Hashable:
-    return None if kernel.category == _NOTHING else (kernel.kind, kernel.category)
 
 
 def _paired(

@@ -13,7 +13,7 @@ from rocpd.base.types import Row
 from rocpd.base.visible import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
 from rocpd.compare.comparison import Comparison, RankDifference
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table import Sheet
 from rocpd.table.human import Head, heading, readable, write_readable
 from rocpd.table.palette import Screen
@@ -27,82 +27,82 @@ _PERCENT = Field("percent", "%", "change by the unit of the base")
 _JOINED = " + "
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "diff",
         "Whether the other side is slower.",
-        (
-            Field("verdict", "", "slower, faster, same or unclear"),
-            Field("confidence", "", "certain, likely (at most, with one run a side) or hint"),
-            Field("metric", "", "what decides"),
-            Field("unit", "", "what a unit is"),
-            Field("base", "", "median of the base, of several runs the geometric mean of theirs [ns or bytes]"),
-            Field("new", "", "that of the other side [ns or bytes]"),
-            Field("change_percent", "%", "from one to the other"),
-            Field("low_percent", "%", "lower end of its 95 % interval; NULL: too few values"),
-            Field("high_percent", "%", "upper end"),
-            Field("margin_percent", "%", "differences up to this do not matter"),
-            Field("p", "", "Mann-Whitney, of runs; NULL with one run a side"),
-            Field("base_runs", "", "runs of the base"),
-            Field("new_runs", "", "runs of the other side"),
-            Field("score", "", "how well the two compare, 0 to 1"),
-            Field("reason", "", "why it is unclear"),
-            Field("deviation_percent", "%", "deviation of runs that the interval counts with; NULL within a run"),
-        ),
+        Field("verdict", "", "slower, faster, same or unclear"),
+        Field("confidence", "", "certain, likely (at most, with one run a side) or hint"),
+        Field("metric", "", "what decides"),
+        Field("unit", "", "what a unit is"),
+        Field("base", "", "median of the base, of several runs the geometric mean of theirs [ns or bytes]"),
+        Field("new", "", "that of the other side [ns or bytes]"),
+        Field("change_percent", "%", "from one to the other"),
+        Field("low_percent", "%", "lower end of its 95 % interval; NULL: too few values"),
+        Field("high_percent", "%", "upper end"),
+        Field("margin_percent", "%", "differences up to this do not matter"),
+        Field("p", "", "Mann-Whitney, of runs; NULL with one run a side"),
+        Field("base_runs", "", "runs of the base"),
+        Field("new_runs", "", "runs of the other side"),
+        Field("score", "", "how well the two compare, 0 to 1"),
+        Field("reason", "", "why it is unclear"),
+        Field("deviation_percent", "%", "deviation of runs that the interval counts with; NULL within a run"),
     ),
-    TableDefinition(
+    table_of(
         "diff-parts",
         "What a unit consists of: the changes of its parts add up to that of the unit.",
-        (Field("part", "", "what the time goes into"), *_TIMES, _PERCENT),
+        Field("part", "", "what the time goes into"),
+        *_TIMES,
+        _PERCENT,
         chart="rocpd.summary.plots:changes",
     ),
-    TableDefinition(
+    table_of(
         "diff-kernels",
         "Kernels and copies, those that change most first: change = calls + work + speed + overlap + waiting.",
-        (
-            Field(
-                "name", "", "kernel; several that are taken for one are joined by +", is_kernel=True, joined_by=_JOINED
-            ),
-            Field("match", "", "by what both sides have the same one; new, gone"),
-            *_TIMES,
-            _PERCENT,
-            Field("calls_ns", "ns", "of the change: other number of calls"),
-            Field("work_ns", "ns", "of the change: other grids"),
-            Field("speed_ns", "ns", "of the change: longer or shorter calls on equal grids"),
-            Field("overlap_ns", "ns", "of the change: more or less of it is hidden behind other work"),
-            Field("waiting_ns", "ns", "of the change: waiting for other ranks, and what is not matched", True),
-            Field("call_percent", "%", "change of the median call, on equal grids if there are any"),
-            Field("base_calls", "", "calls per unit of the base", True),
-            Field("new_calls", "", "calls per unit of the other side", True),
-            Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),
-            Field("launched", "", "what differs in grids, registers, memory and code"),
-            Field("base_name", "", "its name in the base, where that is another one", True, True, _JOINED),
-        ),
+        Field("name", "", "kernel; several that are taken for one are joined by +", is_kernel=True, joined_by=_JOINED),
+        Field("match", "", "by what both sides have the same one; new, gone"),
+        *_TIMES,
+        _PERCENT,
+        Field("calls_ns", "ns", "of the change: other number of calls"),
+        Field("work_ns", "ns", "of the change: other grids"),
+        Field("speed_ns", "ns", "of the change: longer or shorter calls on equal grids"),
+        Field("overlap_ns", "ns", "of the change: more or less of it is hidden behind other work"),
+        Field("waiting_ns", "ns", "of the change: waiting for other ranks, and what is not matched", True),
+        Field("call_percent", "%", "change of the median call, on equal grids if there are any"),
+        Field("base_calls", "", "calls per unit of the base", True),
+        Field("new_calls", "", "calls per unit of the other side", True),
+        Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),
+        Field("launched", "", "what differs in grids, registers, memory and code"),
+        Field("base_name", "", "its name in the base, where that is another one", True, True, _JOINED),
     ),
-    TableDefinition(
+    table_of(
         "diff-categories",
         "The same by what kernels do.",
-        (Field("category", "", "category of kernels; copies"), *_TIMES, _PERCENT),
+        Field("category", "", "category of kernels; copies"),
+        *_TIMES,
+        _PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "diff-markers",
         "The same by the marker ranges in which work was launched.",
-        (Field("marker", "", "path of the ranges, # for numbers; NULL outside"), *_TIMES, _PERCENT),
+        Field("marker", "", "path of the ranges, # for numbers; NULL outside"),
+        *_TIMES,
+        _PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "diff-operators",
         "The same by the operators of PyTorch that launched it, where they are recorded.",
-        (Field("operator", "", "the innermost one; NULL: none"), *_TIMES, _PERCENT),
+        Field("operator", "", "the innermost one; NULL: none"),
+        *_TIMES,
+        _PERCENT,
     ),
-    TableDefinition(
+    table_of(
         "diff-ranks",
         "The time of each rank without waiting for others and without communication that is not matched, those that "
         "change most first.",
-        (
-            Field("rank", "", "rank number in its run"),
-            Field("hostname", "", "host name"),
-            *_TIMES,
-            Field("percent", "%", "change of its time"),
-        ),
+        Field("rank", "", "rank number in its run"),
+        Field("hostname", "", "host name"),
+        *_TIMES,
+        Field("percent", "%", "change of its time"),
     ),
 )
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rocpd.history.entry import COMMAND, unit_of
+from rocpd.history.store import COMMAND, unit_of
 from rocpd.history.tables import labels_text, names_of
 from rocpd.table.openmetrics import END, MetricSample, escaped, family
 

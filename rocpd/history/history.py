@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,8 @@ from rocpd.base.student import student_quantile
 from rocpd.base.types import Parameters
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import Plot
-from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.attribution import attribute, pair_kernels, side_of
+from rocpd.compare.comparison import OTHER_GPU, OTHER_RECORDING, Comparison, comparability, compare
 from rocpd.compare.decision import runs_needed
 from rocpd.compare.options import STEP, DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import RunProfile
@@ -33,12 +34,9 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.federate.open.guard import guard
 from rocpd.federate.result import Cursor, Result
 from rocpd.history import tables
-from rocpd.history.charts import of_metric
-from rocpd.history.entry import COMMAND, KERNEL, RunEntry, date_text, identity_of, unit_of, unwritten
-from rocpd.history.fit import FEWEST
-from rocpd.history.jobs import closest, jobs_of
 from rocpd.history.series import (
     DRIFT,
+    FEWEST,
     JUMP,
     MAYBE,
     MetricChange,
@@ -48,10 +46,74 @@ from rocpd.history.series import (
     passing,
     series_of,
 )
-from rocpd.history.store import read
+from rocpd.history.store import COMMAND, KERNEL, RunEntry, date_text, identity_of, read, unit_of, unwritten
+from rocpd.history.tables import of_metric
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.result import Summary
 from rocpd.table.human import readable
+
+_LEAST = DiffOptions().least_score
+_Kind = tuple[object, ...]
+
+
+def jobs_of(entries: Iterable[RunEntry]) -> list[tuple[RunEntry, ...]]:
+    """Divide runs, in order of time, into jobs; the one with the newest run comes first.
+
+    A run is of the job whose newest run before it is most like it.
+    """
+    jobs: list[list[RunEntry]] = []
+    scores: dict[tuple[_Kind, _Kind], float] = {}
+    for entry in entries:
+        best: tuple[float, list[RunEntry]] = (0.0, [])
+        for job in jobs:
+            pair = _kind(job[-1]), _kind(entry)
+            if pair not in scores:
+                scores[pair] = score(job[-1], entry)
+            best = max(best, (scores[pair], job), key=lambda each: each[0])
+        if best[0] >= _LEAST:
+            best[1].append(entry)
+        else:
+            jobs.append([entry])
+    return [tuple(job) for job in sorted(jobs, key=lambda job: (-job[-1].at, job[-1].run))]
+
+
+def closest(jobs: Sequence[Sequence[RunEntry]], entry: RunEntry) -> int:
+    """Return the number of the job that a run is most like, from 1."""
+    scores = [_quick(job[-1], entry) for job in jobs]
+    return 1 + scores.index(max(scores))
+
+
+def score(first: RunEntry, second: RunEntry) -> float:
+    """Return how well two runs compare, from 0 to 1: by their first lines, and where these say they do not, in full."""
+    quick = _quick(first, second)
+    if quick >= _LEAST or first.unit != second.unit:
+        return quick
+    base, new = [first.profile()], [second.profile()]
+    pairs = pair_kernels(base[0].uses, new[0].uses, None)
+    return comparability(base, new, attribute(side_of(base), side_of(new), pairs), _LEAST).score
+
+
+def _quick(first: RunEntry, second: RunEntry) -> float:
+    """Return the score of `comparability`, as far as kernels are the same only by name."""
+    if (first.unit, first.config.get("what counts")) != (second.unit, second.config.get("what counts")):
+        return 0.0
+    score = min(first.ranks, second.ranks) / max(first.ranks, second.ranks, 1)
+    gpus = [entry.config.get("GPU") for entry in (first, second)]
+    score *= OTHER_GPU if all(gpus) and gpus[0] != gpus[1] else 1.0
+    score *= OTHER_RECORDING ** len({*first.recorded} ^ {*second.recorded})
+    return score * min(_shared(first.compute, second.compute), _shared(second.compute, first.compute))
+
+
+def _shared(mine: Mapping[str, float], other: Container[str]) -> float:
+    total = sum(mine.values())
+    return sum(share for name, share in mine.items() if name in other) / total if total else 1.0
+
+
+def _kind(entry: RunEntry) -> _Kind:
+    """Return what scores go by."""
+    config = entry.config.get("GPU"), entry.config.get("what counts")
+    return entry.unit, entry.ranks, *config, entry.recorded, tuple(sorted(entry.compute))
+
 
 _SIDE = 3  # runs on each side of a change, to explain it
 _BASE = 12  # runs of the current level that a new one is compared with
@@ -275,7 +337,8 @@ class JobHistory:
     def findings(self) -> list[Finding]:
         """The findings of the history, in ten sentences at most."""
         every = list(self._findings())
-        return every if len(every) <= _LINES else [*every[: _LINES - 1], _more(len(every) - _LINES + 1)]
+        more = _said(f"{len(every) - _LINES + 1} more: --format json has them all")
+        return every if len(every) <= _LINES else [*every[: _LINES - 1], more]
 
     def _findings(self) -> Iterator[Finding]:
         yield _said(self._about(), rule=JOB, verdict=Verdict.NOTE)
@@ -424,10 +487,6 @@ def _shown(metric: str) -> str:
 
 def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> Finding:
     return Finding(text, rule, verdict, Confidence.CERTAIN)
-
-
-def _more(number: int) -> Finding:
-    return _said(f"{number} more: --format json has them all")
 
 
 def _few(names: Iterator[str] | Sequence[str], most: int = 5) -> str:

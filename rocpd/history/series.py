@@ -1,21 +1,459 @@
-"""The course of a metric from run to run: its values, its fit, and the steps in it. Reads no profiles."""
+"""The course of a metric from run to run: its values, its fit, and the steps in it. Reads no profiles.
+
+A fit says where the level of a series changes, with the noise that the series itself shows; it knows numbers alone. A
+series is a level that steps, and may drift, plus an offset of each group of runs (machines), plus noise of Gauss and
+Markov: neighbours are correlated by rho. Steps are added one by one, each where the likelihood gains most, and judged
+by Student's t, averaged over what rho may be: a slow wander is no step. The search is a forward selection over all
+places at once (the exact least squares of every place cost two cumulative sums), with pairs of steps for what comes and
+goes: Fryzlewicz, Annals of Statistics 42, 2014, says why single steps miss those.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base.student import survival
+from rocpd.base.types import Flags, Floats, Ints
 from rocpd.compare.options import STEP
 from rocpd.compare.run_profile import NUMBER, masked
 from rocpd.facts.short_names import kernel_name
-from rocpd.history.entry import COMMAND, GRID, RunEntry, unit_of
-from rocpd.history.fit import NARROWEST, RARE, Fit, fit
+from rocpd.history.store import COMMAND, GRID, RunEntry, unit_of
 from rocpd.table.cell import shorten
+
+FEWEST = 8
+"""Runs from which on a series says where it changes."""
+
+LEAST_AFTER = 3
+"""Runs on each side of a step: one or two that lie apart are outliers."""
+
+NARROWEST = 5
+"""Runs that come and go from which on they are two steps: three outliers that come together look like fewer runs."""
+
+RARE = 1.8e-3
+"""The probability below which a change at one place is a step: with the costs below, fewer than one of 500 runs is
+taken for one.
+"""
+
+_DOUBTFUL = 0.02  # of a place: what may be one
+_NEW = 10  # runs at the end, of which further ones will tell
+_RHOS: Floats = np.linspace(0.0, 0.96, 13)
+_COSTS: Floats = np.minimum((1 - _RHOS**2) ** -4.0, 200.0)
+"""How many times as often as Student's t says chance explains a step: heavy tails look the more like one, the more
+neighbours are alike. By how much is calibrated.
+"""
+
+_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
+_OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and share of runs that may be
+_COST_OF_PAIRS = 5.0  # of likelihood: there are more of them
+_FREEDOM = 200  # degrees of freedom; more are as many
+_MOST_STEPS, _RUNS_A_STEP = 24, 5
+_WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
+_TINY = 1e-9  # of logarithms: stands for no deviation at all
+
+
+class LevelStep(NamedTuple):
+    """A step: the first run after it, by how much the logarithm changes, and how often chance explains one so large at
+    one place of a series.
+    """
+
+    at: int
+    size: float
+    p: float
+
+
+class Drift(NamedTuple):
+    """A slope: from which run on, by how much the logarithm changes a run, and how often chance explains it."""
+
+    start: int
+    slope: float
+    p: float
+
+
+@frozen
+class Fit:
+    """The parts of a series of runs; logarithms.
+
+    Args:
+        level: of each run, without the offset of its group.
+        steps: where it steps, in order.
+        drift: where it slopes; None: nowhere.
+        doubtful: a step that chance explains too often; None: there is none.
+        offsets: of each group of runs from the most frequent one; 0 where that cannot be said.
+        outliers: whether a run lies apart from its neighbours.
+        rho: how alike the noise of neighbours is.
+        deviation: standard deviation of the noise.
+    """
+
+    level: Floats
+    steps: tuple[LevelStep, ...] = ()
+    drift: Drift | None = None
+    doubtful: LevelStep | None = None
+    offsets: tuple[float, ...] = ()
+    outliers: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    rho: float = 0.0
+    deviation: float = 0.0
+
+    @property
+    def segment(self) -> int:
+        """The first run of the current level."""
+        return self.last_before(len(self.level))
+
+    def last_before(self, place: int) -> int:
+        """Return where the level began that holds before a run."""
+        return max((step.at for step in self.steps if step.at < place), default=0)
+
+    def first_after(self, place: int) -> int:
+        """Return where the level ends that holds from a run on."""
+        return min((step.at for step in self.steps if step.at > place), default=len(self.level))
+
+
+def fit(values: Floats, groups: Ints) -> Fit:
+    """Return where a series steps.
+
+    Args:
+        values: logarithms, in order of time; below `FEWEST` nothing but their median is said.
+        groups: number of the group of each run, from 0.
+    """
+    count = len(values)
+    if count < FEWEST:
+        level = np.full(count, float(np.median(values)) if count else 0.0)
+        deviation = float(np.std(values, ddof=1)) if count > 1 else 0.0
+        return Fit(level, offsets=(0.0,) * _number(groups), outliers=np.zeros(count, bool), deviation=deviation)
+    offsets, of_columns = _dummies(groups)
+    cleaned, outliers = _cleaned(values, offsets)
+    fixed = np.column_stack([np.ones(count), offsets])
+    model, doubtful = _selected(cleaned, fixed)
+    return replace(_described(cleaned, groups, model, of_columns), outliers=outliers, doubtful=doubtful)
+
+
+class _Model(NamedTuple):
+    """Columns of a design: those that are fixed, then a slope, then steps."""
+
+    fixed: Floats
+    slope: int | None
+    steps: tuple[int, ...]
+
+    def design(self) -> Floats:
+        place = np.arange(len(self.fixed), dtype=np.float64)
+        slopes = [] if self.slope is None else [np.maximum(place - self.slope, 0.0)]
+        return np.column_stack([self.fixed, *slopes, *(np.where(place >= at, 1.0, 0.0) for at in self.steps)])
+
+    def with_found(self, found: _Found) -> _Model:
+        """Return the same with what a search found."""
+        if found.is_slope:
+            return self._replace(slope=found.places[0])
+        return self._replace(steps=tuple(sorted({*self.steps, *found.places})))
+
+
+class _Found(NamedTuple):
+    """The changes that would explain most: steps at these places, or a slope from one on; the likelihood with it, the
+    squares that it explains for each of `_RHOS`, and how often chance explains as much.
+    """
+
+    places: tuple[int, ...]
+    is_slope: bool
+    likelihood: float
+    gains: Floats
+    p: float = 1.0
+
+
+def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
+    """Return the model of a series, and a step that is not in it because chance explains it too often."""
+    model = _Model(fixed, None, ())
+    most = min(_MOST_STEPS, len(values) // _RUNS_A_STEP)
+    found = _best(values, model)
+    while found.p < RARE and len(model.steps) < most:
+        model = model.with_found(found)
+        found = _best(values, model)
+    model = _without_chance(values, model)
+    model = _as_slope(values, model)
+    is_new = found.places[0] >= len(values) - _NEW
+    is_doubtful = RARE <= found.p < _DOUBTFUL and is_new and not found.is_slope
+    return model, LevelStep(found.places[0], 0.0, found.p) if is_doubtful else None
+
+
+def _best(values: Floats, model: _Model) -> _Found:
+    """Return what would explain most of what a model leaves."""
+    design = model.design()
+    freedom = len(values) - design.shape[1] - 1
+    scan = _scan(values, design)
+    allowed = _allowed(len(values), model.steps)
+    found = [
+        _judged(scan.gains(width) * (allowed & _ahead(allowed, width)), scan.left, freedom, width)
+        for width in (0, *_widths(len(values)))
+    ]
+    if model.slope is None:
+        starts = _hinges(len(values))
+        slope = _judged(scan.gains_of_slopes(starts), scan.left, freedom, 0)
+        found.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
+    best = max(found, key=lambda each: each.likelihood)
+    return best._replace(p=_chance(best, scan.left, freedom))
+
+
+def _allowed(count: int, steps: Sequence[int]) -> Flags:
+    """Return whether a step at each place leaves `LEAST_AFTER` runs between it and the others."""
+    place = np.arange(count)
+    allowed: Flags = np.all([abs(place - at) >= LEAST_AFTER for at in steps] or [place >= 0], axis=0)
+    return allowed
+
+
+def _ahead(flags: Flags, width: int) -> Flags:
+    """Return the flag so many runs later, of each run; True where there is none."""
+    return np.append(flags[width:], np.ones(min(width, len(flags)), bool))
+
+
+def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
+    """Return the place that explains most; how often chance does is not said yet.
+
+    Args:
+        gains: squares that a step at each place explains: `[rho, place]`.
+        left: squares that are left without: `[rho]`.
+        freedom: degrees of freedom of those that are left then.
+        width: of a pair of steps; 0: one step.
+    """
+    highest = gains.argmax(1)  # for one rho the likelihood grows with what is explained
+    after = np.maximum(left - gains[np.arange(len(left)), highest], _TINY**2)
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
+    rho = int(likelihoods.argmax())
+    place = int(highest[rho])
+    best = float(likelihoods[rho]) - (_COST_OF_PAIRS if width else 0.0)
+    is_some = gains[:, place].any()
+    places = (place, place + width) if width else (place,)
+    return _Found(places, False, best if is_some else -math.inf, gains[:, place])
+
+
+def _chance(found: _Found, left: Floats, freedom: int) -> float:
+    """Return how often chance explains as much at one place: Student's t, averaged over what rho may be."""
+    if found.likelihood == -math.inf:
+        return 1.0
+    after = np.maximum(left - found.gains, _TINY**2)
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
+    weights = np.exp(likelihoods - likelihoods.max())
+    weights /= weights.sum()
+    scores = np.sqrt(found.gains * freedom / after)
+    parts = zip((weights * _COSTS).tolist(), scores.tolist(), strict=True)
+    p: float = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+    return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(found.places) > 1 else 1.0))
+
+
+class _Scan(NamedTuple):
+    """The gain of steps at all places of a series, for each of `_RHOS`.
+
+    Args:
+        left: squares that are left without a step: `[rho]`.
+        products: of a step at each place with what is left, and with the base of the design: `[rho, place, 1 + base]`.
+        columns: what is left, and the base: `[rho, run, 1 + base]`.
+    """
+
+    left: Floats
+    products: Floats
+    columns: Floats
+
+    def gains(self, width: int) -> Floats:
+        """Return the squares that a step at each place explains, or a pair of steps so many runs apart."""
+        count, apart = self.products.shape[1], 1 - _RHOS[:, None]
+        low, high = LEAST_AFTER, count - width - LEAST_AFTER + 1
+        products, own = self.products[:, low:high], 1 + apart**2 * (count - 1.0 - np.arange(low, high))
+        if width:
+            products = products - self.products[:, low + width : high + width]
+            own = 1 + apart**2 * (width - 1) + _RHOS[:, None] ** 2
+        gains = np.zeros(self.products.shape[:2])
+        gains[:, low:high] = _explained(products, own)
+        return gains
+
+    def gains_of_slopes(self, starts: Sequence[int]) -> Floats:
+        """Return the squares that a slope from each of some places explains."""
+        place = np.arange(self.columns.shape[1])[:, None]
+        slopes = _whitened(np.maximum(place - np.array(starts, np.float64), 0.0))
+        return _explained(slopes.transpose(0, 2, 1) @ self.columns, (slopes**2).sum(1))
+
+
+def _explained(products: Floats, own: Floats) -> Floats:
+    """Return the squares that columns explain beside a design.
+
+    Args:
+        products: of the columns with what is left, and with the base.
+        own: squares of the columns.
+    """
+    base = products[:, :, 1:]
+    unexplained = own - np.einsum("rpb,rpb->rp", base, base)
+    gains: Floats = products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
+    return gains
+
+
+def _scan(values: Floats, design: Floats) -> _Scan:
+    base, residual = _projected(values, design)
+    columns = np.concatenate([residual[:, :, None], base], axis=2)
+    after = np.cumsum(columns[:, ::-1], axis=1)[:, ::-1] - columns
+    left = np.maximum((residual**2).sum(1), _TINY**2)
+    return _Scan(left, columns + (1 - _RHOS[:, None, None]) * after, columns)
+
+
+def _projected(values: Floats, design: Floats) -> tuple[Floats, Floats]:
+    """Return an orthonormal base of the columns when neighbours are taken off, and what they leave of the values."""
+    base, _ = np.linalg.qr(_whitened(design))
+    target = _whitened(values[:, None])
+    return base, (target - base @ (base.transpose(0, 2, 1) @ target))[:, :, 0]
+
+
+def _whitened(columns: Floats) -> Floats:
+    """Return columns when neighbours are taken off, for each of `_RHOS`: `[rho, run, column]`."""
+    whitened = np.repeat(columns[None], len(_RHOS), axis=0)
+    whitened[:, 1:] -= _RHOS[:, None, None] * columns[:-1]
+    whitened[:, 0] *= np.sqrt(1 - _RHOS**2)[:, None]
+    return whitened
+
+
+def _widths(count: int) -> list[int]:
+    """Return widths of what comes and goes that are tried: the short ones all, then each half as long again."""
+    widths, width = [], NARROWEST
+    while width <= min(count // 2 - LEAST_AFTER, _WIDEST):
+        widths.append(width)
+        width += 1 if width < 8 else width // 2
+    return widths
+
+
+def _hinges(count: int) -> list[int]:
+    """Return places from which a slope is tried: few, because where one begins is hard to say, and in the first half,
+    because a short slope at the end is a step.
+    """
+    return sorted({count * part // 8 for part in range(5)})
+
+
+def _without_chance(values: Floats, model: _Model) -> _Model:
+    """Return a model without steps that, beside the others, chance explains."""
+    while model.steps:
+        steps, _ = _tested(values, model)
+        worst = max(steps, key=lambda step: step.p)
+        if worst.p < RARE:
+            break
+        model = model._replace(steps=tuple(at for at in model.steps if at != worst.at))
+    return model
+
+
+def _as_slope(values: Floats, model: _Model) -> _Model:
+    """Return a slope for several steps that lead one way, where it explains as much: a drift is no staircase."""
+    if len(model.steps) < 2 or model.slope is not None:
+        return model
+    steps, _ = _tested(values, model)
+    if len({step.size > 0 for step in steps}) > 1:
+        return model
+    sloped = model._replace(steps=(), slope=0)
+    return sloped if _likelihood(values, sloped) > _likelihood(values, model) - len(steps) + 1 else model
+
+
+def _likelihood(values: Floats, model: _Model) -> float:
+    design = model.design()
+    left = np.maximum((_projected(values, design)[1] ** 2).sum(1), _TINY**2)
+    likelihoods: Floats = _JACOBIANS - (len(values) - design.shape[1]) / 2 * np.log(left)
+    return float(likelihoods.max())
+
+
+class _Estimate(NamedTuple):
+    """Coefficients of the columns of a design, for the most likely rho, and the deviation of the noise."""
+
+    coefficients: Floats
+    rho: float
+    deviation: float
+
+
+def _tested(values: Floats, model: _Model) -> tuple[list[LevelStep], _Estimate]:
+    """Return the steps of a model, each judged beside all others, and its coefficients."""
+    design = model.design()
+    freedom, first = len(values) - design.shape[1], design.shape[1] - len(model.steps)
+    whitened, target = _whitened(design), _whitened(values[:, None])
+    turned = whitened.transpose(0, 2, 1)
+    inverse = np.linalg.pinv(turned @ whitened)
+    coefficients = (inverse @ (turned @ target))[:, :, 0]
+    left = np.maximum(((target[:, :, 0] - np.einsum("rnc,rc->rn", whitened, coefficients)) ** 2).sum(1), _TINY**2)
+    errors = np.sqrt(np.maximum(np.diagonal(inverse, axis1=1, axis2=2), 1e-12) * (left / freedom)[:, None])
+    likelihoods = _JACOBIANS - freedom / 2 * np.log(left)
+    weights = np.exp(likelihoods - likelihoods.max())
+    weights *= _COSTS / weights.sum()
+    steps = []
+    best = int(likelihoods.argmax())
+    for column, at in enumerate(model.steps, first):
+        scores = np.abs(coefficients[:, column] / errors[:, column]).tolist()
+        parts = zip(weights.tolist(), scores, strict=True)
+        p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+        steps.append(LevelStep(at, float(coefficients[best, column]), p))
+    rho = float(_RHOS[best])
+    deviation = math.sqrt(float(left[best]) / freedom / (1 - rho * rho))
+    return steps, _Estimate(coefficients[best], rho, deviation)
+
+
+def _described(values: Floats, groups: Ints, model: _Model, of_columns: Sequence[int]) -> Fit:
+    """Return what a model says of a series."""
+    steps, best = _tested(values, model)
+    design = model.design()
+    known = dict(zip(of_columns, best.coefficients[1 : 1 + len(of_columns)].tolist(), strict=True))
+    is_level = np.ones(design.shape[1], bool)
+    is_level[1 : 1 + len(of_columns)] = False
+    drift = None
+    if model.slope is not None:
+        slope = float(best.coefficients[1 + len(of_columns)])
+        bare = model._replace(slope=None)
+        drift = Drift(model.slope, slope, _best(values, bare).p)
+    level = design[:, is_level] @ best.coefficients[is_level]
+    offsets = tuple(known.get(group, 0.0) for group in range(_number(groups)))
+    return Fit(level, tuple(steps), drift, None, offsets, rho=best.rho, deviation=best.deviation)
+
+
+def _number(groups: Ints) -> int:
+    return int(groups.max()) + 1 if len(groups) else 0
+
+
+def _dummies(groups: Ints) -> tuple[Floats, list[int]]:
+    """Return a column for each group whose offset can be told from a step, and which these are.
+
+    They take turns with others: a group that comes once for all is a step in time, and is found as that.
+    """
+    counts = np.bincount(groups)
+    usual = int(counts.argmax())
+    most = len(groups) // FEWEST
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    blocks = np.bincount(groups[starts], minlength=len(counts))
+    told = [int(group) for group in np.argsort(-counts, kind="stable") if blocks[group] > 1 and counts[group] > 2]
+    chosen = [group for group in told if group != usual][:most] if blocks[usual] > 1 or len(told) > 1 else []
+    return np.column_stack([np.zeros((len(groups), 0)), *(groups == group for group in chosen)]), chosen
+
+
+def _middles(values: Floats) -> Floats:
+    """Return the median of each value and its neighbours: four on each side, near the ends fewer, so that of a step
+    whose last `LEAST_AFTER` runs are there each is among its like.
+    """
+    count = len(values)
+    place = np.arange(count)
+    reach = np.clip(np.minimum(place, count - 1 - place), LEAST_AFTER - 1, NARROWEST - 1)
+    beyond = np.full(NARROWEST - 1, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * NARROWEST - 1)
+    is_near = abs(np.arange(windows.shape[1]) - NARROWEST + 1) <= reach[:, None]
+    middles: Floats = np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
+    return middles
+
+
+def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
+    """Return values of which those that lie apart from their neighbours stand at the median of these, and which."""
+    lifted = np.zeros(len(values))
+    if offsets.shape[1]:  # groups take turns: neighbours lie apart by what their groups do
+        beside = [np.median(values[column > 0]) for column in offsets.T]
+        others = np.median(values[offsets.sum(1) == 0])
+        lifted = offsets @ (np.array(beside) - others)
+    own = values - lifted
+    middle = _middles(own)
+    apart = np.abs(own - middle)
+    # A median of few takes a quarter of the deviation along; in short series it may take nearly all.
+    scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(own)))) / math.sqrt(2))
+    most = np.sort(apart)[-max(1, round(_FEW * len(own))) - 1]
+    is_outside = apart > max(_OUTSIDE * scale, most, _TINY)
+    return np.where(is_outside, middle + lifted, values), is_outside
+
 
 _MOST = 24  # metrics that are searched beside the step, those that take most
 _LEAST_SHARE = 0.01  # of the step: what takes less is not searched

@@ -1,39 +1,324 @@
 """A folder of entries that many jobs write at once without a lock. Entries are added whole, and never changed.
 
-A name says what is in a file, so two writers of one name write the same. Of several summaries of a run the newest one
-counts, and of several values of a label too. What is no entry is named and left out, never mended or removed. A folder
-of other files never becomes a store: it may be a recording.
+An entry is one run: a file of two lines, named by what is in it. The first line says what lists and series need
+(`RunEntry`), so that thousands are read in a moment; the second one is a baseline of `rocpd diff` with the whole
+profile. The first line holds the length of the second: a file that was not written to its end is known without reading
+it. Labels are files of their own, so that they can be added later.
+
+Two writers of one name write the same. Of several summaries of a run the newest one counts, and of several values of a
+label too. What is no entry is named and left out, never mended or removed. A folder of other files never becomes a
+store: it may be a recording.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import math
 import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import orjson
 
+from rocpd.base.documents import json_object
 from rocpd.base.errors import InputError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
-from rocpd.compare.run_profile import RunProfile
-from rocpd.history.entry import (
-    ENDING,
-    LABELS_ENDING,
-    VERSION,
-    RunEntry,
-    date_text,
-    entry_of,
-    identity_of,
-    labels_written,
-    written,
-)
+from rocpd.compare.options import ENERGY, MEMORY, STEP
+from rocpd.compare.run_profile import NUMBER, Baseline, RunProfile, baseline_of
+from rocpd.redact.options import Clue
+from rocpd.redact.texts import Pseudonyms, Redactor
+
+VERSION = 1
+"""Of the form of the first line; a change of a meaning makes it another one."""
+
+ENDING = ".rocpd-run.json"
+"""Of the files of runs."""
+
+LABELS_ENDING = ".rocpd-labels.json"
+"""Of the files of labels."""
+
+PART, KERNEL = "part:", "kernel:"
+"""In front of the names of metrics that are parts of a step, and of those that are kernels."""
+
+GRID = "grid of "
+"""In front of the names of kernels whose grids are a part of the configuration."""
+
+COMMAND = "command"
+"""Name of what was run, in the configuration."""
+
+_UNITS = {MEMORY: "bytes", ENERGY: "J"}
+_MOST_KERNELS = 40  # of a run, those that take most
+_GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
+_DIGITS = 8  # bytes of a hash
+_LAST = 2**63  # ns: what SQL and dates can hold, until 2262
+
+
+@frozen
+class RunEntry:
+    """One run as the history knows it at a glance.
+
+    Args:
+        run: its identity, by the GUIDs of its ranks.
+        name: where it was read from.
+        added: when it was summarised [ns since 1970].
+        date: when it ran [ns since 1970]; None: neither the user nor the files say so.
+        unit: what a unit is.
+        units: how many it has.
+        warm_up: how many before them are warm-up.
+        ranks: how many.
+        hosts: of its ranks.
+        config: what it ran on, and with: name -> value.
+        recorded: kinds of events.
+        metrics: name -> value: `step` and other medians of units, and what parts and kernels add to a unit on average.
+        compute: kernel -> its share of the compute time.
+        labels: what the user said of it.
+        path: the file.
+        body: length of the second line [bytes].
+    """
+
+    run: str
+    name: str
+    added: int
+    date: int | None
+    unit: str
+    units: int
+    warm_up: int
+    ranks: int
+    hosts: tuple[str, ...]
+    config: Mapping[str, str]
+    recorded: tuple[str, ...]
+    metrics: Mapping[str, float]
+    compute: Mapping[str, float]
+    labels: Mapping[str, str]
+    path: Path
+    body: int
+
+    @property
+    def at(self) -> int:
+        """Where it stands in time [ns since 1970]."""
+        return self.added if self.date is None else self.date
+
+    def profile(self) -> RunProfile:
+        """Read all that is known of the run.
+
+        Raises:
+            InputError: the file is damaged, or away.
+        """
+        try:
+            with self.path.open(encoding="utf-8") as file:
+                file.readline()
+                (run,) = baseline_of(file.readline()).runs
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{self.path}: damaged: {error}", "remove it, and add the run again") from error
+        return run
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric: of most it is ns."""
+    return _UNITS.get(metric, "ns")
+
+
+def identity_of(run: RunProfile) -> str:
+    """Return the identity of a run: the same for every copy, part and summary of it."""
+    return _hash(map(_opaque, run.guids) if run.guids else (run.name, *map(str, run.samples[STEP])))
+
+
+def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
+    """Return name and text of the file of a run. The name does not depend on when it was added.
+
+    Args:
+        run: its profile.
+        date: when it ran [ns since 1970]; None: what the files say.
+        added: when that is [ns since 1970].
+    """
+    body = Baseline((run,)).text()
+    head = {**_head(run), "added": added, "date": _date(run, date), "body": len(body.encode())}
+    digest = _hash([body, str(head["date"]), str(VERSION)])
+    return f"{head['run']}-{digest}{ENDING}", f"{json.dumps(head, separators=(',', ':'))}\n{body}"
+
+
+def unwritten(run: RunProfile) -> RunEntry:
+    """Return the entry of a run that is in no file."""
+    return entry_of({**_head(run), "added": 0, "date": _date(run, None), "body": 0}, Path())
+
+
+def _date(run: RunProfile, given: int | None) -> int | None:
+    return run.facts.started if given is None else given
+
+
+def _head(run: RunProfile) -> dict[str, Any]:
+    return {
+        "rocpd_history": VERSION,
+        "run": identity_of(run),
+        "name": run.name,
+        "unit": run.unit,
+        "units": run.units,
+        "warm_up": run.warm_up,
+        "ranks": run.facts.ranks,
+        "hosts": sorted({rank.host for rank in run.ranks if rank.host}),
+        "config": _config(run),
+        "recorded": run.facts.recorded,
+        "metrics": _metrics(run),
+        "compute": _compute(run),
+    }
+
+
+def labels_written(run: str, labels: Mapping[str, str], added: int) -> tuple[str, str]:
+    """Return name and text of the file of labels of a run."""
+    content = {"rocpd_labels": VERSION, "run": run, "labels": dict(labels), "added": added}
+    digest = _hash([json.dumps(labels, sort_keys=True)])
+    return f"{run}-{digest}{LABELS_ENDING}", json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
+    """Return the entry of a first line.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: the line is no head of an entry.
+    """
+    known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
+    known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
+    entry = RunEntry(**known, labels={}, path=path)
+    if not (_has_types(entry) and entry.metrics[STEP] > 0):
+        raise ValueError("no times of a run in it")
+    return entry
+
+
+def _has_types(entry: RunEntry) -> bool:
+    """Return whether the values of an entry are what they should be, and times of them dates."""
+    texts = entry.run, entry.name, entry.unit, *entry.hosts, *entry.recorded, *entry.config.values()
+    counts = entry.units, entry.warm_up, entry.ranks, entry.body
+    numbers = *entry.metrics.values(), *entry.compute.values()
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(count, int) and 0 <= count < _LAST for count in counts)
+        and all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+        and all(isinstance(time, int) and abs(time) < _LAST for time in (entry.added, entry.at))
+    )
+
+
+def _hash(texts: Iterable[str]) -> str:
+    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=_DIGITS).hexdigest()
+
+
+def _metrics(run: RunProfile) -> dict[str, float]:
+    """Return medians of what units have, and the parts and kernels of a unit on average [ns or bytes]."""
+    each = run.scale * run.units
+    metrics = {name: float(median(values)) for name, values in run.samples.items() if values}
+    parts, kernels = Counter[str](), Counter[str]()
+    for use in run.uses:
+        parts.update(use.exposed)
+        kernels[use.launch.name] += sum(use.exposed.values())
+    parts.update(run.idle)
+    metrics |= {f"{PART}{name}": time / each for name, time in parts.items()}
+    return metrics | {f"{KERNEL}{name}": time / each for name, time in kernels.most_common(_MOST_KERNELS) if time}
+
+
+def _compute(run: RunProfile) -> dict[str, float]:
+    times = Counter[str]()
+    for use in run.uses:
+        if use.launch.kind == "compute":
+            times[use.launch.name] += use.time
+    total = sum(times.values())
+    return {name: round(time / total, 4) for name, time in times.most_common(_MOST_KERNELS) if time}
+
+
+def _config(run: RunProfile) -> dict[str, str]:
+    """Return what a run ran on and with: what differs here is no regression."""
+    facts = run.facts
+    config = {
+        "what counts": run.selection,
+        "ranks": str(facts.ranks),
+        "hosts": str(facts.hosts),
+        "GPU": ", ".join(facts.gpus),
+        "ROCm": ", ".join(facts.rocm),
+        "schema": ", ".join(facts.versions),
+        COMMAND: "; ".join(facts.commands),
+        **facts.environment,
+    }
+    shares = _compute(run)
+    for name in (name for name, share in shares.items() if share >= _GRIDS):
+        grids = {use.launch.grid for use in run.uses if use.launch.name == name and use.launch.grid}
+        config[f"{GRID}{name}"] = ", ".join(sorted("x".join(map(str, grid[:3])) for grid in grids))
+    return {name: value for name, value in config.items() if value}
+
+
+def redacted(run: RunProfile) -> RunProfile:
+    """Return a profile that says nothing of where and by whom it ran, but tells machines apart.
+
+    Hosts, commands and GUIDs are hashes, the same in each run of a history: who knows a name can tell that it is there.
+    """
+    hosts = {rank.host: f"host-{_hash([rank.host])[:6]}" for rank in run.ranks if rank.host}
+    redactor = Redactor(Pseudonyms(), dict.fromkeys(hosts, Clue.HOST))
+    environment = json_object(redactor.environment(json.dumps(dict(run.facts.environment)))) or {}
+    forms = {NUMBER.sub("#", command) for command in run.facts.commands}
+    commands = tuple(sorted(f"command-{_hash([form])[:6]}" for form in forms))
+    uses = [replace(use, launch=use.launch._replace(path=redactor.text(use.launch.path))) for use in run.uses]
+    return replace(
+        run,
+        name=f"run-{identity_of(run)[:6]}",
+        uses=tuple(uses),
+        ranks=tuple(replace(rank, host=hosts.get(rank.host or "")) for rank in run.ranks),
+        facts=replace(run.facts, commands=commands, environment=environment),
+        guids=tuple(map(_opaque, run.guids)),
+    )
+
+
+def _opaque(guid: str) -> str:
+    return guid if guid.startswith("#") else f"#{_hash([guid])}"
+
+
+def date_of(text: str) -> int:
+    """Return the time that a text names [ns since 1970]; without a zone it is one of UTC.
+
+    >>> date_of("2026-11-12"), date_of("2026-11-12T03:00:00+03:00") == date_of("2026-11-12")
+    (1794441600000000000, True)
+
+    Raises:
+        UsageError: the text is no date.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--date {text}: no date", "such as 2026-11-12 or 2026-11-12T03:00:00+01:00") from error
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    since = round(at.timestamp()) * 10**9
+    if abs(since) >= _LAST:
+        raise UsageError(f"--date {text}: beyond the years 1678 to 2261", "such as 2026-11-12")
+    return since
+
+
+def date_text(at: int) -> str:
+    """Return a time as people read it, of UTC."""
+    return f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%d %H:%M}"
+
+
+def labels_of(words: Iterable[str]) -> dict[str, str]:
+    """Return the labels that words such as `commit=abc` name.
+
+    Raises:
+        UsageError: a word is of another form, or names a label a second time.
+    """
+    labels: dict[str, str] = {}
+    for word in words:
+        name, is_given, value = word.partition("=")
+        if not (is_given and name and value):
+            raise UsageError(f"--label {word}: not of the form NAME=VALUE", "such as commit=9f2c1")
+        if labels.get(name, value) != value:
+            raise UsageError(f"--label {name}: {labels[name]} and {value}", "a label has one value")
+        labels[name] = value
+    return labels
+
 
 _DAY_NS = 86_400 * 10**9
 _ROCM_NS = 1_451_606_400 * 10**9  # the first of January 2016

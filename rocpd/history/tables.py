@@ -1,4 +1,4 @@
-"""The tables of a history, of which each column has a unit and a meaning."""
+"""The tables of a history, of which each column has a unit and a meaning, and its charts: values, level, changes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rocpd.base.types import Row
-from rocpd.history.entry import KERNEL, PART, RunEntry, date_text, unit_of
+from rocpd.chart.model import Chart, Lines, MarkedPoint, Series
 from rocpd.history.series import MetricChange, MetricSeries
+from rocpd.history.store import KERNEL, PART, RunEntry, date_text, unit_of
 from rocpd.summary.findings import Finding
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import CHANCE, OF_ROW
+from rocpd.table.palette import BLUE, GREY, ORANGE
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
 _METRIC = (
@@ -23,84 +25,74 @@ _UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
 _LEAST_OF_GROUP = 3  # runs: of fewer no offset is given
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "changes",
         "What changed, the step first, and the largest first.",
-        (
-            *_METRIC,
-            Field("run", "", "number of the first run after it"),
-            Field("date", "", "when that ran, of UTC"),
-            Field("labels", "", "what is said of it", True),
-            Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
-            Field("before", OF_ROW, "level before it", True),
-            Field("after", OF_ROW, "level after it", True),
-            Field("change_percent", "%", "from one to the other"),
-            Field("p", CHANCE, "how often chance explains as much at one run"),
-            Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
-            _UNIT,
-        ),
+        *_METRIC,
+        Field("run", "", "number of the first run after it"),
+        Field("date", "", "when that ran, of UTC"),
+        Field("labels", "", "what is said of it", True),
+        Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
+        Field("before", OF_ROW, "level before it", True),
+        Field("after", OF_ROW, "level after it", True),
+        Field("change_percent", "%", "from one to the other"),
+        Field("p", CHANCE, "how often chance explains as much at one run"),
+        Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
+        _UNIT,
     ),
-    TableDefinition(
+    table_of(
         "runs",
         "The runs, the newest first.",
-        (
-            _NUMBER,
-            Field("date", "", "when it ran, of UTC"),
-            Field("labels", "", "what is said of it"),
-            Field("hosts", "", "its machines"),
-            Field("ranks", "", "how many"),
-            Field("units", "", "how many steps, or other units, count", True),
-            Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
-            Field("level_ns", "ns", "what it would be without noise"),
-            Field("deviations", "", "how many standard deviations lie between"),
-            Field("is_outlier", "", "1: it lies apart from its neighbours"),
-            Field("id", "", "identity of the run", True),
-            Field("name", "", "where it was read from", True),
-            Field(
-                "reason", "", "what of its configuration was another one for a while, so that it is in no series", True
-            ),
-        ),
+        _NUMBER,
+        Field("date", "", "when it ran, of UTC"),
+        Field("labels", "", "what is said of it"),
+        Field("hosts", "", "its machines"),
+        Field("ranks", "", "how many"),
+        Field("units", "", "how many steps, or other units, count", True),
+        Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
+        Field("level_ns", "ns", "what it would be without noise"),
+        Field("deviations", "", "how many standard deviations lie between"),
+        Field("is_outlier", "", "1: it lies apart from its neighbours"),
+        Field("id", "", "identity of the run", True),
+        Field("name", "", "where it was read from", True),
+        Field("reason", "", "what of its configuration was another one for a while, so that it is in no series", True),
     ),
-    TableDefinition(
+    table_of(
         "series",
         "Each metric in each run, with the band in which 95 of 100 runs of the level lie.",
-        (
-            *_METRIC,
-            _NUMBER,
-            Field("date", "", "when it ran, of UTC"),
-            Field("value", OF_ROW, "of the run"),
-            Field("level", OF_ROW, "without noise"),
-            Field("low", OF_ROW, "lower end of the band"),
-            Field("high", OF_ROW, "upper end"),
-            _UNIT,
-        ),
-        chart="rocpd.history.charts:of_table",
+        *_METRIC,
+        _NUMBER,
+        Field("date", "", "when it ran, of UTC"),
+        Field("value", OF_ROW, "of the run"),
+        Field("level", OF_ROW, "without noise"),
+        Field("low", OF_ROW, "lower end of the band"),
+        Field("high", OF_ROW, "upper end"),
+        _UNIT,
+        chart="rocpd.history.tables:of_table",
     ),
-    TableDefinition(
+    table_of(
         "noise",
         "How metrics vary from run to run where nothing changed.",
-        (
-            *_METRIC,
-            Field(
-                "group",
-                "",
-                "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
-            ),
-            Field("runs", "", "how many"),
-            Field("level", OF_ROW, "median of its runs"),
-            Field("deviation_percent", "%", "standard deviation of runs around the level"),
-            Field(
-                "offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"
-            ),
-            Field("rho", "", "how alike neighbours are, of all groups"),
-            Field("outliers", "", "runs that lie apart from their neighbours"),
-            _UNIT,
+        *_METRIC,
+        Field(
+            "group",
+            "",
+            "runs of a host, a GPU or a label, which may lie apart; NULL: not known, or of fewer than three runs",
         ),
+        Field("runs", "", "how many"),
+        Field("level", OF_ROW, "median of its runs"),
+        Field("deviation_percent", "%", "standard deviation of runs around the level"),
+        Field("offset_percent", "%", "how far the group lies from the most frequent one, as far as that can be said"),
+        Field("rho", "", "how alike neighbours are, of all groups"),
+        Field("outliers", "", "runs that lie apart from their neighbours"),
+        _UNIT,
     ),
-    TableDefinition(
+    table_of(
         "labels",
         "What is said of runs.",
-        (_NUMBER, Field("name", "", "of the label"), Field("value", "", "of it")),
+        _NUMBER,
+        Field("name", "", "of the label"),
+        Field("value", "", "of it"),
     ),
 )
 """Name -> definition."""
@@ -206,3 +198,38 @@ def labels(entries: Sequence[RunEntry]) -> Summary:
     """Return the labels of runs."""
     rows = [(at + 1, *label) for at, entry in enumerate(entries) for label in entry.labels.items()]
     return Summary.whole(TABLES["labels"], rows)
+
+
+def of_metric(series: MetricSeries, changes: Sequence[MetricChange], title: str) -> Chart:
+    """Return the chart of a metric over the runs, numbered from 1."""
+    numbers = [float(place) + 1 for place in series.places.tolist()]
+    level, low, high = (ends.tolist() for ends in series.band())
+    values = dict(zip(numbers, series.values.tolist(), strict=True))
+    marked = tuple(
+        MarkedPoint(change.at + 1.0, values[change.at + 1.0], f"{change.ratio - 1:+.1%}")
+        for change in changes
+        if change.metric == series.name and change.at + 1.0 in values
+    )
+    return _lines(title, numbers, (series.values.tolist(), level, low, high), marked)
+
+
+def of_table(table: Summary) -> Chart:
+    """Return the chart of the first metric of the table `series`."""
+    first = next(iter(table), ("series", None))[:2]
+    rows = [row for row in table if row[:2] == first]
+    columns = [[row[n] for row in rows] for n in range(4, 8)]
+    return _lines(str(first[1] or first[0]), [float(row[2]) for row in rows], columns, ())
+
+
+def _lines(
+    title: str,
+    numbers: Sequence[float],
+    columns: Sequence[Sequence[float]],
+    marked: tuple[MarkedPoint, ...],
+) -> Lines:
+    names = ("runs", BLUE), ("level", ORANGE), ("95 of 100 runs", GREY), ("", GREY)
+    lines = [
+        Series(name, colour, tuple(zip(numbers, column, strict=True)), marked if name == "runs" else ())
+        for (name, colour), column in zip(names, columns, strict=True)
+    ]
+    return Lines(title, tuple(lines), "", unit_of(title), has_zero=False)

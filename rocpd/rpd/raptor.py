@@ -118,6 +118,6 @@ class RaptorParser:
         return Reading(self._session, Options(categories=categories, sequence=self.prekernel_seq))
 
     def _table(self, name: str) -> pd.DataFrame:
-        from rocpd.summary.kernels.raptor import raptor
+        from rocpd.summary.kernels.variability import raptor
 
         return next(table for table in raptor(self._reading()) if table.name == name).df()

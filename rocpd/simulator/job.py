@@ -18,13 +18,12 @@ from rocpd.base.output import as_output_error, check_free
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
-from rocpd.simulator.identity import end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
 from rocpd.simulator.kineto import write_kineto
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
 from rocpd.simulator.script import Template, word
-from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns
+from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns, end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.workload import Recording
 
 _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")

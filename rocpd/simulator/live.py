@@ -1,7 +1,11 @@
 """Writes a simulated job in real time: each row when its time has come, as the recorder writes it.
 
 The job is simulated as always, into a folder for a while, and played from there: a transaction per rank at least every
-half a second, and the state file beside the database. What stops the job is `incidents`'. One loop writes all ranks.
+half a second, and the state file beside the database. One loop writes all ranks.
+
+An incident stops the job: which rank stops where, and who then waits for it, is pure arithmetic over the exchanges that
+each rank makes. A rank whose partner does not come stops at that exchange, and so do those that wait for it, until
+nothing changes.
 """
 
 from __future__ import annotations
@@ -9,9 +13,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -20,26 +25,147 @@ import numpy as np
 
 from rocpd.base.errors import UsageError
 from rocpd.base.evidence import remember
+from rocpd.base.frozen import frozen
 from rocpd.base.output import as_output_error, complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.schema.live_state import CROWDED, FAILED, GROUPS, StateWriter, state_file
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import suffix_of
-from rocpd.simulator.identity import end_of, identity_of
-from rocpd.simulator.incidents import (
-    NEVER,
-    Exchanges,
-    GroupKey,
-    Halt,
-    Happening,
-    Incident,
-    MadeExchange,
-    parse_incident,
-    spread,
-)
 from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.layout import GroupKind, Layout
 from rocpd.simulator.options import JobOptions, Rccl
-from rocpd.simulator.recorded_exchanges import exchanges_of, waits_of
+from rocpd.simulator.stamp import end_of, identity_of
+
+NEVER = 2**62
+"""A time that does not come [ns]."""
+
+
+class Incident(StrEnum):
+    """Incidents of a job that runs."""
+
+    STALL = "stall"
+    KILL = "kill"
+    MISMATCH = "mismatch"
+    DISK_FULL = "disk-full"
+
+
+@frozen
+class Happening:
+    """An incident on a rank, in a step."""
+
+    incident: Incident
+    rank: int
+    step: int
+
+
+@frozen
+class GroupKey:
+    """Who exchanges: the ranks of a communicator, or of one direction between two of them; in order.
+
+    Args:
+        name: for people.
+        members: ranks.
+        is_pair: whether the first sends to the second.
+    """
+
+    name: str
+    members: tuple[int, ...]
+    is_pair: bool = False
+
+
+@frozen
+class MadeExchange:
+    """One exchange of a rank: when it was called, when its kernel ran [ns of the rank's clock]."""
+
+    name: str
+    bytes: int
+    called: int
+    started: int
+    ended: int
+
+
+@frozen
+class Halt:
+    """When host and GPU of a rank come no further, and when its rows end [ns of its clock].
+
+    Args:
+        host: calls that end later are not made.
+        device: work that ends later is not done.
+        rows: nothing is written later.
+        dies: whether its process is gone from then on.
+        instead: the exchange that it called out of order, and which.
+    """
+
+    host: int = NEVER
+    device: int = NEVER
+    rows: int = NEVER
+    dies: bool = False
+    instead: tuple[GroupKey, MadeExchange] | None = None
+
+
+Exchanges = Mapping[GroupKey, Sequence[MadeExchange]]
+"""The exchanges of a rank, by group, in the order of its calls."""
+
+
+def parse_incident(text: str, ranks: int, steps: int, seed: int) -> Happening | None:
+    """Return what `stall=5` asks for: the incident, the step, and by the seed the rank; `none` is nothing.
+
+    Raises:
+        UsageError: an unknown incident, or a step that the job does not have.
+    """
+    name, _, step = text.partition("=")
+    if name == "none":
+        return None
+    if name not in tuple(Incident):
+        raise UsageError(f"incident {name}: unknown", f"none, or one of {', '.join(Incident)}")
+    if step and not (step.isdecimal() and int(step) < steps):
+        raise UsageError(f"incident {text}: not a step", f"a number below {steps}")
+    return Happening(Incident(name), (seed * 7 + 3) % ranks, int(step) if step else steps // 2)
+
+
+def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Mapping[int, Sequence[int]]) -> None:
+    """Let all who wait for a rank that has halted halt too.
+
+    Args:
+        halts: of every rank; changed.
+        exchanges: of every rank.
+        waits: when each rank begins to wait for its GPU [ns], in order.
+    """
+    keys = {key for own in exchanges.values() for key in own}
+    changed = True
+    while changed:
+        changed = False
+        for key in keys:
+            number = _first_missing(key, halts, exchanges)
+            for rank in key.members if number is not None else ():
+                own = exchanges[rank][key]
+                if number is None or number >= len(own) or not _comes(own[number], halts[rank]):
+                    continue
+                halt = _waiting(halts[rank], own[number], waits[rank])
+                changed |= halt != halts[rank]
+                halts[rank] = halt
+
+
+def _comes(operation: MadeExchange, halt: Halt) -> bool:
+    return operation.called <= halt.host and operation.started <= halt.device
+
+
+def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[int, Exchanges]) -> int | None:
+    """Return the number of the first exchange that some member does not come to, None: all come to all."""
+    missing = [
+        next((n for n, operation in enumerate(exchanges[rank][key]) if not _comes(operation, halts[rank])), NEVER)
+        for rank in key.members
+    ]
+    return min(missing) if min(missing) < NEVER else None
+
+
+def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:
+    """Return where a rank halts that waits in an exchange: its GPU there, its host where it waits for the GPU next."""
+    device = min(halt.device, operation.started)
+    begins = next((start for start in waits if start >= operation.called), NEVER)
+    host = min(halt.host, max(begins + 1, operation.called + 1))
+    return Halt(host, device, halt.rows, halt.dies, halt.instead)
+
 
 TICK = 0.25
 """Between two commits of a rank [s]."""
@@ -375,3 +501,100 @@ def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
             f" SELECT p.id, {', '.join(f't.{c}' for c in kept)} FROM done.played p JOIN done.{table} t"
             f" ON t.{key} = p.event WHERE {due} ORDER BY p.id"
         )
+
+
+_WIDTHS = {"ncclFloat32": 4, "ncclFloat64": 8}
+_WAITS = ("hipStreamSynchronize", "hipDeviceSynchronize")
+
+
+def exchanges_of(connection: apsw.Connection, suffix: str, layout: Layout, rank: int) -> Exchanges:
+    """Return the exchanges of a rank by group, in the order of its calls."""
+    kernels = _kernels(connection, suffix)
+    kinds: dict[str, GroupKind] = {}
+    made = iter(layout.communicators())
+    found: dict[GroupKey, list[MadeExchange]] = {}
+    group: list[tuple[str, dict[str, str], int]] = []
+    for name, start, stack, arguments in _calls(connection, suffix):
+        if name == "ncclCommInitRank":
+            kinds[arguments["comm"]] = next(made)
+        elif "comm" in arguments and stack in kernels:
+            _add(found, kinds, layout, rank, [(name, arguments, start)], kernels[stack])
+        elif "comm" in arguments and name != "ncclCommDestroy":
+            group.append((name, arguments, start))
+        elif name == "ncclGroupEnd":
+            if group and stack in kernels:
+                _add(found, kinds, layout, rank, group, kernels[stack])
+            group = []
+    return found
+
+
+def _add(
+    found: dict[GroupKey, list[MadeExchange]],
+    kinds: dict[str, GroupKind],
+    layout: Layout,
+    rank: int,
+    calls: list[tuple[str, dict[str, str], int]],
+    kernel: tuple[int, int],
+) -> None:
+    """Add an exchange: a call, or a group of calls, which is one transfer or an all-to-all."""
+    name, arguments, called = calls[0]
+    comm = arguments["comm"]
+    if comm not in kinds:  # calls without those that make communicators: in the order of their first use
+        kinds[comm] = layout.communicators()[len(kinds)]
+    kind = kinds[comm]
+    members = layout.group_of(rank, kind).members
+    key = GroupKey(f"{kind.value} {_ranks(members)}", members)
+    if len(calls) == 1 and "peer" in arguments:
+        peer = members[int(arguments["peer"])]
+        pair = (rank, peer) if name == "ncclSend" else (peer, rank)
+        key = GroupKey(f"{kind.value} {pair[0]}->{pair[1]}", pair, True)
+    elif len(calls) > 1:
+        name = "ncclAllToAll"
+    count = int(arguments.get("count", arguments.get("sendcount", "0")))
+    size = count * _WIDTHS.get(arguments.get("datatype", ""), 2)
+    found.setdefault(key, []).append(MadeExchange(name, size, called, *kernel))
+
+
+def _ranks(members: tuple[int, ...]) -> str:
+    """Return ranks in few words: `0-7`, or `0,2,4`.
+
+    >>> _ranks((0, 1, 2)), _ranks((1, 3)), _ranks((0, 4, 8, 12, 16))
+    ('0-2', '1,3', '0,4…16')
+    """
+    if len(members) > 2 and members == tuple(range(members[0], members[-1] + 1)):
+        return f"{members[0]}-{members[-1]}"
+    return ",".join(map(str, members[:4])) if len(members) < 5 else f"{members[0]},{members[1]}…{members[-1]}"
+
+
+def _calls(connection: apsw.Connection, suffix: str) -> list[tuple[str, int, int, dict[str, str]]]:
+    """Return name, start, stack id and arguments of the calls of RCCL, in their order."""
+    region, event, string, arg = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "event", "string", "arg"))
+    text = (
+        f"SELECT s.string, r.start, e.stack_id, e.id FROM {region} r JOIN {event} e ON e.id = r.event_id"  # noqa: S608
+        f" JOIN {string} s ON s.id = r.name_id WHERE s.string LIKE 'nccl%' ORDER BY r.start, r.id"
+    )
+    arguments = f"SELECT name, value FROM {arg} WHERE event_id = ?"  # noqa: S608
+    rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
+    return [(name, start, stack, dict(connection.execute(arguments, (number,)))) for name, start, stack, number in rows]
+
+
+def _kernels(connection: apsw.Connection, suffix: str) -> dict[int, tuple[int, int]]:
+    """Return start and end of the kernel that a call of RCCL launched, by the call's stack id."""
+    region, event, dispatch = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "event", "kernel_dispatch"))
+    text = (
+        f'SELECT c.parent_stack_id, d.start, d."end" FROM {dispatch} d JOIN {event} e ON e.id = d.event_id'  # noqa: S608
+        f" JOIN (SELECT e.stack_id, e.parent_stack_id FROM {region} r JOIN {event} e ON e.id = r.event_id"
+        " WHERE e.parent_stack_id > 0) c ON c.stack_id = e.stack_id"
+    )
+    rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
+    return {stack: (start, end) for stack, start, end in rows}
+
+
+def waits_of(connection: apsw.Connection, suffix: str) -> list[int]:
+    """Return when a rank begins to wait for its GPU [ns], in order."""
+    region, string = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "string"))
+    text = (
+        f"SELECT r.start FROM {region} r JOIN {string} s ON s.id = r.name_id"  # noqa: S608
+        f" WHERE s.string IN ({', '.join('?' * len(_WAITS))}) ORDER BY r.start"
+    )
+    return [int(start) for (start,) in connection.execute(text, _WAITS)]

@@ -27,7 +27,7 @@ from rocpd.chart.model import (
 from rocpd.chart.plot import chart_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
-from rocpd.summary.host.flame import chart_of as chart_of_stacks
+from rocpd.summary.host.calls import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of

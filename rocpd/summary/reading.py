@@ -20,7 +20,7 @@ from rocpd.facts.spread import Spread
 from rocpd.facts.units import Times, steps_of_ranks, warm_steps, windows
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.align import Shift
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.events import INVALID
@@ -117,13 +117,23 @@ class Reading:
         """The division of the job."""
         return self.options.by
 
-    def each(self, work: Callable[[RankReading], Answer]) -> RankAnswers[Answer]:
+    def each(
+        self,
+        work: Callable[..., Answer],
+        fact: Fact | None = None,
+        *asked: object,
+        given: Mapping[int, Any] | None = None,
+    ) -> RankAnswers[Answer]:
         """Return the answers of ranks to `work`, in rank order; iterating them reports progress and what was left out.
 
         Args:
-            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            work: a module-level function or a `functools.partial` of one, which takes a `RankReading`; it and what it
+                returns can be pickled.
+            fact: under which an answer is kept for other commands; None: none is.
+            asked: as of `RankReading.derived`.
+            given: number of a rank -> the second argument of `work`, on which the answer hangs too.
         """
-        return RankAnswers(self, work)
+        return RankAnswers(self, partial(_derived, work=work, fact=fact, asked=asked, given=given) if fact else work)
 
     def report(self, done: int) -> None:
         """Report how many ranks were read."""
@@ -184,6 +194,19 @@ class Reading:
             self.session.note(
                 f"{what.replace('_', ' ')}: {invalid} of {calls} have {INVALID}: they count as calls, not as time"
             )
+
+
+def _derived(
+    reading: RankReading,
+    work: Callable[..., Answer],
+    fact: Fact,
+    asked: Sequence[object],
+    given: Mapping[int, Any] | None,
+) -> Answer:
+    if given is None:
+        return reading.derived(fact, work, *asked)
+    own = given.get(reading.rank.number)
+    return reading.derived(fact, lambda read: work(read, own), own, *asked)
 
 
 class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):

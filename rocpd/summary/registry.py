@@ -259,7 +259,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
             ("flat",),
-            texts=_flame_graphs("rocpd.summary.host.flame:{}"),
+            texts=_flame_graphs("rocpd.summary.host.calls:{}"),
             recordable=Recordable.CALLS,
         ),
         Analysis(
@@ -279,7 +279,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.stacks:stacks",
             ("stacks", "stack-lines"),
             "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
-            texts=_flame_graphs("rocpd.summary.host.flame:{}_stacks"),
+            texts=_flame_graphs("rocpd.summary.host.calls:{}_stacks"),
             by=(By.RANK, *GROUPS, *LAUNCHES),
         ),
         Analysis(
@@ -341,20 +341,20 @@ SUMMARIES: dict[str, Analysis] = {
             by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
-            "rocpd.summary.inside.pc_samples:pc_samples",
+            "rocpd.summary.inside:pc_samples",
             ("hot-spots", "pc-lines", "pc-samples", "stall-reasons"),
             "where kernels spend their time inside: source lines, instructions, what waves wait for",
-            texts=_flame_graphs("rocpd.summary.inside.pc_samples:{}"),
+            texts=_flame_graphs("rocpd.summary.inside:{}"),
             by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
         ),
         Analysis(
-            "rocpd.summary.inside.instrumented:memory_access",
+            "rocpd.summary.inside:memory_access",
             ("memory-access", "memory-pages", "memory-addresses"),
             "cache lines and banks that source lines use, as Omniprobe counts them, beside the time of kernels",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.inside.instrumented:basic_blocks",
+            "rocpd.summary.inside:basic_blocks",
             ("basic-blocks",),
             "basic blocks, as Omniprobe measures them",
             by=(),

@@ -20,7 +20,7 @@ from rocpd.summary.grouping import percent
 from rocpd.summary.kernels.totals import KINDS, EventsByGroup, Label, totals_by_label
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, table_of
 
 FIELDS = (
     Field("Name", "", "kernel, direction, operation, function, message or domain"),
@@ -143,7 +143,7 @@ def _moments(events: EventsByGroup) -> list[Moments]:
 
 def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
     """Add groups of all ranks up by name."""
-    table = TableDefinition(name, "Time of all ranks, by name.", tuple(fields), is_exact=True)
+    table = table_of(name, "Time of all ranks, by name.", *fields, is_exact=True)
     return Summary(table, fields, _rows(groups))
 
 
@@ -158,7 +158,7 @@ def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Seque
     for rank in ranks:
         tail = (rank.number,) if ambiguous else ()
         rows += [(rank.pid, rank.hostname, *row, *tail) for row in _rows(by_rank.get(rank.number, ()))]
-    table = TableDefinition(f"{name}_by_rank", "Time of each rank, by name.", tuple(fields), is_exact=True)
+    table = table_of(f"{name}_by_rank", "Time of each rank, by name.", *fields, is_exact=True)
     return Summary(table, (*BY_RANK, *fields, *((_RANK,) if ambiguous else ())), rows)
 
 

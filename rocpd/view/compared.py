@@ -22,7 +22,7 @@ from rocpd.report.model import Section
 from rocpd.report.sections import comparison
 from rocpd.report.writers.html import body
 from rocpd.session import Session
-from rocpd.summary.host.flame import Charts, charts, charts_of_stacks
+from rocpd.summary.host.calls import Charts, charts, charts_of_stacks
 from rocpd.summary.reading import Reading
 from rocpd.table.palette import colour_of
 from rocpd.view.desk import ViewedJob

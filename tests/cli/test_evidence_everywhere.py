@@ -12,8 +12,7 @@ import pytest
 import rocpd
 from rocpd.base.identity import BESIDE
 from rocpd.base.option import Heading
-from rocpd.cli.build import command_of
-from rocpd.cli.commands import COMMANDS, function_of
+from rocpd.cli.commands import COMMANDS, command_of, function_of
 from rocpd.compare.options import DiffOptions, metric_of
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import Baseline

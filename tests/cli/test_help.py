@@ -9,8 +9,7 @@ import pytest
 from typer.core import TyperArgument
 
 from rocpd.base.option import Heading
-from rocpd.cli.build import command_of
-from rocpd.cli.commands import COMMANDS, function_of
+from rocpd.cli.commands import COMMANDS, command_of, function_of
 from tests.conftest import Cli
 
 MOST_LINES = 45

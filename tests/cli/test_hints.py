@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.cli.build import command_of
-from rocpd.cli.commands import COMMANDS, function_of
+from rocpd.cli.commands import COMMANDS, command_of, function_of
 from rocpd.cli.hints import MEANT, meant_by
 from rocpd.summary.registry import TABLES
 from tests.build import TraceBuilder

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from rocpd.base.errors import RocpdError
-from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import architecture, is_counter, needs
+from rocpd.counters.measured import block_of, collecting_runs
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
 from rocpd.table.palette import Screen

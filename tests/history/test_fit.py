@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.history.fit import FEWEST, fit
+from rocpd.history.series import FEWEST, fit
 from tests.history.series import Planted, noise, planted
 from tests.soak import sized
 

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.history import store
-from rocpd.history.entry import ENDING, date_of, redacted
+from rocpd.history.store import ENDING, date_of, redacted
 from tests.docs.console import ROOT
 from tests.history.runs import DAY, FIRST, run_of, stored, with_facts
 from tests.soak import sized

@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.facts.cxx import bare_name
-from rocpd.importers.join_match import ProcessDispatches, matched
+from rocpd.importers.join import ProcessDispatches, matched
 from rocpd.session import Session
 from rocpd.simulator.job import simulate
 from rocpd.simulator.kineto import KinetoOptions, write_kineto

@@ -14,7 +14,7 @@ from rocpd.live.hang import Hanging, judged
 from rocpd.live.progress import SILENT_NS, Life, RankProgress
 from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState, LiveState, ThreadState
 from rocpd.simulator import JobOptions, simulate
-from rocpd.simulator.incidents import Incident, parse_incident
+from rocpd.simulator.live import Incident, parse_incident
 from tests.conftest import Cli
 
 NOW = 100_000_000_000

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.facts.rank import By, Options
-from rocpd.summary.host.calls import nested, own_times
-from rocpd.summary.host.flame import folded, speedscope
+from rocpd.summary.host.calls import folded, nested, own_times, speedscope
 from rocpd.summary.reading import Reading
 from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder

@@ -11,7 +11,7 @@ import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import total
-from rocpd.summary.host.flame import folded
+from rocpd.summary.host.calls import folded
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run

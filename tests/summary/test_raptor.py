@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.facts.rank import Options
-from rocpd.summary.kernels.raptor import raptor
+from rocpd.summary.kernels.variability import raptor
 from rocpd.summary.reading import Reading
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import Cli, OpenJob, private

@@ -15,7 +15,7 @@ import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.facts.frames import frame_of, frames_of
 from rocpd.facts.rank import By, Options
-from rocpd.summary.host.flame import folded_stacks, speedscope_stacks
+from rocpd.summary.host.calls import folded_stacks, speedscope_stacks
 from rocpd.summary.reading import Reading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private

@@ -18,8 +18,8 @@ from typing import Any
 import rocpd
 from rocpd.live.hang import hang
 from rocpd.simulator import JobOptions
-from rocpd.simulator.incidents import parse_incident
 from rocpd.simulator.job_plan import JobPlan, plan
+from rocpd.simulator.live import parse_incident
 from rocpd.top.glance import LIKELY
 
 STEPS = 40

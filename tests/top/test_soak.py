@@ -14,8 +14,8 @@ import pytest
 
 import rocpd
 from rocpd.simulator import JobOptions
-from rocpd.simulator.incidents import parse_incident
 from rocpd.simulator.job_plan import JobPlan, plan
+from rocpd.simulator.live import parse_incident
 from tests.costs import ROOT
 from tests.soak import sized
 from tests.top.live_soak import Seen, hang_of, steps_passed, watch

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from rocpd.base.errors import UsageError
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
-from rocpd.summary.host.flame import chart_of
+from rocpd.summary.host.calls import chart_of
 from rocpd.view.compared import FlameGraphs
 from rocpd.view.desk import ViewedJob
 from rocpd.view.questions import TakenPart

@@ -7,8 +7,7 @@ The tables of schemas 1 to 3, and what their columns mean, are those of rocmProf
 from __future__ import annotations
 
 from rocpd.importers.files import TraceSource, TraceTarget
-from rocpd.importers.rpd.calls import write_calls
-from rocpd.importers.rpd.operations import Operations, write_monitors
+from rocpd.importers.rpd.operations import Operations, write_calls, write_monitors
 from rocpd.importers.rpd.tables import RpdProcess, RpdTables, count_losses
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter

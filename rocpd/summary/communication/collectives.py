@@ -53,7 +53,7 @@ from rocpd.summary.communication.verdict import Judgement, Members, Periods, jud
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import merge, order_of, percent
 from rocpd.summary.reading import DIVISIONS, Reading
-from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name, table_of
 from rocpd.table.human import readable
 
 _ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
@@ -62,97 +62,83 @@ _OUTLIER = 5.0  # times as long as the median: a collective that waits for start
 _LEAST = 5  # collectives of which the first ones can be such
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "collectives",
         "Communication kernels matched across ranks, as said below; the costliest first.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("number", "", "which of this name in its group, from 1", True),
-            Field("group", "", "ranks that belong together", True),
-            Field("ranks", "", "how many took part", True),
-            Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last; NULL: several did"),
-            Field("wait_ns", "ns", "waiting of all ranks together"),
-            Field("max_wait_ns", "ns", "longest waiting of a rank"),
-            Field("min_ns", "ns", "shortest time of a rank in it: what the collective itself takes", True),
-            Field("max_ns", "ns", "time of the rank that came first"),
-            Field("class", "", "what its time went into, as said below", True),
-            Field("bytes", "bytes", "its size, of the whole result; NULL where calls of RCCL don't say it", True),
-            Field("algorithm_gb_per_s", "GB/s", "size by min_ns, 10^9 bytes per second", True),
-            Field("bus_gb_per_s", "GB/s", "the same as links see it, as said below", True),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("number", "", "which of this name in its group, from 1", True),
+        Field("group", "", "ranks that belong together", True),
+        Field("ranks", "", "how many took part", True),
+        Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last; NULL: several did"),
+        Field("wait_ns", "ns", "waiting of all ranks together"),
+        Field("max_wait_ns", "ns", "longest waiting of a rank"),
+        Field("min_ns", "ns", "shortest time of a rank in it: what the collective itself takes", True),
+        Field("max_ns", "ns", "time of the rank that came first"),
+        Field("class", "", "what its time went into, as said below", True),
+        Field("bytes", "bytes", "its size, of the whole result; NULL where calls of RCCL don't say it", True),
+        Field("algorithm_gb_per_s", "GB/s", "size by min_ns, 10^9 bytes per second", True),
+        Field("bus_gb_per_s", "GB/s", "the same as links see it, as said below", True),
     ),
-    TableDefinition(
+    table_of(
         "stragglers",
         "Which ranks (or hosts, agents, streams) the others wait for, without start-up; the worst first.",
-        (
-            Field("collectives", "", "collectives that it took part in"),
-            Field("times_last", "", "how often it came last; of several that came last together each has its share"),
-            Field("percent_last", "%", "share of its collectives"),
-            Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
-            Field("own_wait_ns", "ns", "how long it waited for others"),
-            Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
-            Field(
-                "compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True
-            ),
-        ),
+        Field("collectives", "", "collectives that it took part in"),
+        Field("times_last", "", "how often it came last; of several that came last together each has its share"),
+        Field("percent_last", "%", "share of its collectives"),
+        Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
+        Field("own_wait_ns", "ns", "how long it waited for others"),
+        Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
+        Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
         title="Waiting that ranks cause",
     ),
-    TableDefinition(
+    table_of(
         "causes",
         "What the job loses to ranks, hosts and links that differ from others, by replaying it without that.",
-        (
-            Field("who", "", "rank, host or link; or all that differs"),
-            Field("cost_ns", "ns", "a step would take less"),
-            Field("cost_percent", "%", "share of a step"),
-            Field("mainly", "", "what takes longer there"),
-            Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
-            Field("compute_longer_percent", "%", "how much longer it computes than others"),
-            Field("steps", "", "in how many steps it takes longest, or stalls"),
-            Field("of_steps", "", "steps that were compared"),
-            Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),
-            Field("chance", "", "how probable it is that it does not last; NULL where that is not known"),
-            Field("ranks", "", "numbers of the ranks that it concerns; NULL of all that differs", True),
-        ),
+        Field("who", "", "rank, host or link; or all that differs"),
+        Field("cost_ns", "ns", "a step would take less"),
+        Field("cost_percent", "%", "share of a step"),
+        Field("mainly", "", "what takes longer there"),
+        Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
+        Field("compute_longer_percent", "%", "how much longer it computes than others"),
+        Field("steps", "", "in how many steps it takes longest, or stalls"),
+        Field("of_steps", "", "steps that were compared"),
+        Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),
+        Field("chance", "", "how probable it is that it does not last; NULL where that is not known"),
+        Field("ranks", "", "numbers of the ranks that it concerns; NULL of all that differs", True),
         title="What ranks, hosts and links cost",
     ),
-    TableDefinition(
+    table_of(
         "waits",
         "Who waits for whom in collectives, without start-up.",
-        (
-            Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
-            Field("late", "", "who came last"),
-            Field("collectives", "", "in how many collectives"),
-            Field("wait_ns", "ns", "how long in all"),
-            Field("max_wait_ns", "ns", "how long at most"),
-        ),
+        Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
+        Field("late", "", "who came last"),
+        Field("collectives", "", "in how many collectives"),
+        Field("wait_ns", "ns", "how long in all"),
+        Field("max_wait_ns", "ns", "how long at most"),
         chart="rocpd.summary.plots:waits",
         picture=Picture("rocpd.summary.pictures:waits"),
     ),
-    TableDefinition(
+    table_of(
         "communication",
         "What the time of communication kernels went into.",
-        (
-            Field("class", "", "of collectives, as said below; point-to-point; or unmatched: part of neither"),
-            Field("collectives", "", "how many collectives or transfers; NULL for what is unmatched"),
-            Field("kernels", "", "communication kernels in them"),
-            Field("time_ns", "ns", "sum of their durations"),
-            Field("percent", "%", "share of the time of all communication kernels", is_share=True),
-            Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
-        ),
+        Field("class", "", "of collectives, as said below; point-to-point; or unmatched: part of neither"),
+        Field("collectives", "", "how many collectives or transfers; NULL for what is unmatched"),
+        Field("kernels", "", "communication kernels in them"),
+        Field("time_ns", "ns", "sum of their durations"),
+        Field("percent", "%", "share of the time of all communication kernels", is_share=True),
+        Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
     ),
-    TableDefinition(
+    table_of(
         "transfers",
         "Sends and receives between two ranks, matched; most waiting first.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("sender", "", "rank that sends"),
-            Field("receiver", "", "rank that receives"),
-            Field("is_directed", "", "0 where nothing says which of both sends", True),
-            Field("transfers", "", "how many"),
-            Field("mean_ns", "ns", "mean time of the one that came last: what a transfer itself takes"),
-            Field("sender_wait_ns", "ns", "how long the sender waited for the receiver, in all"),
-            Field("receiver_wait_ns", "ns", "how long the receiver waited for the sender, in all"),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("sender", "", "rank that sends"),
+        Field("receiver", "", "rank that receives"),
+        Field("is_directed", "", "0 where nothing says which of both sends", True),
+        Field("transfers", "", "how many"),
+        Field("mean_ns", "ns", "mean time of the one that came last: what a transfer itself takes"),
+        Field("sender_wait_ns", "ns", "how long the sender waited for the receiver, in all"),
+        Field("receiver_wait_ns", "ns", "how long the receiver waited for the sender, in all"),
     ),
 )
 

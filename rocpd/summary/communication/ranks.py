@@ -49,97 +49,85 @@ from rocpd.summary.communication.verdict import Judgement
 from rocpd.summary.findings import Finding
 from rocpd.summary.grouping import Total, in_order, merge, order_of
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Reading, Tables
-from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 from rocpd.summary.time.steps import Steps
 
 _MEASURES = ("elapsed_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "ranks",
         "Totals of each rank (host, agent, stream) in the time that counts. What runs at once on an agent counts once.",
-        (
-            Field("hostname", "", "host name"),
-            Field("kernels", "", "dispatches"),
-            Field("copies", "", "copies", True),
-            Field("elapsed_ns", "ns", "first start to last end of its operations", True),
-            Field("busy_ns", "ns", "time with any operation"),
-            Field("compute_ns", "ns", "time with kernels other than communication"),
-            Field("communication_ns", "ns", "time with communication kernels, waiting included"),
-            Field("copy_ns", "ns", "time with copies", True),
-            Field("kernel_sum_ns", "ns", "sum of durations of all kernels; above busy_ns when they overlap", True),
-            Field("compute_by_mean", "", "compute_ns by the mean of all"),
-        ),
+        Field("hostname", "", "host name"),
+        Field("kernels", "", "dispatches"),
+        Field("copies", "", "copies", True),
+        Field("elapsed_ns", "ns", "first start to last end of its operations", True),
+        Field("busy_ns", "ns", "time with any operation"),
+        Field("compute_ns", "ns", "time with kernels other than communication"),
+        Field("communication_ns", "ns", "time with communication kernels, waiting included"),
+        Field("copy_ns", "ns", "time with copies", True),
+        Field("kernel_sum_ns", "ns", "sum of durations of all kernels; above busy_ns when they overlap", True),
+        Field("compute_by_mean", "", "compute_ns by the mean of all"),
     ),
-    TableDefinition(
+    table_of(
         "imbalance",
         "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
-        (
-            Field("measure", "", "column of the table of ranks"),
-            Field("mean_ns", "ns", "mean"),
-            Field("min_ns", "ns", "smallest", True),
-            Field("min_rank", "", "its rank, NULL: several (--by host: min_hostname; agent, stream: the id follows)"),
-            Field("max_ns", "ns", "largest"),
-            Field("max_rank", "", "its rank, or as above"),
-            Field("imbalance", "", "largest by mean"),
-        ),
+        Field("measure", "", "column of the table of ranks"),
+        Field("mean_ns", "ns", "mean"),
+        Field("min_ns", "ns", "smallest", True),
+        Field("min_rank", "", "its rank, NULL: several (--by host: min_hostname; agent, stream: the id follows)"),
+        Field("max_ns", "ns", "largest"),
+        Field("max_rank", "", "its rank, or as above"),
+        Field("imbalance", "", "largest by mean"),
         title="Balance of ranks",
     ),
     *collectives.TABLES.values(),
-    TableDefinition(
+    table_of(
         "steps",
         "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
-        (
-            Field("step", "", "text of the marker"),
-            Field("number", "", "which of this text, from 1", True),
-            Field("at_ns", "ns", "start on the first rank that has it, from the start of the time line"),
-            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
-            Field("mean_ns", "ns", "mean over these"),
-            Field("min_ns", "ns", "shortest", True),
-            Field("max_ns", "ns", "longest"),
-            Field("spread_ns", "ns", "longest - shortest"),
-            Field(
-                "slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"
-            ),
-            Field("over_median", "", "mean_ns by the median of all steps but warm-up; NULL: the window cuts it"),
-            Field(
-                "grew",
-                "",
-                "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
-                True,
-            ),
-            Field("grew_by_ns", "ns", "by how much", True),
-            Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
-            Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
-            Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
+        Field("step", "", "text of the marker"),
+        Field("number", "", "which of this text, from 1", True),
+        Field("at_ns", "ns", "start on the first rank that has it, from the start of the time line"),
+        Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+        Field("mean_ns", "ns", "mean over these"),
+        Field("min_ns", "ns", "shortest", True),
+        Field("max_ns", "ns", "longest"),
+        Field("spread_ns", "ns", "longest - shortest"),
+        Field("slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"),
+        Field("over_median", "", "mean_ns by the median of all steps but warm-up; NULL: the window cuts it"),
+        Field(
+            "grew",
+            "",
+            "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
+            True,
         ),
+        Field("grew_by_ns", "ns", "by how much", True),
+        Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
+        Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
+        Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
         chart="rocpd.summary.plots:steps",
         picture=Picture("rocpd.summary.pictures:steps"),
     ),
-    TableDefinition(
+    table_of(
         "phases",
         "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
-        (
-            Field("phase", "", "text"),
-            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
-            *STATISTICS,
-            Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it; NULL: several"),
-            Field("imbalance", "", "its time by the mean of all"),
-            Field("gpu_ns", "ns", "operations launched in it, by its thread, in steps by any: sum of durations"),
-        ),
+        Field("phase", "", "text"),
+        Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+        *STATISTICS,
+        Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it; NULL: several"),
+        Field("imbalance", "", "its time by the mean of all"),
+        Field("gpu_ns", "ns", "operations launched in it, by its thread, in steps by any: sum of durations"),
     ),
-    TableDefinition(
+    table_of(
         "heat",
         "Rank × time: what each does in each slice of the time line; a host: the mean of its ranks with GPU work.",
-        (
-            Field("at_ns", "ns", "start of the slice, from the start of the time line"),
-            Field("slice_ns", "ns", "its length"),
-            Field("busy_percent", "%", "time with any operation"),
-            Field("compute_percent", "%", "time with compute"),
-            Field("communication_percent", "%", "time with communication"),
-            Field("exposed_communication_percent", "%", "time with communication and without compute", True),
-            Field("exposed_copies_percent", "%", "time with copies and nothing else", True),
-        ),
+        Field("at_ns", "ns", "start of the slice, from the start of the time line"),
+        Field("slice_ns", "ns", "its length"),
+        Field("busy_percent", "%", "time with any operation"),
+        Field("compute_percent", "%", "time with compute"),
+        Field("communication_percent", "%", "time with communication"),
+        Field("exposed_communication_percent", "%", "time with communication and without compute", True),
+        Field("exposed_copies_percent", "%", "time with copies and nothing else", True),
         chart="rocpd.summary.plots:heat",
         picture=Picture("rocpd.summary.pictures:heat", is_all=True),
     ),

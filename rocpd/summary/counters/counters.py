@@ -17,9 +17,8 @@ import numpy as np
 from rocpd.base.documents import json_object
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import NULL, Answer, Floats, Ints, Row
-from rocpd.counters.collect import block_of, collecting_runs
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
-from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, joined
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of, collecting_runs, joined
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
@@ -300,7 +299,7 @@ def counters(reading: Reading) -> Tables:
         RocpdError: no dispatch has counter values.
     """
     units: dict[str | None, str] = {}
-    yield (answers := reading.with_passes().each(_of_rank))
+    yield (answers := reading.with_passes().each(_read_counters, _COUNTED))
     divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
@@ -335,10 +334,6 @@ def _counted_once(
 
 
 _COUNTED = Fact("counters", 1, (MetricSums,))
-
-
-def _of_rank(reading: RankReading) -> _OfRank:
-    return reading.derived(_COUNTED, _read_counters)
 
 
 def _read_counters(reading: RankReading) -> _OfRank:

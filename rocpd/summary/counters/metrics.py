@@ -14,10 +14,9 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
-from rocpd.counters.derived import DerivedCalculator
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
-from rocpd.counters.metrics import Calculated, Calculator, MetricSums, terms_of
+from rocpd.counters.metrics import Calculated, Calculator, DerivedCalculator, MetricSums, terms_of
 from rocpd.counters.panels import PANELS, Per
 from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
 from rocpd.facts.columns import grouped

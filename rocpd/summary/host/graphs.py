@@ -7,7 +7,6 @@ handle of the executable graph, in each process by itself: handles of two proces
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TypeAlias
 
 from rocpd.base.types import Ints, Row
@@ -104,7 +103,7 @@ def graphs(reading: Reading) -> Tables:
         RocpdError: no call launched or captured a graph.
     """
     shifts = {rank.number: reading.shift(rank.number) for rank in reading.session.ranks}
-    yield (answers := reading.each(partial(_of_rank, shifts=shifts)))
+    yield (answers := reading.each(_read, _GRAPHS, given=shifts))
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     without = 0
     for rank, (of_rank, lost) in answers:
@@ -123,11 +122,6 @@ def graphs(reading: Reading) -> Tables:
 
 
 _GRAPHS = Fact("graphs", 1, ())
-
-
-def _of_rank(reading: RankReading, shifts: Mapping[int, Shift]) -> tuple[dict[str, list[Row]], int]:
-    shift = shifts[reading.rank.number]
-    return reading.derived(_GRAPHS, partial(_read, shift=shift), shift)
 
 
 def _read(reading: RankReading, shift: Shift) -> tuple[dict[str, list[Row]], int]:

@@ -11,7 +11,7 @@ How many operations wait on each agent over time: launched and not started. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -137,8 +137,9 @@ def launch(reading: Reading) -> Tables:
         RocpdError: no operation, or none whose call was recorded.
     """
     edges, of_clocks = edges_of(reading)
-    work = partial(_of_rank, step=is_step(reading.options.step_marker), edges=of_clocks)
-    yield (answers := reading.each(work))
+    work = partial(_read_launches, step=is_step(reading.options.step_marker))
+    given = {rank: of_clock.tolist() for rank, of_clock in of_clocks.items()}
+    yield (answers := reading.each(work, _LAUNCHING, given=given))
     sums, delays, queues = all_added(answers, 3, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise nothing("operation has a call that launched it")
@@ -154,13 +155,8 @@ _OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths]]
 _LAUNCHING = Fact("launching", 1, (Sums, Spread))
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]) -> _OfRank:
+def _read_launches(reading: RankReading, edges: Sequence[int], step: re.Pattern[str]) -> _OfRank:
     """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents."""
-    own = edges[reading.rank.number]
-    return reading.derived(_LAUNCHING, partial(_read_launches, step=step, edges=own), own.tolist())
-
-
-def _read_launches(reading: RankReading, step: re.Pattern[str], edges: Ints) -> _OfRank:
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
@@ -170,7 +166,8 @@ def _read_launches(reading: RankReading, step: re.Pattern[str], edges: Ints) -> 
     delays = _delays(reading, names, linked, start, links)
     number = reading.rank.number
     queues = {
-        (number, agent): depths(links.end[rows], start[rows], edges) for (agent,), rows in grouped([linked.agent])
+        (number, agent): depths(links.end[rows], start[rows], np.array(edges, np.int64))
+        for (agent,), rows in grouped([linked.agent])
     }
     by_agent = replace(reading, options=_by_agent(reading.options))
     return _sums(by_agent, ops, links, steps), delays, queues

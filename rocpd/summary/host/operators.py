@@ -99,7 +99,7 @@ def _tables(reading: Reading, tables: tuple[str, ...]) -> Tables:
     Raises:
         RocpdError: no operators were recorded.
     """
-    yield (answers := reading.each(partial(_of_rank, tables=tables)))
+    yield (answers := reading.each(partial(_read, tables=tables), _OPERATORS, tables))
     sums, pairs, phases, counts = all_added(answers, 4)
     if not (counts.get("operators") if "autograd" in tables else any(sums.values())):
         raise nothing("operators", "traces of PyTorch have them, and RPD's with autograd facts")
@@ -125,10 +125,6 @@ autograd = partial(_tables, tables=("autograd", "autograd-pairs"))
 _OfRank: TypeAlias = tuple[dict[Key, _Work], dict[Key, _Work], dict[Key, dict[str | None, Sums]], dict[str, int]]
 
 _OPERATORS = Fact("operators", 1, (Sums,))
-
-
-def _of_rank(reading: RankReading, tables: Sequence[str]) -> _OfRank:
-    return reading.derived(_OPERATORS, partial(_read, tables=tables), tables)
 
 
 def _read(reading: RankReading, tables: Sequence[str]) -> _OfRank:

@@ -51,7 +51,7 @@ from rocpd.summary.grouping import (
     percent,
     rows_of,
 )
-from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, Reading, Tables, statistics
+from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, RankAnswers, Reading, Tables, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name, table_of
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
@@ -319,7 +319,7 @@ def _by(
     Raises:
         RocpdError: there are none.
     """
-    yield (answers := reading.each(partial(_of_rank, kinds=kinds, head=head, without=without)))
+    yield (answers := _totals(reading, kinds, head, without))
     sums, counts = all_added(answers, 2, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
@@ -351,14 +351,14 @@ domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",))
 _CALLED = {"copies": "memory copies", "scratch": "scratch memory", "api": "API calls", "domains": "events"}
 
 
-def _of_rank(
-    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
-) -> tuple[_Sums, dict[str, Sums]]:
-    derive = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
-    return reading.derived(_TOTALS, derive, kinds, head, sorted(without))
-
-
 _TOTALS = Fact("totals", 1, (Sums, Spread))
+
+
+def _totals(
+    reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
+) -> RankAnswers[tuple[_Sums, dict[str, Sums]]]:
+    work = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
+    return reading.each(work, _TOTALS, kinds, head, sorted(without))
 
 
 def _totals_of_rank(
@@ -427,7 +427,7 @@ def categories(reading: Reading) -> Tables:
         UsageError: the file of categories cannot be used.
     """
     known = load(reading.options.categories)
-    yield (answers := reading.each(partial(_of_rank, kinds=("kernels",), head=("name", "full"))))
+    yield (answers := _totals(reading, ("kernels",), ("name", "full")))
     divisions = added(((rank, sums) for rank, (sums, _) in answers), "kernels")
     if not any(is_communication(known.of(full)) for kernels in divisions.values() for _, full in kernels):
         reading.session.note("no communication kernels found")
@@ -482,16 +482,12 @@ def marker_kernels(reading: Reading) -> Tables:
 
 
 def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
-    yield (answers := reading.each(_agents_of_rank))
+    yield (answers := reading.each(_read_agents, _OF_AGENTS))
     places = added(answers, "kernels")
     yield Summary(table, fields, rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time))))
 
 
 _OF_AGENTS = Fact("kernels-of-agents", 1, (Sums, Spread))
-
-
-def _agents_of_rank(reading: RankReading) -> _Sums:
-    return reading.derived(_OF_AGENTS, _read_agents)
 
 
 def _read_agents(reading: RankReading) -> _Sums:
@@ -525,15 +521,11 @@ def kernel_shapes(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels.
     """
-    yield (answers := reading.each(_shapes_of_rank))
+    yield (answers := reading.each(_read_shapes, _SHAPES))
     yield reading.summary(TABLES["kernel-shapes"], rows_of(added(answers, "kernels"), _shape_rows))
 
 
 _SHAPES = Fact("shapes", 1, (Sums, Spread, Largest))
-
-
-def _shapes_of_rank(reading: RankReading) -> dict[Key, _Shapes]:
-    return reading.derived(_SHAPES, _read_shapes)
 
 
 def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:

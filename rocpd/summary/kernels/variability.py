@@ -13,14 +13,19 @@ How the same instance of a kernel differs between GPUs: the n-th run of each nam
 
 Agents that run other work have other instances, so this compares where ranks do the same. Durations need no common
 clock.
+
+RAPTOR's tables, under its column names: kernels after the same others, categories with idle time, variability. Where
+RAPTOR's numbers are wrong these are right: the first operations of a GPU count, contexts end at the edge of a GPU, all
+operations end a gap, gaps are told apart one by one, and Var_us is the time above the fastest instance by call.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -35,9 +40,9 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
-from rocpd.summary.grouping import add, added, merge, most_first, nothing, order_of, percent, rows_of
+from rocpd.summary.grouping import Sums, add, added, merge, most_first, nothing, order_of, percent, rows_of
 from rocpd.summary.reading import STATISTICS, RankAnswers, Reading, Tables, statistics
-from rocpd.summary.result import Field, by_name, table_of
+from rocpd.summary.result import Field, Summary, by_name, table_of
 
 _THEN = " < "  # between operations in a cell
 _PER_DECADE = (1, 2, 5)  # edges of classes of durations
@@ -208,7 +213,7 @@ def variability(reading: Reading) -> Tables:
 
 def asked(reading: Reading) -> RankAnswers[tuple[list[str | None], Contexts]]:
     """Return what ranks have of operations in contexts."""
-    return reading.each(partial(_of_rank, categories=load(reading.options.categories)))
+    return reading.each(partial(_read_contexts, categories=load(reading.options.categories)), _CONTEXTS)
 
 
 def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tuple[Names, Contexts]:
@@ -231,10 +236,6 @@ def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tup
 
 
 _CONTEXTS = Fact("contexts", 1, (Instances, Spread))
-
-
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
-    return reading.derived(_CONTEXTS, partial(_read_contexts, categories=categories))
 
 
 def _read_contexts(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
@@ -342,7 +343,7 @@ def instances(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels, or no two GPUs ran the same one.
     """
-    yield (answers := reading.each(_runs_of_rank))
+    yield (answers := reading.each(_read_runs, _RUNS))
     missing = "kernel ran on two GPUs"
     rows = list(rows_of(added(answers, missing), _run_rows))
     if not rows:
@@ -351,10 +352,6 @@ def instances(reading: Reading) -> Tables:
 
 
 _RUNS = Fact("runs", 1, (_Runs,))
-
-
-def _runs_of_rank(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
-    return reading.derived(_RUNS, _read_runs)
 
 
 def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
@@ -384,3 +381,142 @@ def _run_rows(key: Key, of_names: dict[str | None, _Runs]) -> Iterator[Row]:
             counts = (name, runs.agents, len(some), whole, late, whole / len(some))
             rows.append((*key, *counts, int(apart[most]), int(some[most]) + 1, share))
     yield from sorted(rows, key=lambda row: (-row[len(key) + 4], row[len(key)] or ""))
+
+
+GAPS_US = (10, 20, 50, 100, 1_000, 10_000, 100_000)
+"""Edges of the classes of gaps [us]."""
+
+IDLE = "_GPU_Idle"
+_COPIES = {
+    f"MEMORY_COPY_{a}_TO_{b}": f"Copy{a.title()}To{b.title()}" for a in ("HOST", "DEVICE") for b in ("HOST", "DEVICE")
+}
+
+_TIMES = (
+    Field("First_ms", "", "start of the first, from the start of the time line"),
+    Field("Last_ms", "", "start of the last"),
+    Field("PreGap_mean_us", "", "idle time before it, the mean"),
+    Field("Dur_min_us", "", "shortest"),
+    Field("Dur_mean_us", "", "mean"),
+    Field("Dur_max_us", "", "longest"),
+    Field("Var_us", "", "time above the shortest, the mean"),
+    Field("VarPct", "", "time above the shortest by that of all rows"),
+    Field("TotalCalls", "", "operations, or gaps"),
+    Field("PctTotal", "", "time by that of all rows, idle time included"),
+    Field("Category", "", "of the kernel, as a file of expressions says"),
+)
+
+RAPTOR_TABLES = by_name(
+    table_of(
+        "raptor-categories",
+        "Time by what kernels do, and idle time.",
+        Field("Category", "", "category; _GPU_Idle is idle time"),
+        Field("UniqKernels", "", "rows of raptor-top"),
+        Field("TotalCalls", "", "operations, or gaps"),
+        Field("TotalDur_ms", "", "their time"),
+        Field("VarSum_ms", "", "of this above the shortest of each row"),
+        Field("AvgDur_us", "", "mean"),
+        Field("Pct", "", "time by that of all rows"),
+        is_exact=True,
+    ),
+    table_of(
+        "raptor-top",
+        "Operations after the same others, and gaps by length; those with most time first.",
+        Field("Kernel", "", "operation, or class of gaps; then those before it, the nearest first", is_kernel=True),
+        *_TIMES,
+    ),
+    table_of(
+        "raptor-variability",
+        "Time above the shortest of each row of raptor-top.",
+        Field("Variability", "", "by_comm: of communication; by_non_comm: of all else"),
+        Field("Var_us", "", "time above the shortest"),
+        Field("VarPct", "", "by the time of all rows"),
+        is_exact=True,
+    ),
+)
+
+_Named: TypeAlias = "tuple[str, ...]"
+
+
+def raptor(reading: Reading) -> Iterator[Summary]:
+    """Return RAPTOR's tables.
+
+    Raises:
+        RocpdError: there are no operations.
+    """
+    categories = load(reading.options.categories)
+    names, divisions = all_contexts(asked(reading))
+    sums: dict[_Named, Instances] = {}
+    for contexts in divisions.values():
+        for (_, *codes), each in contexts.items():
+            merge(sums, {tuple("" if code < 0 else _text(names.texts[code]) for code in codes): each})
+    named = {context: (of_context, categories.of(context[0])) for context, of_context in sums.items()}
+    every = named | {(text,): (gaps, IDLE) for text, gaps in _gaps(Spread.sum(each.gaps for each in sums.values()))}
+    whole = sum(of_row.spread.moments.total for of_row, _ in every.values()) or 1
+    yield Summary.whole(RAPTOR_TABLES["raptor-categories"], _category_rows(every, whole))
+    before = tuple(
+        Field(f"Kernel+{n}", "", "operation before", is_kernel=True) for n in range(1, reading.options.sequence + 1)
+    )
+    kernel, *times = RAPTOR_TABLES["raptor-top"].fields
+    rows = [
+        _row(context, *every[context], whole, len(before))
+        for context in sorted(every, key=lambda c: (-every[c][0].spread.moments.total, c))
+    ]
+    yield Summary(RAPTOR_TABLES["raptor-top"], (kernel, *before, *times), rows)
+    yield Summary.whole(RAPTOR_TABLES["raptor-variability"], _variability_rows(named, categories, whole))
+
+
+def _text(name: str | None) -> str:
+    return _COPIES.get(name or "", name or "")
+
+
+def _gaps(gaps: Spread) -> Iterator[tuple[str, Instances]]:
+    """Yield the classes of gaps that occur, but for those of no length."""
+    lengths, counts = gaps.distribution()
+    cuts = np.searchsorted(lengths, [0, *(1000 * edge for edge in GAPS_US)], side="right").tolist()
+    for gap_class, (low, high) in enumerate(pairwise([*cuts, len(lengths)])):
+        if high > low:
+            of_class = Spread.of(np.repeat(lengths[low:high], counts[low:high]))
+            yield _gap_text(gap_class), Instances(of_class, Spread(), 0, 0)
+
+
+def _gap_text(gap_class: int) -> str:
+    """Return what a class of gaps is called; a space would make it a kernel whose name can be cut.
+
+    >>> _gap_text(0), _gap_text(1), _gap_text(len(GAPS_US))
+    ('GAP:0us-10us', 'GAP:10us-20us', 'GAP:100000us-')
+    """
+    low, high = ((0, *GAPS_US)[gap_class], (*GAPS_US, None)[gap_class])
+    return f"GAP:{low}us-{'' if high is None else f'{high}us'}"
+
+
+def _row(context: _Named, each: Instances, category: str, whole: int, before: int) -> Row:
+    m, gaps = each.spread.moments, each.gaps.moments
+    starts = (None if category == IDLE else round(start / 1e6, 3) for start in (each.first, each.last))
+    gap = round(gaps.total / gaps.calls / 1e3, 1) if gaps.calls else None
+    lengths = (round((ns or 0) / 1e3, 1) for ns in (m.shortest, m.total / m.calls, m.longest))
+    excess = 0 if category == IDLE else each.excess
+    shares = (
+        round(excess / m.calls / 1e3, 1),
+        round(excess * 100 / whole, 1),
+        m.calls,
+        round(m.total * 100 / whole, 1),
+    )
+    return *context, *[None] * (before + 1 - len(context)), *starts, gap, *lengths, *shares, category
+
+
+def _category_rows(every: Mapping[_Named, tuple[Instances, str]], whole: int) -> Iterator[Row]:
+    rows: dict[str, Sums] = {}
+    for each, category in every.values():
+        m, excess = each.spread.moments, 0 if category == IDLE else each.excess
+        merge(rows, {category: Sums((1, m.calls, m.total, excess))})
+    for name, (kinds, calls, time, excess) in most_first(rows, lambda sums: sums[2]):
+        times = (round(time / 1e6, 1), round(excess / 1e6, 1), round(time / calls / 1e3, 1))
+        yield (name, kinds, calls, *times, round(time * 100 / whole, 1))
+
+
+def _variability_rows(
+    named: Mapping[_Named, tuple[Instances, str]], categories: Categories, whole: int
+) -> Iterator[Row]:
+    for name, wanted in (("by_comm", True), ("by_non_comm", False)):
+        excess = sum(each.excess for each, category in named.values() if is_communication(category) is wanted)
+        yield name, round(excess / 1e3, 1), round(excess * 100 / whole, 1)

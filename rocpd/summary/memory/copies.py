@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.units import RankTime, Times, of_steps
+from rocpd.facts.units import RankTime, of_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
@@ -94,7 +93,7 @@ def copy_rates(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
-    yield (answers := reading.each(_of_rank))
+    yield (answers := reading.each(_read_rates, _RATED))
     sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
@@ -108,10 +107,6 @@ def copy_rates(reading: Reading) -> Tables:
 
 
 _RATED = Fact("rates", 1, (Sums, Spread))
-
-
-def _of_rank(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
-    return reading.derived(_RATED, _read_rates)
 
 
 def _read_rates(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
@@ -191,18 +186,13 @@ def copy_calls(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
-    yield (answers := reading.each(partial(_calls_of_rank, times=of_steps(reading.times()))))
+    yield (answers := reading.each(_read_calls, _COPYING, given=of_steps(reading.times())))
     sums, steps = all_added(answers, 2, "memory copies")
     rows = (row for key, kinds in in_order(sums) for row in _call_rows(key, kinds, steps.get(key, 0)))
     yield reading.summary(TABLES["copy-calls"], rows)
 
 
 _COPYING = Fact("copying calls", 1, (Sums,))
-
-
-def _calls_of_rank(reading: RankReading, times: Times) -> tuple[_Calls, dict[Key, int]]:
-    steady = times.get(reading.rank.number)
-    return reading.derived(_COPYING, partial(_read_calls, steady=steady), steady)
 
 
 def _read_calls(reading: RankReading, steady: RankTime | None) -> tuple[_Calls, dict[Key, int]]:

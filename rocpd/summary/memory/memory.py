@@ -109,7 +109,7 @@ def memory(reading: Reading) -> Tables:
     """
     levels: dict[_Level, Sums] = {}
     capacities: dict[Key, int | None] = {}
-    yield (answers := reading.each(_of_rank))
+    yield (answers := reading.each(_read_levels, _HELD_BY_LEVEL))
     for rank, (levels_of_rank, capacities_of_rank) in answers:
         capacities |= capacities_of_rank
         shift = reading.shift(rank.number)
@@ -140,10 +140,6 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
 
 
 _HELD_BY_LEVEL = Fact("memory", 1, (Sums,))
-
-
-def _of_rank(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
-    return reading.derived(_HELD_BY_LEVEL, _read_levels)
 
 
 def _read_levels(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
@@ -215,7 +211,7 @@ def allocation_sites(reading: Reading) -> Tables:
     Raises:
         RocpdError: no allocations.
     """
-    yield (answers := reading.each(partial(_sites_of_rank, step=is_step(reading.options.step_marker))))
+    yield (answers := reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES))
     sites, by_step, leaks, steps = all_added(answers, 4, "memory allocations")
     findings = _findings(sites, leaks, steps["most"], steps["all"])
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
@@ -224,10 +220,6 @@ def allocation_sites(reading: Reading) -> Tables:
 
 
 _SITES = Fact("sites", 1, (_Site, Sums, Largest))
-
-
-def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
-    return reading.derived(_SITES, partial(_read_sites, step=step))
 
 
 def _read_sites(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:

@@ -35,7 +35,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
 
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
@@ -48,94 +48,82 @@ _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less ov
 _MATTERS = 10.0  # percent of the time: exposed copies, start-up
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "gpu-time",
         "How long agents worked: one row per rank and agent unless --by says otherwise; in a window, of all its time.",
-        (
-            Field("operations", "", "kernels and copies", True),
-            Field("span_ns", "ns", "time of agents that counts: steps, else the active part; in a window its length"),
-            Field("busy_ns", "ns", "union of all operations, within the window"),
-            Field("idle_ns", "ns", "span without operation", True),
-            Field("busy_percent", "%", "busy by span"),
-            Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
-            Field("gaps", "", "times without operation"),
-            Field("median_gap_ns", "ns", "median gap", True),
-            Field("max_gap_ns", "ns", "longest gap"),
-            Field("mean_gap_ns", "ns", "mean gap", True),
-            Field("idle_percent", "%", "idle by span: the time lost between operations", True),
-        ),
+        Field("operations", "", "kernels and copies", True),
+        Field("span_ns", "ns", "time of agents that counts: steps, else the active part; in a window its length"),
+        Field("busy_ns", "ns", "union of all operations, within the window"),
+        Field("idle_ns", "ns", "span without operation", True),
+        Field("busy_percent", "%", "busy by span"),
+        Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
+        Field("gaps", "", "times without operation"),
+        Field("median_gap_ns", "ns", "median gap", True),
+        Field("max_gap_ns", "ns", "longest gap"),
+        Field("mean_gap_ns", "ns", "mean gap", True),
+        Field("idle_percent", "%", "idle by span: the time lost between operations", True),
     ),
-    TableDefinition(
+    table_of(
         "gaps",
         "Gaps by their length, each gap for itself.",
-        (
-            Field("length", "", "from (not including) to (including)"),
-            Field("gaps", "", "how many"),
-            Field("total_ns", "ns", "their sum"),
-            Field("max_ns", "ns", "the longest"),
-            Field("percent", "%", "share of the idle time", is_share=True),
-            Field("mean_ns", "ns", "their mean", True),
-            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
-        ),
+        Field("length", "", "from (not including) to (including)"),
+        Field("gaps", "", "how many"),
+        Field("total_ns", "ns", "their sum"),
+        Field("max_ns", "ns", "the longest"),
+        Field("percent", "%", "share of the idle time", is_share=True),
+        Field("mean_ns", "ns", "their mean", True),
+        Field("span_percent", "%", "share of the time of the agents, idle or busy"),
     ),
-    TableDefinition(
+    table_of(
         "largest-gaps",
         "The longest gaps and what ran before and after them.",
-        (
-            RANK,
-            AGENT,
-            Field("at_ns", "ns", "start of the gap, from the start of the time line"),
-            Field("gap_ns", "ns", "its length"),
-            Field("before", "", "operation that ended last, NULL at the edge of a window", is_kernel=True),
-            Field("after", "", "operation that came next, NULL at the edge of a window", is_kernel=True),
-            Field("idle_percent", "%", "share of the idle time of all agents"),
-        ),
+        RANK,
+        AGENT,
+        Field("at_ns", "ns", "start of the gap, from the start of the time line"),
+        Field("gap_ns", "ns", "its length"),
+        Field("before", "", "operation that ended last, NULL at the edge of a window", is_kernel=True),
+        Field("after", "", "operation that came next, NULL at the edge of a window", is_kernel=True),
+        Field("idle_percent", "%", "share of the idle time of all agents"),
     ),
-    TableDefinition(
+    table_of(
         "overlap",
         "What ran at the same time: compute + exposed communication + exposed copies = busy.",
-        (
-            Field("busy_ns", "ns", "union of all operations", True),
-            Field("compute_ns", "ns", "union of kernels other than communication"),
-            Field("communication_ns", "ns", "union of communication kernels"),
-            Field("copy_ns", "ns", "union of copies", True),
-            Field("hidden_communication_ns", "ns", "communication while something computes", True),
-            Field("exposed_communication_ns", "ns", "communication while nothing computes"),
-            Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
-            Field("hidden_percent", "%", "hidden by all communication", True),
-            Field("exposed_percent", "%", "exposed by all communication"),
-            Field("exposed_busy_percent", "%", "exposed communication by busy time", True),
-            Field(
-                "same_stream_percent",
-                "%",
-                "communication on streams with a tenth of the compute time or more; NULL where streams are not known",
-                True,
-            ),
+        Field("busy_ns", "ns", "union of all operations", True),
+        Field("compute_ns", "ns", "union of kernels other than communication"),
+        Field("communication_ns", "ns", "union of communication kernels"),
+        Field("copy_ns", "ns", "union of copies", True),
+        Field("hidden_communication_ns", "ns", "communication while something computes", True),
+        Field("exposed_communication_ns", "ns", "communication while nothing computes"),
+        Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
+        Field("hidden_percent", "%", "hidden by all communication", True),
+        Field("exposed_percent", "%", "exposed by all communication"),
+        Field("exposed_busy_percent", "%", "exposed communication by busy time", True),
+        Field(
+            "same_stream_percent",
+            "%",
+            "communication on streams with a tenth of the compute time or more; NULL where streams are not known",
+            True,
         ),
     ),
-    TableDefinition(
+    table_of(
         "budget",
         "What the time of agents consists of: the parts add up. Per step where steps are marked.",
-        (
-            Field("part", "", "compute; communication, and copies, while nothing else runs; idle", has_colour=True),
-            Field("time_ns", "ns", "of all agents together"),
-            Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
-            Field("percent", "%", "share of the time of the agents", is_share=True),
-        ),
+        Field("part", "", "compute; communication, and copies, while nothing else runs; idle", has_colour=True),
+        Field("time_ns", "ns", "of all agents together"),
+        Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
+        Field("percent", "%", "share of the time of the agents", is_share=True),
         chart="rocpd.summary.plots:budget",
     ),
-    TableDefinition(
+    table_of(
         "counted",
         "Which time counts, the mean of the ranks: all but start-up, warm-up and what follows.",
-        (
-            Field("ranks", "", "ranks whose agents have time"),
-            Field("steps", "", "steps that count, of the rank with fewest; 0: steps do not say what counts"),
-            Field("warm_up", "", "steps of warm-up before them"),
-            Field("before_ns", "ns", "start-up and warm-up"),
-            Field("counted_ns", "ns", "what counts"),
-            Field("after_ns", "ns", "what follows"),
-            Field("before_percent", "%", "start-up and warm-up, of the trace"),
-        ),
+        Field("ranks", "", "ranks whose agents have time"),
+        Field("steps", "", "steps that count, of the rank with fewest; 0: steps do not say what counts"),
+        Field("warm_up", "", "steps of warm-up before them"),
+        Field("before_ns", "ns", "start-up and warm-up"),
+        Field("counted_ns", "ns", "what counts"),
+        Field("after_ns", "ns", "what follows"),
+        Field("before_percent", "%", "start-up and warm-up, of the trace"),
         title="Time that counts",
     ),
 )
@@ -225,18 +213,10 @@ _BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
 
 def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
     """Ask what is derived of the time of each rank that counts."""
-    categories = load(reading.options.categories)
-    return reading.each(partial(_of_rank, fact=fact, derive=derive, categories=categories, times=times))
+    return reading.each(partial(derive, categories=load(reading.options.categories)), fact, given=times)
 
 
-def _of_rank(
-    reading: RankReading, fact: Fact, derive: Callable[..., Answer], categories: Categories, times: Times
-) -> Answer:
-    time = times.get(reading.rank.number)
-    return reading.derived(fact, partial(derive, categories=categories, time=time), time)
-
-
-def _busy(reading: RankReading, categories: Categories, time: RankTime | None) -> tuple[dict[Key, _Sum], list[Gap]]:
+def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -> tuple[dict[Key, _Sum], list[Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     by, names = reading.options.by, OperationNames()
     by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))
@@ -488,7 +468,7 @@ def _overlap(times: _Times) -> Iterator[Finding]:
 _BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))
 
 
-def _parts_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Parts:
+def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Parts:
     names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}

@@ -47,7 +47,7 @@ from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, in_order, merge, merge_groups, order_of, percent, rows_of
 from rocpd.summary.reading import Reading, Tables
-from rocpd.summary.result import Field, TableDefinition, by_name
+from rocpd.summary.result import Field, by_name, table_of
 from rocpd.summary.time.gpu_time import Gap, each_of, gaps_of
 from rocpd.table.human import readable
 
@@ -72,57 +72,51 @@ _MEANWHILE = {
 }
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "idle",
         "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
-        (
-            Field("cause", "", "what the host does, or where the agent stands"),
-            Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time", is_share=True),
-            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
-            Field("pieces", "", "how many stretches of time", True),
-            Field("longest_ns", "ns", "the longest one"),
-        ),
+        Field("cause", "", "what the host does, or where the agent stands"),
+        Field("idle_ns", "ns", "time, of all agents together"),
+        Field("percent", "%", "share of the idle time", is_share=True),
+        Field("span_percent", "%", "share of the time of the agents, idle or busy"),
+        Field("pieces", "", "how many stretches of time", True),
+        Field("longest_ns", "ns", "the longest one"),
         title="Idle time by cause",
     ),
-    TableDefinition(
+    table_of(
         "idle-calls",
         "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for\n"
         "numbers in texts of markers.",
-        (
-            Field("cause", "", "what the host does, or where the agent stands"),
-            Field(
-                "name",
-                "",
-                "function, or innermost marker around the host's own work; NULL: between calls, outside of markers, or "
-                "no call is the cause",
-            ),
-            Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time", is_share=True),
-            Field("pieces", "", "how many stretches of time", True),
-            Field("longest_ns", "ns", "the longest one"),
-            Field("rank", "", "rank of the longest"),
-            Field("agent", "", "its agent", True),
-            Field("at_ns", "ns", "its start, from the start of the time line"),
-            Field("begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True),
-            Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
-            Field("in_marker_percent", "%", "how much of it lies there", True),
-            Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
+        Field("cause", "", "what the host does, or where the agent stands"),
+        Field(
+            "name",
+            "",
+            "function, or innermost marker around the host's own work; NULL: between calls, outside of markers, or "
+            "no call is the cause",
         ),
+        Field("idle_ns", "ns", "time, of all agents together"),
+        Field("percent", "%", "share of the idle time", is_share=True),
+        Field("pieces", "", "how many stretches of time", True),
+        Field("longest_ns", "ns", "the longest one"),
+        Field("rank", "", "rank of the longest"),
+        Field("agent", "", "its agent", True),
+        Field("at_ns", "ns", "its start, from the start of the time line"),
+        Field("begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True),
+        Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
+        Field("in_marker_percent", "%", "how much of it lies there", True),
+        Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
     ),
-    TableDefinition(
+    table_of(
         "idle-stacks",
         "Functions in which the host is while agents have nothing to do, where call stacks were sampled; by cause,\n"
         "those with most time of their own first.",
-        (
-            Field("cause", "", "what the host does, or where the agent stands"),
-            Field("function", "", "function"),
-            Field("file", "", "its file, NULL where not recorded"),
-            Field("count", "", "samples with it in their stack, of the thread that launches the next operation", True),
-            Field("total_ns", "ns", "time that these stand for, of all agents together"),
-            Field("self_ns", "ns", "time with it innermost"),
-            Field("percent", "%", "self_ns by the time of all samples of the cause", is_share=True),
-        ),
+        Field("cause", "", "what the host does, or where the agent stands"),
+        Field("function", "", "function"),
+        Field("file", "", "its file, NULL where not recorded"),
+        Field("count", "", "samples with it in their stack, of the thread that launches the next operation", True),
+        Field("total_ns", "ns", "time that these stand for, of all agents together"),
+        Field("self_ns", "ns", "time with it innermost"),
+        Field("percent", "%", "self_ns by the time of all samples of the cause", is_share=True),
         title="Functions behind idle time",
     ),
 )
@@ -225,7 +219,7 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
 _IDLE = Fact("idle", 1, (_Rank, _Time, Gap, Sums))
 
 
-def _idle_of_rank(reading: RankReading, categories: Categories, time: RankTime | None) -> _Rank:
+def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Rank:
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)

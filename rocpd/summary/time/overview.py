@@ -23,7 +23,7 @@ from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import joined_analyses
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import Function, known_tables, tables_alone
 from rocpd.summary.time import gpu_time
 from rocpd.summary.time.preliminary import Preliminary
@@ -37,35 +37,31 @@ _FEWEST = 3  # steps to compare
 _PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 
 TABLES = by_name(
-    TableDefinition(
+    table_of(
         "overview",
         "What the time of the GPUs consists of: the parts add up. In steps without warm-up, where they are marked.",
-        gpu_time.TABLES["budget"].fields,
+        *gpu_time.TABLES["budget"].fields,
         chart="rocpd.summary.plots:budget",
     ),
-    TableDefinition(
+    table_of(
         "top-kernels",
         "The kernels that take most time.",
-        (
-            Field("name", "", "kernel", is_kernel=True),
-            Field("calls", "", "dispatches"),
-            Field("total_ns", "ns", "sum of durations"),
-            Field("median_ns", "ns", "median duration"),
-            Field("percent", "%", "share of the time of all kernels", is_share=True),
-        ),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("calls", "", "dispatches"),
+        Field("total_ns", "ns", "sum of durations"),
+        Field("median_ns", "ns", "median duration"),
+        Field("percent", "%", "share of the time of all kernels", is_share=True),
         title="Time by kernel",
         chart="rocpd.summary.plots:kernels",
     ),
-    TableDefinition(
+    table_of(
         "top-steps",
         "The steps that take longest, without warm-up.",
-        (
-            Field("step", "", "text of the marker"),
-            Field("mean_ns", "ns", "mean of the ranks"),
-            Field("max_ns", "ns", "on the rank that took longest"),
-            Field("slowest_rank", "", "rank that was slow in it; NULL: none stands out"),
-            Field("over_median", "", "its time by the median of all steps but warm-up; NULL: the window cuts it"),
-        ),
+        Field("step", "", "text of the marker"),
+        Field("mean_ns", "ns", "mean of the ranks"),
+        Field("max_ns", "ns", "on the rank that took longest"),
+        Field("slowest_rank", "", "rank that was slow in it; NULL: none stands out"),
+        Field("over_median", "", "its time by the median of all steps but warm-up; NULL: the window cuts it"),
     ),
 )
 _SHOWN = frozenset({"budget", "kernels", "steps"})
@@ -136,7 +132,7 @@ def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
     except RocpdError as error:
         message = "nothing to summarise: no kernels, copies, allocations or regions in the inputs"
         raise RocpdError(message) from error
-    definition = TableDefinition("overview", domains.doc, domains.fields)
+    definition = table_of("overview", domains.doc, *domains.fields)
     return Summary(definition, definition.fields, domains.fetchall(), findings=findings)
 
 

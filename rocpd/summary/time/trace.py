@@ -30,7 +30,7 @@ from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, merge
 from rocpd.summary.reading import Reading, Tables
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, table_of
 
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
 """Environment variables that hold the number of ranks of a job, the first one that is set counts."""
@@ -98,17 +98,15 @@ _CHECKS = (
 )
 
 TABLES = {
-    "trace": TableDefinition(
+    "trace": table_of(
         "trace",
         "What the recording lacks, problems first.",
-        (
-            Field("check", "", "what was looked for"),
-            Field("verdict", "", "problem, none; unknown: there is nothing to look at"),
-            Field("missing", "", "events or ranks"),
-            Field("of", "", "of how many"),
-            Field("ranks", "", "how many ranks lack them", True),
-            Field("meaning", "", "what it means"),
-        ),
+        Field("check", "", "what was looked for"),
+        Field("verdict", "", "problem, none; unknown: there is nothing to look at"),
+        Field("missing", "", "events or ranks"),
+        Field("of", "", "of how many"),
+        Field("ranks", "", "how many ranks lack them", True),
+        Field("meaning", "", "what it means"),
     )
 }
 
@@ -127,7 +125,7 @@ def trace(reading: Reading) -> Tables:
     """Return a row for each check; what is missing is a finding."""
     counts: dict[str, _Count] = {}
     world, ranks = 0, reading.session.job.left_out
-    yield (answers := reading.each(partial(_of_rank, categories=load(None))))
+    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED))
     for _, (world_of_rank, counts_of_rank) in answers:
         ranks += 1
         world = max(world, world_of_rank)
@@ -185,10 +183,6 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
 
 
 _CHECKED = Fact("checked", 1, (_Count,))
-
-
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
-    return reading.derived(_CHECKED, partial(_counts_of_rank, categories=categories))
 
 
 def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:

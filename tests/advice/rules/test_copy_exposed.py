@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rocpd.advice.rules.copies import COPY_EXPOSED
+from rocpd.advice.rules.memory import COPY_EXPOSED
 from tests.advice.made import JOB, found
 
 SHARES = {0: {"compute": 60.0, "exposed copies": 25.0, "idle": 15.0}, 1: {"compute": 100.0}}

@@ -1,1 +1,0 @@
-"""Inside of kernels: samples of program counters, and what instrumentation measured."""

@@ -7,12 +7,10 @@ the content, so it is the same on every machine and for every copy, and names th
 from __future__ import annotations
 
 import os
+from _blake2 import blake2b  # `hashlib` gives the same one, and loads OpenSSL, which takes 3 ms
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    import hashlib
+from typing import BinaryIO
 
 JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
@@ -78,13 +76,11 @@ def digest_of_stream(content: BinaryIO) -> str:
     return key.hexdigest()
 
 
-def _new_hash() -> hashlib.blake2b:
-    import hashlib  # every command knows of identities, few need one
-
-    return hashlib.blake2b(digest_size=_DIGITS)
+def _new_hash() -> blake2b:
+    return blake2b(digest_size=_DIGITS)
 
 
-def _add_content(key: hashlib.blake2b, content: BinaryIO) -> None:
+def _add_content(key: blake2b, content: BinaryIO) -> None:
     while block := content.read(_BLOCK):
         key.update(block)
 

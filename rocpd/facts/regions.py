@@ -18,7 +18,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints
-from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
+from rocpd.facts.columns import Names, Piece, Select, as_text, columns, distinct, grouped, read_all, statement
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
@@ -255,7 +255,7 @@ def _read(reading: RankReading) -> tuple[RankRegions, list[str | None], int]:
 
 def marked_threads(regions: RankRegions, names: Names) -> dict[int, Course]:
     """Return thread -> number of the message of its innermost marker at any time, `NULL` outside of markers."""
-    codes = [code for code in np.unique(regions.category).tolist() if is_marker(names.texts[code] or "")]
+    codes = [code for code in distinct(regions.category).tolist() if is_marker(names.texts[code] or "")]
     markers = regions.take(np.flatnonzero(np.isin(regions.category, codes)))
     return {thread: innermost(markers.take(rows)) for (thread,), rows in grouped([markers.thread])}
 

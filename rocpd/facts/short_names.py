@@ -153,22 +153,22 @@ def _digests(names: Sequence[str], size: int) -> list[str]:
 
 @frozen
 class _Rule:
-    """One rule of the file, as its head says."""
+    """One rule of the file, as its head says; an expression is compiled, once, when a name gets as far as that."""
 
-    match: re.Pattern[str]
-    find: Mapping[str, Sequence[re.Pattern[str]]]
+    match: str
+    find: Mapping[str, Sequence[str]]
     short: str
     family: str
     types: Mapping[str, str]
 
     def apply(self, text: str) -> tuple[str, str] | None:
         """Return short name and family, None where the rule is not for the name."""
-        match = self.match.search(text)
+        match = re.search(self.match, text)
         if match is None:
             return None
         fields: dict[str, str] = {str(number): group or "" for number, group in enumerate(match.groups(), 1)}
         for field, patterns in self.find.items():
-            fitting = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
+            fitting = next(filter(None, (re.search(pattern, text) for pattern in patterns)), None)
             if fitting:
                 fields[field] = self._said(field, "x".join(filter(None, fitting.groups())))
         return _filled(self.short, fields), _filled(self.family, fields)
@@ -195,11 +195,8 @@ def _table() -> _Table:
 
 
 def _rule(row: Mapping[str, Any]) -> _Rule:
-    find = {
-        field: [re.compile(text) for text in ([texts] if isinstance(texts, str) else texts)]
-        for field, texts in row.get("find", {}).items()
-    }
-    return _Rule(re.compile(row["match"]), find, row["short"], row["family"], row.get("types", {}))
+    find = {field: [texts] if isinstance(texts, str) else texts for field, texts in row.get("find", {}).items()}
+    return _Rule(row["match"], find, row["short"], row["family"], row.get("types", {}))
 
 
 def _filled(template: str, fields: Mapping[str, str]) -> str:

@@ -153,7 +153,8 @@ def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
     """Return what is read of all rows of each rank, once for a job."""
-    return session.job.once(what, lambda: {rank.number: answer for rank, answer in session.job.map_ranks(work)})
+    answers = partial(session.job.map_ranks, work, is_brief=True)
+    return session.job.once(what, lambda: {rank.number: answer for rank, answer in answers()})
 
 
 def warm_up(lengths: Sequence[float]) -> int:

@@ -166,7 +166,7 @@ class Job:
         if not groups:
             return ()
         some = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
-        runs = {rank.number: run for rank, run in some.map_ranks(_counted)}
+        runs = {rank.number: run for rank, run in some.map_ranks(_counted, is_brief=True)}
         began = {rank.number: (rank.life or (0, 0), rank.number) for rank in self.ranks}
         passes = (group for group in groups if _are_passes([runs[number] for number in group]))
         return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
@@ -194,24 +194,27 @@ class Job:
         """The window of which the files hold the rows; None where none was merged from one."""
         return stored_cut({rank.number: rank.window for rank in self.ranks if rank.window})
 
-    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+    def map_ranks(
+        self, work: Callable[[RankReader], Answer], *, is_brief: bool = False
+    ) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, as `work_on`, on all rows."""
-        return self.work_on(self.rank_tables, work)
+        return self.work_on(self.rank_tables, work, is_brief=is_brief)
 
     def work_on(
-        self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer]
+        self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer], *, is_brief: bool = False
     ) -> Generator[tuple[Rank, Answer], None, None]:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
             tables: rank number -> its tables, with the rows that count.
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            is_brief: it runs one or two short statements, for which opening a small file again does not pay.
 
         Raises:
             what `work` raises.
         """
         self.files.check_open()
-        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts) for rank in self.ranks]
+        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, is_brief) for rank in self.ranks]
         index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)

@@ -36,6 +36,7 @@ from rocpd.convert.formats.otf2_rank import (
     RankTrace,
     Region,
 )
+from rocpd.facts.columns import distinct
 from rocpd.federate.open.identify import Rank
 
 _Definition: TypeAlias = tuple[Any, ...]
@@ -196,8 +197,8 @@ def _constant(kind: str, name: str) -> Any:
     return getattr(_otf2, f"{kind}_{name}")
 
 
-_CHUNK = 1 << 18
-"""Bytes of events of a location that the library holds before it writes them; of definitions 4 MiB."""
+_CHUNK, _OF_DEFINITIONS = 1 << 18, 1 << 22
+"""Bytes of events of a location, and of definitions, that the library holds before it writes them."""
 _NS_PER_S = 1_000_000_000
 
 
@@ -233,9 +234,13 @@ class Archive:
     ) -> None:
         self._collectives = collectives
         self._clocks = clocks or {}
+        # Once a larger block was freed, the C library keeps the memory of each location's definitions for the next one
+        # (M_MMAP_THRESHOLD in mallopt(3)): new pages take it 2 ms a location.
+        np.empty(4 * _OF_DEFINITIONS, np.uint8)
         self._handle = _otf2.Archive_Open(
-            str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 16 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
-        )
+            str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, _OF_DEFINITIONS, _otf2.SUBSTRATE_POSIX,
+            _otf2.COMPRESSION_NONE,
+        )  # fmt: skip
         # The library keeps pointers to these callbacks: they must live as long as the archive.
         self._callbacks = _otf2.FlushCallbacks(pre_flush=lambda *_: _otf2.FLUSH, post_flush=None)
         _otf2.Archive_SetFlushCallbacks(self._handle, self._callbacks, None)
@@ -364,7 +369,7 @@ class Archive:
 
         A collective begins after its kernel is entered and ends before it is left.
         """
-        ends = {code: self._end_arguments(collectives.kinds[code]) for code in np.unique(collectives.kind).tolist()}
+        ends = {code: self._end_arguments(collectives.kinds[code]) for code in distinct(collectives.kind).tolist()}
         begin_row = np.searchsorted(location.time, collectives.start, side="right")
         end_row = np.searchsorted(location.time, collectives.end, side="left")
         begin_row = np.minimum(begin_row, end_row)  # one without length

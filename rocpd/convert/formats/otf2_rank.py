@@ -24,7 +24,7 @@ from rocpd.convert.formats.layout import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
-from rocpd.facts.columns import grouped
+from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.ranks import Communication, communication
@@ -360,7 +360,7 @@ def _region(kind: str, name: str, category: str) -> Region:
 
 def _metrics(events: RankEvents, counters: Counters, gpus: Container[int]) -> list[Metric]:
     metrics = []
-    for index in np.unique(counters.track).tolist():
+    for index in distinct(counters.track).tolist():
         rows = counters.track == index
         track = events.tracks.all[index]
         gpu = track.agent if track.agent in gpus else None

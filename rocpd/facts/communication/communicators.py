@@ -7,9 +7,9 @@ when all of them name the same one.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
+from _blake2 import blake2b  # `hashlib` gives the same one, and loads OpenSSL
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,7 +146,7 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
 
 def with_communicator(reader: RankReader, kernels: Ints) -> int:
     """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
-    asked = hashlib.blake2b(np.sort(kernels).tobytes(), digest_size=16).hexdigest()
+    asked = blake2b(np.sort(kernels).tobytes(), digest_size=16).hexdigest()
     whole = reader.whole()
     return whole.once(_KNOWN.of(asked), lambda: len(launches(whole, kernels).communicators))
 

@@ -196,12 +196,14 @@ class RankTask(Generic[Answer]):
         tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
         facts: keeps facts of ranks; None: nothing does.
+        is_brief: the work is one or two short statements.
     """
 
     rank: Rank
     tables: RankTables
     work: Callable[[RankReader], Answer]
     facts: FactStore | None = None
+    is_brief: bool = False
 
 
 class _NotKeptError(BaseException):

@@ -28,6 +28,7 @@ MOST_DRIFT = 200e-6
 """Quartz drifts by 1 to 50 parts per million: clocks that drift more against each other do not run evenly."""
 
 _MOST_CLOCKS = 16  # of which all pairs are compared; of more, each with a few
+_FURTHER = (1, 2, 4, 8, 16)  # the clock that comes so many later is one of those
 _BLOCKS = 64  # of collectives in order of time, of which the tightest bound is kept
 _FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
 _MANY_PAIRS = 300
@@ -114,15 +115,14 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
 
 
 def _compared(count: int, reference: int, before: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return the pairs of clocks whose bounds are made: all of a few, else of each clock a few more than their count.
+    """Return the pairs of clocks whose bounds are made: all of a few, else as many for each clock.
 
     Of many, each is compared with the reference, with the one before it on its path, and with those 1, 2, 4 … further:
-    bounds reach from each to each in few steps, and a clock that was set contradicts several.
+    bounds reach from each to each by way of the reference, and a clock that was set contradicts several.
     """
     if count <= _MOST_CLOCKS:
         return list(combinations(range(count), 2))
-    steps = [1 << bit for bit in range((count - 1).bit_length())]
-    chosen = {(clock, (clock + step) % count) for clock in range(count) for step in steps}
+    chosen = {(clock, (clock + step) % count) for clock in range(count) for step in _FURTHER}
     chosen |= {(reference, clock) for clock in range(count)} | {*before.items()}
     return sorted({(min(pair), max(pair)) for pair in chosen if pair[0] != pair[1]})
 
@@ -263,13 +263,11 @@ class _Corridors:
         Raises:
             ContradictionError: no line fits between the bounds of a pair.
         """
-        width = max(len(time) for time, _, _ in bounds)
-        fills = (0.0, -np.inf, np.inf)
-        time, lower, upper = (
-            np.array([np.pad(each[i], (0, width - len(each[i])), constant_values=fills[i]) for each in bounds])
-            for i in range(3)
-        )
-
+        shape = len(bounds), max(len(time) for time, _, _ in bounds)
+        time, lower, upper = (np.full(shape, fill) for fill in (0.0, -np.inf, np.inf))
+        for number, (times, least, most) in enumerate(bounds):
+            filled = slice(len(times))
+            time[number, filled], lower[number, filled], upper[number, filled] = times, least, most
         row = np.arange(len(pairs))
 
         def closest(slope: Floats) -> tuple[Ints, Ints, Floats]:
@@ -361,14 +359,19 @@ def _along_paths(view: _View, seen: Flags, reference: int) -> tuple[dict[int, Of
     lines: dict[int, OffsetLine] = {}
     previous: dict[int, int] = {}
     waiting = [(0.0, reference, reference, OffsetLine())]
+    shortest = np.full(len(common), np.inf)
     while waiting:
         length, clock, before, line = heapq.heappop(waiting)
         if clock not in lines:
             lines[clock] = line if clock == before else line.then(_likely(view, before, clock))
             previous[clock] = before
-            for other in np.flatnonzero(common[clock]).tolist():
+            others = np.flatnonzero(common[clock])
+            lengths = length + 1 / common[clock, others]
+            no_longer = np.flatnonzero(lengths <= shortest[others])
+            shortest[others[no_longer]] = lengths[no_longer]
+            for other, further in zip(others[no_longer].tolist(), lengths[no_longer].tolist(), strict=True):
                 if other not in lines:
-                    heapq.heappush(waiting, (length + 1 / common[clock, other], other, clock, lines[clock]))
+                    heapq.heappush(waiting, (further, other, clock, lines[clock]))
     return lines, previous
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
-from rocpd.facts.columns import Names
+from rocpd.facts.columns import Names, distinct
 from rocpd.facts.communication.communicators import with_communicator
 from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import KERNEL, Ops, split
@@ -189,8 +189,8 @@ def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, 
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
     ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
-    has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
-    called = [names.texts[code] for code in np.unique(regions.name).tolist()]
+    has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
+    called = [names.texts[code] for code in distinct(regions.name).tolist()]
     launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
     counts = {
         "kernel trace": _some(not len(dispatches), bool(len(dispatches)) or launches_some),

@@ -39,15 +39,23 @@ _REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "
 
 _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
-_STYLE = ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
-_NOT_HTML = {
+_STYLE = (
+    ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
+    "[data-md-color-scheme=default]{--md-default-fg-color--light:#0000009c}"
+    "[data-md-color-scheme=slate]{--md-code-hl-number-color:#ec8a7f;--md-code-hl-constant-color:#a99cea}"
+    "[data-md-color-scheme=slate] .md-typeset a code{color:#84a9ea}"
+)
+_BREAKS_A_STANDARD = {
     re.compile(r'(<input\b[^>]*type="checkbox"[^>]*?) autocomplete="off"'): r"\1",
     re.compile(r'(<label\b[^>]*?) tabindex=""'): r"\1",
     re.compile(r"(<(?:br|hr|img)\b[^>]*?) ?/>"): r"\1>",
     re.compile(r'(data-md-component="search" role="dialog")'): r'\1 aria-label="Search"',
+    re.compile(r"<th\b([^>]*)></th>"): r"<td\1></td>",
+    re.compile(r'"nav",(\{class:"md-code__nav"\})'): r'"div",\1',
+    re.compile(r'(\{class:"md-typeset__scrollwrap")\}'): r"\1,tabIndex:0}",
     re.compile("</head>"): f"<style>{_STYLE}</style></head>",
 }
-"""Markup of the theme and of Markdown that breaks a standard -> its replacement."""
+"""Markup and scripts of the theme and of Markdown that break a standard of pages, or of access -> the replacement."""
 
 _FOREIGN = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
 
@@ -103,10 +111,10 @@ def found(site: Path, words: Sequence[str]) -> list[list[str]]:
 
 
 def mend(site: Path) -> None:
-    """Make the pages of a built site valid."""
-    for page in site.rglob("*.html"):
+    """Make the pages of a built site valid, and readable for everybody."""
+    for page in (*site.rglob("*.html"), *site.glob("assets/javascripts/bundle.*.js")):
         text = page.read_text(encoding="utf-8")
-        for wrong, right in _NOT_HTML.items():
+        for wrong, right in _BREAKS_A_STANDARD.items():
             text = wrong.sub(right, text)
         page.write_text(text, encoding="utf-8")
 

@@ -50,9 +50,6 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     from rocpd.view.server import ViewLimits, ViewServer, find_ui
 
     ui = find_ui(asked.perfetto_ui)
-    for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
-        with selection.connect(shown, execution) as session:
-            _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
     selected = selection.align, selection.clock_offsets(), selection.window(), selection.filters()
     job, base = (
         ViewedJob(tuple(paths), inputs.skip_bad, *selected, execution.jobs or None)
@@ -60,6 +57,10 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     )
     limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
     with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
+        for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
+            with selection.connect(shown, execution) as session:
+                _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
+        server.open()
         with standard_output() as out:
             out.write(f"{server.address}\n")
         _say_how_to_get_there(server.port)

@@ -6,6 +6,7 @@ Each process has the job open and opens it anew when its files changed. Never de
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -84,6 +85,14 @@ class Desk:
         for child in self._children:
             self._free.put(child)
 
+    def start(self) -> None:
+        """Start a process, which loads what answers need and opens the job; errors as `rocpd.connect`."""
+        child = self._free.get()
+        try:
+            child.run(_start, self._job)
+        finally:
+            self._free.put(child)
+
     def ask(self, question: Question, limit_s: float, job: ViewedJob | None = None) -> Answer:
         """Return the answer to a question.
 
@@ -155,6 +164,12 @@ class _Held:
 
 
 _HELD = _Held()
+
+
+def _start(job: ViewedJob) -> None:
+    """Be ready for a question about a job, in the process."""
+    importlib.import_module("rocpd.view.lines")
+    _HELD.open(job)
 
 
 def _answer(task: tuple[ViewedJob, Question]) -> Answer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,7 @@ STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _MOST_PIXELS = 4000
+_SOON = 0.1  # [s]
 _SLICES = 4096  # of an outline, which is drawn as long as a pixel is no narrower
 _MOST_DEPTH = 40  # calls in calls that are drawn
 _HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
@@ -329,6 +331,35 @@ class StatesTile:
             sums += np.array(agent.within(edges))
         shares: Floats = sums / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
         return shares
+
+
+@frozen
+class StatesTiles:
+    """The work of several ranks from one time to another, in so many pixels: of those that are read soon.
+
+    The answer has that of `StatesTile` by rank: of the first always, and of others, in order, until `_SOON` has passed
+    or one can't be read. A page shows what there is, and asks for the rest again.
+    """
+
+    ranks: tuple[int, ...]
+    start: int
+    end: int
+    pixels: int
+
+    def of(self, session: Session) -> dict[int, dict[str, Any]]:
+        """Return the answer for a job; errors of the first rank."""
+        answers: dict[int, dict[str, Any]] = {}
+        until = time.monotonic() + _SOON
+        for rank in self.ranks:
+            try:
+                answers[rank] = StatesTile(TakenTile(rank, self.start, self.end, self.pixels)).of(session)
+            except RocpdError:
+                if not answers:
+                    raise
+                break
+            if time.monotonic() > until:
+                break
+        return answers
 
 
 def _outlined(seen: Mapping[int, RankWindow], reader: RankReader) -> Outline:

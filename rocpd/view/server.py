@@ -33,9 +33,8 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
-from rocpd.view.compared import ComparedJobs, ComparedSteps, FlameGraphs
 from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
+from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTiles, TakenTile
 from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
 
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII)
@@ -202,13 +201,21 @@ class ViewServer(ThreadingHTTPServer):
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
-        threading.Thread(target=self._open, daemon=True).start()
+        self._for_each_reader(Desk.start)
 
-    def _open(self) -> None:
-        """Let processes open the job before a page asks, one after the other; an error is for the page."""
-        for desk in self.lines[""]:
+    def open(self) -> None:
+        """Let processes open the job before a page asks; an error is for the page."""
+        self._for_each_reader(lambda desk: desk.ask(RanksInLine(), self.limits.other_s))
+
+    def _for_each_reader(self, act: Callable[[Desk], object]) -> None:
+        """Do something at the same time with each process that reads the time line, and do not wait for it."""
+
+        def do(desk: Desk) -> None:
             with contextlib.suppress(RocpdError, OSError):
-                desk.ask(RanksInLine(), self.limits.other_s)
+                act(desk)
+
+        for desk in self.lines[""]:
+            threading.Thread(target=do, args=(desk,), daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Report a bug of ours; a browser may close the connection."""
@@ -265,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
     def draw(
-        self, question: RanksInLine | StatesTile | RowsTile | SliceDetails, values: dict[str, str], rank: int = 0
+        self, question: RanksInLine | StatesTiles | RowsTile | SliceDetails, values: dict[str, str], rank: int = 0
     ) -> None:
         """Send the answer to what the time line asks, of the job or its base (`of`); one process reads a rank, and has
         it for the next question.
@@ -374,31 +381,38 @@ def _taken_part(values: dict[str, str]) -> TakenPart:
     return TakenPart(_whole(values, "start"), _whole(values, "end"))
 
 
-def _tile(values: dict[str, str]) -> TakenTile:
-    """Return the tile of a request; errors as `_whole`."""
-    return TakenTile(*(_whole(values, name) or 0 for name in ("rank", "start", "end", "pixels")))
+def _numbers(values: dict[str, str], *names: str) -> tuple[int, ...]:
+    """Return whole numbers of a request, 0 for those that are not there; errors as `_whole`."""
+    return tuple(_whole(values, name) or 0 for name in names)
+
+
+def _states(request: _Handler, values: dict[str, str]) -> None:
+    ranks = tuple(_whole({"rank": text}, "rank") or 0 for text in values.get("ranks", "").split(","))
+    request.draw(StatesTiles(ranks, *_numbers(values, "start", "end", "pixels")), values, ranks[0])
+
+
+def _rows(request: _Handler, values: dict[str, str]) -> None:
+    tile = TakenTile(*_numbers(values, "rank", "start", "end", "pixels"))
+    request.draw(RowsTile(tile), values, tile.rank)
 
 
 def _slice(request: _Handler, values: dict[str, str]) -> None:
-    rank, row, number = (_whole(values, name) or 0 for name in ("rank", "row", "id"))
+    rank, row, number = _numbers(values, "rank", "row", "id")
     request.draw(SliceDetails(rank, row, number), values, rank)
 
 
-def _tiled(question: type[StatesTile | RowsTile]) -> _Route:
-    """Return what answers a question about a tile."""
-
-    def answer(request: _Handler, values: dict[str, str]) -> None:
-        tile = _tile(values)
-        request.draw(question(tile), values, tile.rank)
-
-    return answer
+# Comparisons take as long to import as all else: they are imported when a page asks, not before the first picture.
 
 
 def _flames(request: _Handler, values: dict[str, str]) -> None:
+    from rocpd.view.compared import FlameGraphs
+
     request.ask(FlameGraphs(values.get("source", "calls"), _taken_part(values)), request.server.limits.other_s)
 
 
 def _differences(request: _Handler, values: dict[str, str]) -> None:
+    from rocpd.view.compared import ComparedJobs, ComparedSteps
+
     base, limit_s = request.server.base, request.server.limits.other_s
     if base:
         request.ask(ComparedJobs(base), limit_s)
@@ -414,6 +428,7 @@ def _job(request: _Handler, _: dict[str, str]) -> None:
         "inputs": list(job.inputs),
         "base": list(base.inputs) if base else None,
         "perfetto": request.server.ui.address,
+        "readers": _READERS,
     }
     colours = {name: colour_of(name).hex for name in (*STATES, "idle", "MARKERS")}
     request.send_json({**shown, "sql_s": limits.sql_s, "sql_rows": limits.sql_rows, "colours": colours})
@@ -424,8 +439,8 @@ _GETS: dict[str, _Route] = {
     "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
     "line": lambda request, values: request.draw(RanksInLine(), values),
-    "states": _tiled(StatesTile),
-    "rows": _tiled(RowsTile),
+    "states": _states,
+    "rows": _rows,
     "flames": _flames,
     "differences": _differences,
     "slice": _slice,

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
+from rocpd.base.errors import UsageError
+from rocpd.view import lines
+from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, StatesTiles, TakenTile
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,18 @@ def test_parts_of_the_time_line_add_up_to_the_outline(session: rocpd.Session, en
     sums = [times_of(session, TakenTile(0, low, high, 1000)) for low, high in pairwise(edges)]
     whole = times_of(session, TakenTile(0, 0, end, 2000))
     assert [sum(each) for each in zip(*sums, strict=True)] == pytest.approx(whole, abs=end / 255)
+
+
+def test_several_ranks_answer_as_far_as_they_are_read_soon(
+    session: rocpd.Session, end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = StatesTiles((1, 0), 0, end, 300)
+    assert asked.of(session) == {rank: StatesTile(TakenTile(rank, 0, end, 300)).of(session) for rank in (1, 0)}
+    assert list(StatesTiles((1, 7, 0), 0, end, 300).of(session)) == [1]
+    with pytest.raises(UsageError):
+        StatesTiles((7, 1), 0, end, 300).of(session)
+    monkeypatch.setattr(lines, "_SOON", 0)
+    assert list(asked.of(session)) == [1]
 
 
 def test_every_event_is_drawn(session: rocpd.Session, end: int) -> None:

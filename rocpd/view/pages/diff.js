@@ -11,6 +11,7 @@ function makeLine(side, of) {
   const [canvas, spacer, scroller, tip] = ["canvas", ".spacer", ".scroller", ".tip"].map((name) => $(side).querySelector(name)), said = element("span");
   const line = new TimeLine({ canvas, scroller, spacer, tip, said }, state.job.colours, {
     ask: async (path) => (await (await ask(of ? `${path}${path.includes("?") ? "&" : "?"}of=${of}` : path)).json()).answer,
+    readers: state.job.readers,
     taken: () => {},
     picked: ({ name, start, end, step }) => say($("status"), `${name}: ${duration(end - start)}, step ${step ?? "none"}`),
     moved: () => follow(side),

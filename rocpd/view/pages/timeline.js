@@ -4,7 +4,7 @@
 
 import { duration, inkOn } from "./page.js";
 
-const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, AT_ONCE = 4, LEVELS = 24, TICK = 90;
+const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, MOST_AT_ONCE = 16, LEVELS = 24, TICK = 90;
 const LEAST_SPAN = 50; // ns over the whole width
 
 const [clamp, sum] = [(x, low, high) => Math.min(high, Math.max(low, x)), (list) => list.reduce((a, b) => a + b, 0)];
@@ -15,13 +15,13 @@ function bytesOf(text) {
 
 export class TimeLine {
   // elements: canvas, scroller (scrolls rows), spacer (as high as all rows), tip, said (what is read).
-  // calls: ask(path), taken(part) when a part was dragged, picked(details), moved() when the address should change,
-  // coloured(map) with the colours of slices that are shown.
+  // calls: ask(path), readers (how many processes answer), taken(part) when a part was dragged, picked(details), moved()
+  // when the address should change, coloured(map) with the colours of slices that are shown.
   // May be set: zero (what the axis counts from [ns]), share (of a screen that rows take), slack (of the job, before and
   // after it, that can be shown).
   constructor(elements, colours, calls) {
     Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
-    Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: 0, part: null, drag: null });
+    Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: new Set(), part: null, drag: null });
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
@@ -50,20 +50,22 @@ export class TimeLine {
   // Asks for the tiles of what is in view, rows on the screen first; what was asked for an earlier view is dropped.
   look() {
     clearTimeout(this.looking);
-    this.looking = setTimeout(() => {
-      const [low, high] = this.wanted(), pixels = Math.round(this.wide * ((high - low) / (this.to - this.from)));
-      const jobs = [];
-      for (const { rank } of this.ranks) {
-        if (!this.isVisible(rank)) continue;
-        const states = this.states.get(rank);
-        if (!states) jobs.push({ kind: "states", rank, start: this.whole[0], end: this.whole[1], pixels: Math.round(this.wide), keep: "base" });
-        else if (!fits(states.fine ?? states.base, low, high, this)) jobs.push({ kind: "states", rank, start: low, end: high, pixels, keep: "fine" });
-        if (this.open.has(rank) && !fits(this.rows.get(rank), low, high, this)) jobs.push({ kind: "rows", rank, start: low, end: high, pixels });
-      }
-      const place = (job) => (this.isOnScreen(job.rank) ? 0 : 1);
-      this.waiting = jobs.sort((a, b) => place(a) - place(b));
-      this.work();
-    }, 40);
+    this.looking = setTimeout(() => this.plan(), 40);
+  }
+
+  plan() {
+    const [low, high] = this.wanted(), pixels = Math.round(this.wide * ((high - low) / (this.to - this.from)));
+    const jobs = [];
+    for (const { rank } of this.ranks) {
+      if (!this.isVisible(rank)) continue;
+      const states = this.states.get(rank);
+      if (!states) jobs.push({ kind: "states", rank, start: this.whole[0], end: this.whole[1], pixels: Math.round(this.wide), keep: "base" });
+      else if (!fits(states.fine ?? states.base, low, high, this)) jobs.push({ kind: "states", rank, start: low, end: high, pixels, keep: "fine" });
+      if (this.open.has(rank) && !fits(this.rows.get(rank), low, high, this)) jobs.push({ kind: "rows", rank, start: low, end: high, pixels });
+    }
+    const place = (job) => (this.isOnScreen(job.rank) ? 0 : 1), isAsked = new Set([...this.running].flat().map(nameOf));
+    this.waiting = jobs.filter((job) => !isAsked.has(nameOf(job))).sort((a, b) => place(a) - place(b));
+    this.work();
   }
 
   // The time to ask for: what is shown, and half as much on each side, so that panning finds it there.
@@ -73,21 +75,38 @@ export class TimeLine {
     return [Math.floor(Math.min(low, this.whole[1] - 1)), Math.ceil(Math.max(high, low + 1))];
   }
 
+  // A request is for states of ranks that one process of the server reads, or for the rows of one rank. Two for each
+  // process are under way, so that none waits for the page.
   work() {
-    while (this.running < AT_ONCE && this.waiting.length) {
-      const job = this.waiting.shift(), { version } = this;
-      this.running += 1;
-      const address = new URLSearchParams({ rank: job.rank, start: job.start, end: job.end, pixels: job.pixels });
-      this.calls.ask(`${job.kind}?${address}`)
-        .then((answer) => version === this.version && this.take(job, answer))
-        .catch((error) => this.calls.failed(error))
-        .finally(() => {
-          this.running -= 1;
-          this.tell();
-          this.work();
-        });
+    const { readers } = this.calls;
+    while (this.running.size < 2 * readers && this.waiting.length) {
+      const [first] = this.waiting, isStates = ({ kind }) => kind === "states";
+      const isAlike = (job) => job === first || (isStates(job) && isStates(first) && job.keep === first.keep && (job.rank - first.rank) % readers === 0);
+      const batch = this.waiting.filter(isAlike).slice(0, MOST_AT_ONCE);
+      this.waiting = this.waiting.filter((job) => !batch.includes(job));
+      this.running.add(batch);
+      this.ask(batch).catch((error) => {
+        this.calls.failed(error);
+        this.waiting.push(...batch.slice(1)); // it is of the first
+      }).then((isAll) => {
+        this.running.delete(batch);
+        this.tell();
+        if (isAll === false) this.plan();
+        else this.work();
+      });
     }
     this.tell();
+  }
+
+  // Returns whether the server answered for all ranks: those that it reads soon come first.
+  async ask(batch) {
+    const [{ kind, start, end, pixels }] = batch, { version } = this, ranks = batch.map(({ rank }) => rank).join();
+    const place = kind === "states" ? { ranks } : { rank: ranks };
+    const answer = await this.calls.ask(`${kind}?${new URLSearchParams({ ...place, start, end, pixels })}`);
+    if (version !== this.version) return true;
+    const tile = ({ rank }) => (kind === "states" ? answer[rank] : answer);
+    for (const job of batch) if (tile(job)) this.take(job, tile(job));
+    return batch.every(tile);
   }
 
   take(job, answer) {
@@ -136,8 +155,8 @@ export class TimeLine {
     const opening = [...this.open].filter((rank) => !this.rows.has(rank));
     if (done < shown) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);
     else if (opening.length) this.say(`reading the events of rank ${opening.join(", ")} …`);
-    else this.say(this.running ? "reading more detail …" : "");
-    if (this.running || this.waiting.length) delete this.canvas.dataset.ready;
+    else this.say(this.running.size ? "reading more detail …" : "");
+    if (this.running.size || this.waiting.length) delete this.canvas.dataset.ready;
     else {
       this.canvas.dataset.ready = "true";
       this.resolve();
@@ -688,6 +707,8 @@ export class TimeLine {
     if (id !== undefined) this.choose({ rank, row, id });
   }
 }
+
+const nameOf = ({ kind, rank, start, end, pixels }) => [kind, rank, start, end, pixels].join();
 
 // Whether a tile holds a time in pixels that are fine enough.
 function fits(tile, low, high, view) {

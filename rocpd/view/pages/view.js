@@ -26,6 +26,7 @@ function makeLine() {
   const elements = { canvas: $("strip"), scroller: $("scroller"), spacer: $("spacer"), tip: $("tip"), said: $("reading") };
   state.line = new TimeLine(elements, state.job.colours, {
     ask: async (path) => (await (await ask(path)).json()).answer,
+    readers: state.job.readers,
     taken: (part) => take(part ?? { start: null, end: null }),
     picked: showSlice,
     moved: writeAddress,
@@ -269,10 +270,10 @@ async function start() {
   $("ask").addEventListener("submit", runStatement);
   $("statement").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) runStatement(event); });
   const failed = (error) => say($("status"), error.message, true);
-  loadSchema().catch(failed);
   await loadLine();
   await Promise.race([state.line.drawn, new Promise((resolve) => setTimeout(resolve, HEAD_START))]);
   loadReport();
+  loadSchema().catch(failed);
   lookForChanges();
 }
 

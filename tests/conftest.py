@@ -172,6 +172,7 @@ def _only_the_finder_of_python() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Raise failures of parts, mark slow tests, let commands be interrupted: under nohup children inherit otherwise."""
+    gc.disable()  # what is imported to collect tests stays: searching it takes a second
     _only_the_finder_of_python()
     config.pluginmanager.register(costs)
     Policy.is_raised = True
@@ -182,9 +183,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """Search for garbage rarely, and not in what was imported, which takes half a second."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+    gc.enable()
 
 
 BEFORE = pytest.StashKey[State]()

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import wasmtime
-from perfetto.trace_processor.platform import PlatformDelegate
-from perfetto.trace_processor.protos import ProtoFactory
 
 _REQUEST_BYTES = 16 << 20
 _PAGE = 1 << 16
@@ -77,6 +75,9 @@ class Engine:
     """One trace in trace_processor."""
 
     def __init__(self, trace: Path) -> None:
+        from perfetto.trace_processor.platform import PlatformDelegate
+        from perfetto.trace_processor.protos import ProtoFactory
+
         engine, module = _compiled()
         self._store = wasmtime.Store(engine)
         self._talk: list[str] = []

@@ -1,22 +1,25 @@
-"""A small simulated job, and calls of a client that is scripted."""
+"""A small simulated job, and calls of a client that is scripted.
+
+Tests import mcp, and the server that stands on it, where they need them: it takes a second, and each worker reads all
+tests.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import anyio
 import pytest
-from mcp import Client
-from mcp.types import TextContent
 
-from rocpd.agents.server import AgentLimits, Answering, server_of
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.view.desk import ViewedJob
 from tests.waiting import in_own_loop
+
+if TYPE_CHECKING:
+    from rocpd.agents.server import Answering
 
 Call: TypeAlias = Callable[..., Any]
 
@@ -32,6 +35,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def answering(job: Path) -> Iterator[Answering]:
     """Who answers questions about the job."""
+    from rocpd.agents.server import AgentLimits, Answering
+
     made = Answering(ViewedJob((str(job),), jobs=1), AgentLimits(seconds=60, seats=2))
     yield made
     made.close()
@@ -40,6 +45,11 @@ def answering(job: Path) -> Iterator[Answering]:
 @pytest.fixture
 def call(answering: Answering) -> Call:
     """Call a tool as a client does; returns the document."""
+    import anyio
+    from mcp import Client
+    from mcp.types import TextContent
+
+    from rocpd.agents.server import server_of
 
     async def called(tool: str, arguments: dict[str, Any]) -> Any:
         async with Client(server_of(answering)) as client:

@@ -11,18 +11,14 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anyio
-import httpx2
 import numpy as np
 import pytest
-from mcp import Client, StdioServerParameters
 
 from rocpd.agents.document import MOST_BYTES
 from rocpd.agents.inputs import Admitted
 from rocpd.agents.questions import QUESTIONS
-from rocpd.agents.server import AgentLimits, Answering, server_of
 from rocpd.base.errors import UsageError
 from rocpd.view.desk import ViewedJob
 from tests.agents.conftest import Call
@@ -30,6 +26,9 @@ from tests.conftest import state_of
 from tests.docs.console import ROOT
 from tests.soak import sized
 from tests.waiting import in_own_loop
+
+if TYPE_CHECKING:
+    from rocpd.agents.server import Answering
 
 
 def dialogue() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -49,11 +48,16 @@ def test_the_dialogue_of_the_page(tool: str, arguments: dict[str, Any], shown: l
 
 
 def test_a_client_on_stdin_and_stdout(job: Path) -> None:
+    import anyio
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     async def talk() -> tuple[list[str], list[str], Any, str]:
         started = StdioServerParameters(
             command=sys.executable, args=["-m", "rocpd", "mcp", str(job)], env={**os.environ}
         )
-        async with Client(started) as client:
+        # By default it takes what stderr was when mcp was imported: that of another test.
+        async with Client(stdio_client(started, errlog=sys.__stderr__ or sys.stderr)) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             resources = [str(each.uri) for each in (await client.list_resources()).resources]
             counted = await client.call_tool("query", {"sql": "select count(distinct rank) as ranks from kernels"})
@@ -80,6 +84,11 @@ def test_other_resources_are_refused(uri: str, answering: Answering) -> None:
 
 
 def test_http_needs_the_secret(answering: Answering) -> None:
+    import anyio
+    import httpx2
+
+    from rocpd.agents.server import server_of
+
     app = server_of(answering).streamable_http_app(streamable_http_path="/secret/mcp", stateless_http=True)
 
     async def status(path: str, host: str) -> int:
@@ -151,6 +160,11 @@ def hostile_call(random: np.random.Generator, out: Path) -> tuple[str, dict[str,
 @pytest.mark.soak(600)
 def test_calls_that_mean_harm(job: Path, tmp_path: Path) -> None:
     """Nothing is written, read beyond the job or over its cap, with eight clients at a time."""
+    import anyio
+    from mcp import Client
+
+    from rocpd.agents.server import AgentLimits, Answering, server_of
+
     folder, out = tmp_path / "job", tmp_path / "out.db"
     shutil.copytree(job, folder)
     before, random = state_of(folder), np.random.default_rng(39)

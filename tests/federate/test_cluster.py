@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import distributed
 import pytest
 
 import rocpd
@@ -32,7 +31,9 @@ from tests.build import TraceBuilder
 from tests.conftest import Cli
 from tests.waiting import until
 
-connect_to: Any = distributed.Client
+if TYPE_CHECKING:
+    import distributed
+
 SOURCE = Path(__file__).parents[2]
 STATEMENTS = [
     "SELECT * FROM top_kernels",
@@ -49,8 +50,18 @@ ENDLESS = (
 )
 
 
+def connect_to(cluster: distributed.LocalCluster | str, asynchronous: bool = False) -> Any:
+    """Return a client of a cluster, for those alone who name it."""
+    import distributed
+
+    start: Any = distributed.Client
+    return start(cluster, set_as_default=False, asynchronous=asynchronous)
+
+
 @pytest.fixture(scope="module")
 def local() -> Iterator[distributed.LocalCluster]:
+    import distributed  # half a second, of each worker that reads this file
+
     start: Any = distributed.LocalCluster
     with start(n_workers=2, threads_per_worker=1, dashboard_address=":0") as started:
         yield started
@@ -58,7 +69,7 @@ def local() -> Iterator[distributed.LocalCluster]:
 
 @pytest.fixture(scope="module")
 def client(local: distributed.LocalCluster) -> Iterator[distributed.Client]:
-    with connect_to(local, set_as_default=False) as connected:
+    with connect_to(local) as connected:
         connected.wait_for_workers(2)
         yield connected
 
@@ -147,7 +158,7 @@ def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local
     """Other workers repeat what it had done."""
     with rocpd.connect(files) as here:
         wanted = here.execute(sql).fetchall()
-    with connect_to(local, set_as_default=False) as client, rocpd.connect(files, client=client) as session:
+    with connect_to(local) as client, rocpd.connect(files, client=client) as session:
         client.wait_for_workers(2)
         killed: list[int] = []
 
@@ -210,13 +221,13 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distributed.LocalCluster) -> None:
     async def in_a_loop() -> None:
-        async with connect_to(local.scheduler_address, set_as_default=False, asynchronous=True) as client:
+        async with connect_to(local.scheduler_address, asynchronous=True) as client:
             rocpd.connect(files, client=client)
 
     # In a thread of its own: a browser that other tests keep open has an event loop in this one.
     with ThreadPoolExecutor(1) as thread, pytest.raises(UsageError, match="client: not a synchronous one"):
         thread.submit(lambda: asyncio.run(in_a_loop())).result()
-    early = connect_to(local, set_as_default=False)
+    early = connect_to(local)
     session = rocpd.connect(files, client=early)
     early.close()
     with pytest.raises(UsageError, match="the client of the cluster is closed"):
@@ -292,7 +303,7 @@ def test_ctrl_c_ends_the_tasks_too(local: distributed.LocalCluster, tmp_path: Pa
     ]
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_env(), start_new_session=True) as process,
-        connect_to(local, set_as_default=False) as client,
+        connect_to(local) as client,
     ):
         until(lambda: any(client.processing().values()))
         time.sleep(0.5)  # the statement runs

@@ -161,7 +161,7 @@ def read_by_summaries() -> dict[str, str]:
     }
     for path in sorted(path for folder in READERS for path in folder.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)) if "SELECT" in source else ():
+        for node in ast.walk(ast.parse(source)) if re.search(r'"\s*SELECT\s', source) else ():
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]|\brocpd_metadata\b", text):
                 statements[f"{path.name}: {text.strip()[:60]}"] = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sqlite3
 from collections.abc import Iterator
@@ -20,11 +21,10 @@ from tests.soak import sized
 pytestmark = pytest.mark.soak(20)
 
 
-def plant(path: Path, count: int) -> list[tuple[Secret, str]]:
+def plant(connection: sqlite3.Connection, count: int) -> list[tuple[Secret, str]]:
     """Put secrets into a file, and return them with the way in which each is written: in turn into every column of
     every table, a table and a column that no schema has, and rows that are deleted, in the file and its journal.
     """
-    connection = sqlite3.connect(path)
     connection.executescript("PRAGMA ignore_check_constraints = 1; PRAGMA secure_delete = 0; PRAGMA journal_mode = WAL")
     (table,) = connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_arg_*'").fetchone()
     foreign = table.replace("rocpd_arg", "rocpd_foreign")
@@ -80,15 +80,17 @@ def left(folder: Path, planted: list[tuple[Secret, str]]) -> Iterator[tuple[str,
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[Secret, str]]]:
-    """A file with secrets, and these."""
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[tuple[Secret, str]]]]:
+    """A file with secrets, and these; its writer stays connected, or SQLite would remove the journal."""
     (path,) = simulate(JobOptions(out=tmp_path_factory.mktemp("job"), ranks=1, events_per_rank=300))
-    planted = plant(path, sized(800, 2500))
-    held = list(left(path.parent, planted))
-    assert len(held) >= 500  # others were planted where others are now
-    assert len({kind for kind, _, _ in held}) >= 40
-    assert {way for _, way, _ in held} == ENCODINGS.keys()
-    return path, planted
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        planted = plant(writer, sized(800, 2500))
+        assert path.with_name(f"{path.name}-wal").stat().st_size > 0
+        held = list(left(path.parent, planted))
+        assert len(held) >= 500  # others were planted where others are now
+        assert len({kind for kind, _, _ in held}) >= 40
+        assert {way for _, way, _ in held} == ENCODINGS.keys()
+        yield path, planted
 
 
 @pytest.mark.parametrize("level", Level)

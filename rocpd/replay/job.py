@@ -8,10 +8,9 @@ of the communication is matched is part of the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -36,11 +35,9 @@ from rocpd.replay.graph import (
     in_order,
     read_graph,
 )
+from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
-
-_MANY = 1_500_000  # points of all replays, 0.6 us each, that take as long as it takes to compile the loop
-_PLAIN = [0]  # points that were replayed without it
 
 
 @frozen
@@ -102,7 +99,7 @@ class JobGraph:
         """
         edges = self.edges if kept is None else self.edges.take(kept)
         work = self.points.work if work is None else work
-        return _times(edges, work + self.points.lag)
+        return times_of(edges, work + self.points.lag)
 
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
@@ -131,48 +128,6 @@ class JobGraph:
     def recorded(self) -> Flags:
         """Return which edges are not inferred."""
         return ~np.isin(self.edges.kind, INFERRED)
-
-
-def _times(edges: Edges, work: Ints) -> Ints:
-    """Return when each point comes, given what passes from the latest of its sources on [ns]."""
-    first = np.append(0, np.cumsum(np.bincount(edges.target, minlength=len(work))))
-    _PLAIN[0] += len(work)
-    if _PLAIN[0] < _MANY:
-        times = [0] * len(work)
-        _run(first.tolist(), *edges.lists, work.tolist(), times)
-        return np.array(times, np.int64)
-    compiled = np.zeros(len(work), np.int64)
-    _compiled()(first, edges.source, edges.lag, work, compiled)
-    return compiled
-
-
-def _run(first: Any, source: Any, lag: Any, work: Any, times: Any) -> None:
-    """Fill `times`: each point comes after the latest of its sources; plain enough to be compiled."""
-    edge = 0
-    for point in range(len(work)):
-        end = first[point + 1]
-        latest = 0
-        if edge < end:
-            latest = times[source[edge]] + lag[edge]
-            edge += 1
-        while edge < end:
-            after = times[source[edge]] + lag[edge]
-            if after > latest:
-                latest = after
-            edge += 1
-        times[point] = latest + work[point]
-
-
-_KNOWN: list[Callable[..., None]] = []
-
-
-def _compiled() -> Callable[..., None]:
-    """Return the loop, compiled once a process."""
-    if not _KNOWN:
-        import numba  # a sixth of a second: for large jobs alone
-
-        _KNOWN.append(numba.njit(_run))
-    return _KNOWN[0]
 
 
 def read_job(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> JobGraph:

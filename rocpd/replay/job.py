@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rocpd.base import process
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Codes, Flags, Ints
 from rocpd.facts.communication.collectives import Channel
@@ -169,6 +170,7 @@ def join(
         clocks: which times of ranks compare.
         hosts: rank -> name of its host.
     """
+    process.keep_freed()
     return _Joining(graphs, clocks, hosts).job(matched)
 
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 _pid = os.getpid()
 _is_own = False
 _ROWS = 100_000  # objects that come before the collector looks for cycles
+_MALLOPT = {-1: 1 << 28, -3: 1 << 29}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD [bytes]
 
 
 class Renewed(Protocol):
@@ -39,6 +40,18 @@ def claim() -> None:
 def is_own() -> bool:
     """Whether this process is rocpd's own."""
     return _is_own
+
+
+def keep_freed() -> None:
+    """Let this process, if it is rocpd's own, use memory again that it freed, which glibc gives back to the system.
+
+    Pages that come anew take as long as what is done to large columns in them.
+    """
+    import ctypes
+
+    if _is_own and hasattr(library := ctypes.CDLL(None), "mallopt"):
+        for parameter, value in _MALLOPT.items():
+            library.mallopt(parameter, value)
 
 
 def number() -> int:

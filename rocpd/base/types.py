@@ -26,6 +26,7 @@ Answer = TypeVar("Answer")
 """The value that work on one rank returns."""
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
+Codes: TypeAlias = "npt.NDArray[np.int8]"
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Flags: TypeAlias = "npt.NDArray[np.bool_]"
 

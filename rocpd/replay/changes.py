@@ -546,8 +546,7 @@ class Changing:
         keys = zip(points.rank[last].tolist(), points.step[last].tolist(), strict=True)
         target = np.array([ends.get(key, -1) for key in keys], np.int64)
         kept = target > last
-        nothing = np.zeros(int(kept.sum()), np.int64)
-        return Edges(last[kept], target[kept], nothing, nothing + Edge.SYNCHRONISED)
+        return Edges.of(Edge.SYNCHRONISED, last[kept], target[kept])
 
 
 def without_doubtful(job: JobGraph) -> JobGraph:
@@ -580,8 +579,7 @@ def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
         source = ends[points.rank[ends] == rank]
         at = np.searchsorted(begins[rows], points.time[source])
         source, target = source[at < len(rows)], rows[at[at < len(rows)]]
-        nothing = np.zeros(len(source), np.int64)
-        parts.append(Edges(source, target, nothing, nothing + Edge.BETWEEN_STREAMS))
+        parts.append(Edges.of(Edge.BETWEEN_STREAMS, source, target))
     every = Edges.joined(parts)
     return every.take(every.source < every.target)
 
@@ -601,7 +599,7 @@ def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
     kept = (points.rank[source] == points.rank[target]) & (points.lane[source] == points.lane[target])
     source, target = source[kept], target[kept]
     lag = np.minimum(points.time[target] - points.work[target] - points.time[source], _AT_ONCE)
-    return Edges(source, target, np.maximum(lag, 0), np.full(len(source), int(Edge.STREAM)))
+    return Edges.of(Edge.STREAM, source, target, np.maximum(lag, 0))
 
 
 def _freed(before: Edges, after: Edges, is_host: Flags) -> Flags:

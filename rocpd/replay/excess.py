@@ -16,7 +16,7 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
-from rocpd.facts.columns import distinct, first_of, numbered
+from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.graph import Point, Points
 from rocpd.replay.job import JobGraph
@@ -201,9 +201,13 @@ def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
 
 def _medians(group: Ints, values: Ints) -> Ints:
     """Return the median of the values of each group, the lower one of two."""
-    order = np.lexsort((values, group))
-    first, count = _runs(group[order])
-    medians: Ints = values[order][first + (count - 1) // 2]
+    order = np.argsort(group, kind="stable")
+    first, count = runs(group[order])
+    ordered, medians = values[order], np.empty(len(first), np.int64)
+    for size in distinct(count).tolist():  # most groups have one value a step: these are sorted together
+        some = np.flatnonzero(count == size)
+        middle = (size - 1) // 2
+        medians[some] = np.partition(ordered[first[some, None] + np.arange(size)], middle, axis=1)[:, middle]
     return medians
 
 
@@ -214,12 +218,12 @@ def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, In
     """
     order = np.lexsort((values, group))
     ordered = values[order]
-    first, many = _runs(group[order])
+    first, many = runs(group[order])
     start = np.repeat(first, many)
     every = len(order)
     by_owner = np.lexsort((whose[order], group[order]))
     rows = order[by_owner]
-    owner, own = _runs(group[rows], whose[rows])
+    owner, own = runs(group[rows], whose[rows])
     places = np.repeat(np.arange(len(owner)), own) * every + by_owner - start[by_owner]
     others = np.repeat(many, many)[by_owner[owner]] - own
     middle = at = (others - 1) // 2
@@ -232,13 +236,3 @@ def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, In
     medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
     count[rows] = np.repeat(others, own)
     return medians, count
-
-
-def _runs(*columns: Ints) -> tuple[Ints, Ints]:
-    """Return where the values of ordered columns change, from 0, and how many rows have each."""
-    changes = np.zeros(len(columns[0]), bool)
-    changes[:1] = True
-    for column in columns:
-        changes[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(changes)
-    return first, np.diff(np.append(first, len(changes)))

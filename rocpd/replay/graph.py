@@ -18,16 +18,17 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base.types import NULL, Codes, Flags, Ints
 from rocpd.facts.agent_time import PAUSE, read_history
-from rocpd.facts.columns import Names, distinct, first_of, grouped, numbered
+from rocpd.facts.columns import Names, distinct, first_of, grouped, numbered, runs
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -102,12 +103,12 @@ class Points:
     time: Ints
     work: Ints
     lag: Ints
-    kind: Ints
+    kind: Codes
     rank: Ints
     lane: Ints
     name: Ints
     step: Ints
-    part: Ints
+    part: Codes
 
     def __len__(self) -> int:
         return len(self.time)
@@ -137,7 +138,13 @@ class Edges:
     source: Ints
     target: Ints
     lag: Ints
-    kind: Ints
+    kind: Codes
+
+    @classmethod
+    def of(cls, kind: Edge, source: Ints, target: Ints, lag: Ints | None = None) -> Edges:
+        """Return edges of one kind; without lag it is 0."""
+        lag = np.zeros(len(source), np.int64) if lag is None else lag
+        return cls(source, target, lag, np.full(len(source), kind, np.int8))
 
     def __len__(self) -> int:
         return len(self.source)
@@ -162,7 +169,7 @@ class Edges:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-NO_EDGES = Edges(*(np.zeros(0, np.int64) for _ in range(4)))
+NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))
 
 
 class WaitPlace(NamedTuple):
@@ -172,6 +179,26 @@ class WaitPlace(NamedTuple):
     stream: int
     number: int
     source: int
+
+
+@frozen
+class PossibleWaits:
+    """Edges that may be: other ranks may show that they are.
+
+    Args:
+        edges: between points of the rank.
+        at: of each edge the number of its place.
+        places: those that wait, once each for each stream.
+    """
+
+    edges: Edges
+    at: Ints
+    places: tuple[WaitPlace, ...]
+
+    def where(self, waits: Collection[WaitPlace]) -> Edges:
+        """Return the edges of places that wait on some rank."""
+        is_one = np.array([place in waits for place in self.places], bool)
+        return self.edges.take(is_one[self.at]) if is_one.any() else NO_EDGES
 
 
 @frozen
@@ -188,7 +215,7 @@ class RankGraph:
         steps: number of a step -> numbers of the points at which it begins and ends.
         contradicted: how many waits that an order of stream or launch says were not kept.
         waits: places of communication kernels that wait for another stream, as inferred.
-        possible: edges of places that may, and never show it: others may have shown it; and the place of each.
+        possible: edges of places that may, and never show it.
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
     """
@@ -201,7 +228,7 @@ class RankGraph:
     steps: dict[int, tuple[int, int]]
     contradicted: int
     waits: frozenset[WaitPlace] = frozenset()
-    possible: tuple[Edges, tuple[WaitPlace, ...]] | None = None
+    possible: PossibleWaits | None = None
     hidden: Edges = NO_EDGES
 
     @property
@@ -229,7 +256,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     return graph
 
 
-_GRAPH = Fact("graph", 2, (RankGraph, Points, Edges, WaitPlace))
+_GRAPH = Fact("graph", 2, (RankGraph, Points, Edges, WaitPlace, PossibleWaits))
 
 
 def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
@@ -366,7 +393,7 @@ class _Drawing:
         self.edges: list[Edges] = []
         self.contradicted = 0
         self.waits: set[WaitPlace] = set()
-        self.possible: list[tuple[Edges, list[WaitPlace]]] = []
+        self.possible: list[PossibleWaits] = []
         self.hidden = [NO_EDGES]
 
     def graph(self, rank: int) -> RankGraph:
@@ -396,8 +423,11 @@ class _Drawing:
         )  # fmt: skip
         time, work, kind, lane, name, step, part = (np.concatenate(column) for column in columns)
         nothing = np.zeros(len(time), np.int64)
+        kind, part = kind.astype(np.int8), part.astype(np.int8)
         points = Points(time, work, nothing, kind, nothing + rank, lane, name, step, part)
-        points, edges, place = in_order(points, Edges.joined(self.edges), nothing)
+        order, place = in_time(time)
+        edges = in_order([each.between(place) for each in self.edges])
+        points = explained(points.take(order), edges)
         rows = ops.row[talks]
         return RankGraph(
             points,
@@ -412,13 +442,16 @@ class _Drawing:
             Edges.joined(self.hidden).between(place),
         )
 
-    def _possible(self, place: Ints) -> tuple[Edges, tuple[WaitPlace, ...]] | None:
-        """Return the edges that may be, between points by their final numbers, and the place of each."""
+    def _possible(self, place: Ints) -> PossibleWaits | None:
+        """Return the edges that may be, between points by their final numbers."""
         if not self.possible:
             return None
-        edges = Edges.joined([each for each, _ in self.possible])
-        named = tuple(each for _, places in self.possible for each in places)
-        return edges.between(place), named
+        first = np.cumsum([0, *(len(each.places) for each in self.possible)]).tolist()
+        return PossibleWaits(
+            Edges.joined([each.edges for each in self.possible]).between(place),
+            np.concatenate([each.at + by for each, by in zip(self.possible, first, strict=False)]),
+            tuple(chain.from_iterable(each.places for each in self.possible)),
+        )
 
     def _host_names(self) -> Ints:
         """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
@@ -440,7 +473,7 @@ class _Drawing:
         return {number: (at[start], at[end]) for number, (start, end) in self.steps.items()}
 
     def _edge(self, source: Ints, target: Ints, lag: Ints, kind: Edge) -> None:
-        self.edges.append(Edges(source, target, lag, np.full(len(source), int(kind))))
+        self.edges.append(Edges.of(kind, source, target, lag))
 
     def _keep(self, source: Ints, target: Ints, waited: Ints, usual: int, kind: Edge) -> None:
         """Add edges; `waited`: from the source to the start of the target's work [ns], negative: it was not kept."""
@@ -622,10 +655,10 @@ class _Drawing:
             source, target = ends[each.source], begins[each.target]
             self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
             places = self._places(each, number)
-            self.waits.update(places(seen[talks[each.target[seen]]]))
+            self.waits.update(places(seen[talks[each.target[seen]]])[1])
             self._hide(each, begins, ends, ~talks)
-            kept = np.full(len(unseen), int(Edge.BETWEEN_STREAMS))
-            self.possible.append((Edges(source[unseen], target[unseen], lag[unseen], kept), places(unseen)))
+            maybe = Edges.of(Edge.BETWEEN_STREAMS, source[unseen], target[unseen], lag[unseen])
+            self.possible.append(PossibleWaits(maybe, *places(unseen)))
 
     def _hide(self, waits: _Waits, begins: Ints, ends: Ints, some: Flags) -> None:
         """Keep the waits of operations for communication that nothing shows, the first of each stream."""
@@ -634,23 +667,19 @@ class _Drawing:
         rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
         source, target = waits.source[rows], waits.target[rows]
         first = first_of(numbered(source, self.ops.stream[target]))
-        nothing = np.zeros(len(first), np.int64)
-        self.hidden.append(Edges(ends[source[first]], begins[target[first]], nothing, nothing + Edge.BETWEEN_STREAMS))
+        self.hidden.append(Edges.of(Edge.BETWEEN_STREAMS, ends[source[first]], begins[target[first]]))
 
-    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], list[WaitPlace]]:
-        """Return what names the places of some waits of operations, which have these numbers in their steps."""
+    def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], tuple[Ints, tuple[WaitPlace, ...]]]:
+        """Return what numbers the places of some waits of operations, which have these numbers in their steps."""
         ops = self.ops
 
-        def places(rows: Ints) -> list[WaitPlace]:
+        def places(rows: Ints) -> tuple[Ints, tuple[WaitPlace, ...]]:
             target = waits.target[rows]
             columns = ops.name[target], ops.stream[target], number[target]
             place = numbered(*columns)
             first = first_of(place)  # steps have the same places
-            every = [
-                WaitPlace(self.texts[name], stream, nth, waits.stream)
-                for name, stream, nth in zip(*(column[first].tolist() for column in columns), strict=True)
-            ]
-            return [every[at] for at in place.tolist()]
+            every = zip(*(column[first].tolist() for column in columns), strict=True)
+            return place, tuple(WaitPlace(self.texts[name], *rest, waits.stream) for name, *rest in every)
 
         return places
 
@@ -775,25 +804,25 @@ def _usual(waited: Ints, otherwise: int) -> int:
     return int(np.median(waited)) if len(waited) else otherwise
 
 
-def in_order(points: Points, edges: Edges, tie: Ints) -> tuple[Points, Edges, Ints]:
-    """Return points in order of time with the lag that is left of each, edges by target, and the new numbers.
-
-    Edges that go back in time are left out.
-    """
-    order = np.lexsort((tie.astype(np.int8), points.time))  # stable; what is that small is sorted by counting
+def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:
+    """Return points in order of time, of equal ones those of the lower tie first; and the place of each in it."""
+    order = np.argsort(time, kind="stable") if tie is None else np.lexsort((tie, time))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    edges = edges.between(place)
-    onward = np.flatnonzero(edges.source < edges.target)
-    edges = edges.take(onward[np.argsort(edges.target[onward], kind="stable")])
-    points = points.take(order)
-    return explained(points, edges), edges, place
+    return order, place
+
+
+def in_order(parts: Sequence[Edges]) -> Edges:
+    """Return edges of several by target; those that go back in time are left out."""
+    every = Edges.joined(parts)
+    onward = np.flatnonzero(every.source < every.target)
+    return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 
 def explained(points: Points, edges: Edges) -> Points:
-    """Return points with what their edges leave unexplained as their lag, so that a replay is the recording."""
-    latest = np.full(len(points), np.iinfo(np.int64).min)
-    np.maximum.at(latest, edges.target, points.time[edges.source] + edges.lag)
-    begins = latest == np.iinfo(np.int64).min
-    lag = points.time - points.work - np.where(begins, 0, latest)
-    return replace(points, lag=lag)
+    """Return points with what their edges, by target, leave unexplained as their lag: a replay is the recording."""
+    after = points.time[edges.source] + edges.lag
+    first, _ = runs(edges.target)
+    latest = np.zeros(len(points), np.int64)
+    latest[edges.target[first]] = np.maximum.reduceat(after, first) if len(first) else 0
+    return replace(points, lag=points.time - points.work - latest)

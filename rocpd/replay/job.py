@@ -7,16 +7,19 @@ of the communication is matched is part of the answer.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rocpd.base import process
 from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base.types import NULL, Codes, Flags, Ints
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of
@@ -33,14 +36,14 @@ from rocpd.replay.graph import (
     Points,
     RankGraph,
     WaitPlace,
+    explained,
     in_order,
+    in_time,
     read_graph,
 )
+from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
-
-_MANY = 1_500_000  # points of all replays, 0.6 us each, that take as long as it takes to compile the loop
-_PLAIN = [0]  # points that were replayed without it
 
 
 @frozen
@@ -102,7 +105,7 @@ class JobGraph:
         """
         edges = self.edges if kept is None else self.edges.take(kept)
         work = self.points.work if work is None else work
-        return _times(edges, work + self.points.lag)
+        return times_of(edges, work + self.points.lag)
 
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
@@ -131,48 +134,6 @@ class JobGraph:
     def recorded(self) -> Flags:
         """Return which edges are not inferred."""
         return ~np.isin(self.edges.kind, INFERRED)
-
-
-def _times(edges: Edges, work: Ints) -> Ints:
-    """Return when each point comes, given what passes from the latest of its sources on [ns]."""
-    first = np.append(0, np.cumsum(np.bincount(edges.target, minlength=len(work))))
-    _PLAIN[0] += len(work)
-    if _PLAIN[0] < _MANY:
-        times = [0] * len(work)
-        _run(first.tolist(), *edges.lists, work.tolist(), times)
-        return np.array(times, np.int64)
-    compiled = np.zeros(len(work), np.int64)
-    _compiled()(first, edges.source, edges.lag, work, compiled)
-    return compiled
-
-
-def _run(first: Any, source: Any, lag: Any, work: Any, times: Any) -> None:
-    """Fill `times`: each point comes after the latest of its sources; plain enough to be compiled."""
-    edge = 0
-    for point in range(len(work)):
-        end = first[point + 1]
-        latest = 0
-        if edge < end:
-            latest = times[source[edge]] + lag[edge]
-            edge += 1
-        while edge < end:
-            after = times[source[edge]] + lag[edge]
-            if after > latest:
-                latest = after
-            edge += 1
-        times[point] = latest + work[point]
-
-
-_KNOWN: list[Callable[..., None]] = []
-
-
-def _compiled() -> Callable[..., None]:
-    """Return the loop, compiled once a process."""
-    if not _KNOWN:
-        import numba  # a sixth of a second: for large jobs alone
-
-        _KNOWN.append(numba.njit(_run))
-    return _KNOWN[0]
 
 
 def read_job(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> JobGraph:
@@ -209,118 +170,153 @@ def join(
         clocks: which times of ranks compare.
         hosts: rank -> name of its host.
     """
+    process.keep_freed()
     return _Joining(graphs, clocks, hosts).job(matched)
 
 
-def _edges(graph: RankGraph, waits: Collection[WaitPlace]) -> Iterator[Edges]:
-    """Yield the edges of a rank, those too that other ranks show; `waits`: places that wait on some rank."""
-    yield graph.edges
-    if graph.possible:
-        edges, places = graph.possible
-        yield edges.take(np.array([place in waits for place in places], bool))
+class _Meeting(NamedTuple):
+    """The collectives of a group: the members (rows) come to each (columns), which starts when the last one has come.
+
+    Args:
+        group: the channels.
+        came, left: numbers of the points at which the members come, and at which they leave.
+        time: when each starts [ns].
+        number: of the first one.
+    """
+
+    group: Sequence[Channel]
+    came: Ints
+    left: Ints
+    time: Ints
+    number: int
+
+    @property
+    def numbers(self) -> Ints:
+        """The numbers of the points at which they start."""
+        return self.number + np.arange(len(self.time))
 
 
 class _Joining:
-    """Joins the graphs of ranks."""
+    """Joins the graphs of ranks. Points are numbered rank by rank, then those of meetings, before they are in order."""
 
     def __init__(self, graphs: Mapping[int, RankGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
         self.graphs, self.clocks, self.hosts = graphs, clocks, hosts
-        self.codes: dict[str, int] = {}
         sizes = [len(graph.points) for graph in graphs.values()]
         self.first = dict(zip(graphs, np.concatenate([[0], np.cumsum(sizes)])[:-1].tolist(), strict=True))
-        self.columns = list(map(np.concatenate, zip(*map(self._laid, graphs.items()), strict=True)))
-        self.time, self.work = self.columns[0], self.columns[1]
-        waits = frozenset[WaitPlace]().union(*(graph.waits for graph in graphs.values()))
-        every = [(number, edges) for number, graph in graphs.items() for edges in _edges(graph, waits)]
-        self.edges = Edges.joined([self._moved(number, edges) for number, edges in every])
-        self.link, self.meeting, self.move = (np.full(len(self.time), -1) for _ in range(3))
+        self.codes: dict[str, int] = {}
         self.links: dict[Link, int] = {}
         self.moves: dict[str, int] = {}
-        self.met = 0
-
-    def _laid(self, item: tuple[int, RankGraph]) -> tuple[Ints, ...]:
-        """Return the points of a rank on the line, with names of the job."""
-        number, graph = item
-        time, work, lag, kind, rank, lane, name, step, part = graph.points.columns()
-        codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in graph.names], np.int64)
-        name = np.where(name == NULL, NULL, codes[np.maximum(name, 0)] if len(codes) else NULL)
-        return self.clocks.on_line(number, time), work, lag, kind, rank, lane, name, step, part
-
-    def _moved(self, number: int, edges: Edges) -> Edges:
-        by = self.first[number]
-        return Edges(edges.source + by, edges.target + by, edges.lag, edges.kind)
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
-        parts, alone = [], np.zeros(len(self.time), bool)
-        together = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
-        for group in together:
-            if len({self.clocks.line(member.rank) for member in group}) == 1:
-                parts.append(self._meet(group, alone))
-        local = (self.edges.kind == Edge.COLLECTIVE) & alone[self.edges.target]
-        points = Points(*map(np.concatenate, zip(self.columns, *(new for new, _ in parts), strict=True)))
-        edges = Edges.joined([self.edges.take(~local), *(between for _, between in parts)])
-        added = len(points) - len(self.time)
-        of_moves = self.link, self.meeting, self.move
-        link, meeting, move = (np.append(column, np.full(added, -1)) for column in of_moves)
-        tie = np.select([points.kind == Point.MEETING, points.kind == Point.TRANSFER], [1, 2], 0)
-        ordered, edges, place = in_order(points, edges, tie)
-        back = np.empty_like(place)
-        back[place] = np.arange(len(place))
-        talking = points.kind[: len(self.time)] == Point.TRANSFER
-        lengths = self._lengths()
+        ranks = np.concatenate([self.clocks.on_line(rank, graph.points.time) for rank, graph in self.graphs.items()])
+        meetings = list(self._meetings(matched, ranks))
+        time = np.concatenate([ranks, *(meeting.time for meeting in meetings)])
+        order, place = in_time(time, self._ties(len(time)))
+        points = self._points(time[order], place)
+        columns = link, _, _ = self._moving(points, meetings, place)
+        is_met = link >= 0
+        local = [self._edges(rank, place, is_met) for rank in self.graphs]
+        edges = in_order([*chain.from_iterable(local), *(self._between(points, each, place) for each in meetings)])
         return JobGraph(
-            ordered,
+            explained(points, edges),
             edges,
-            link[back],
-            meeting[back],
-            move[back],
+            *columns,
             tuple(self.links),
             tuple(self.moves),
             tuple(self.codes),
-            {rank: self._steps(rank, graph, place) for rank, graph in self.graphs.items()},
+            {rank: self._steps(rank, place) for rank in self.graphs},
             self.hosts,
-            float(lengths[alone].sum() / lengths[talking].sum()) if lengths[talking].sum() else 1.0,
+            self._matched(ranks, is_met[place]),
             sum(graph.contradicted for graph in self.graphs.values()),
-            Edges.joined([self._moved(number, graph.hidden) for number, graph in self.graphs.items()]).between(place),
+            Edges.joined([graph.hidden.between(self._own(rank, place)) for rank, graph in self.graphs.items()]),
         )
 
-    def _steps(self, rank: int, graph: RankGraph, place: Ints) -> dict[int, tuple[int, int]]:
-        by = self.first[rank]
-        return {number: (int(place[a + by]), int(place[b + by])) for number, (a, b) in graph.steps.items()}
+    def _meetings(self, matched: MatchedChannels, time: Ints) -> Iterator[_Meeting]:
+        """Yield the collectives of groups whose times compare; `time`: of the points of ranks [ns]."""
+        number = len(time)
+        for group in (*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)):
+            if len({self.clocks.line(member.rank) for member in group}) == 1:
+                came, left = (np.array(side) for side in zip(*map(self._ends_of, group), strict=True))
+                yield _Meeting(group, came, left, time[came].max(0), number)
+                number += came.shape[1]
 
-    def _lengths(self) -> Ints:
-        """Return how long each communication kernel ran, at the point where it ends; 0 elsewhere [ns]."""
-        lengths = np.zeros(len(self.time), np.int64)
-        for number, graph in self.graphs.items():
-            by = self.first[number]
-            lengths[graph.ends + by] = self.time[graph.ends + by] - self.time[graph.arrivals[1] + by]
-        return lengths
+    def _own(self, rank: int, column: Any) -> Any:
+        """Return the part of a column of all points that is a rank's."""
+        return column[self.first[rank] : self.first[rank] + len(self.graphs[rank].points)]
 
-    def _meet(self, group: Sequence[Channel], alone: Flags) -> tuple[tuple[Ints, ...], Edges]:
-        """Return the points at which a group's collectives start, and their edges; mark the ends that follow these."""
-        came, left = (np.array(side) for side in zip(*map(self._ends_of, group), strict=True))
-        members, count = came.shape
-        last = self.time[came].max(0)
-        number = len(self.time) + self.met + np.arange(count)
-        self.met += count
-        in_time = self.time[left] >= last
-        link = self.links.setdefault(self._link(group, int(self.columns[6][left[0, 0]])), len(self.links))
-        move = self._moves(group[0], count)
-        for row in range(members):
-            some = in_time[row]
-            ends = left[row, some]
-            alone[ends] = True
-            self.work[ends] = self.time[ends] - last[some]
-            self.link[ends], self.meeting[ends], self.move[ends] = link, number[some], move[some]
-        meets = np.broadcast_to(number, came.shape)
+    def _ties(self, size: int) -> Codes:
+        """Return of points at one time which come first: meetings after what comes to them, then transfers."""
+        ties = np.ones(size, np.int8)
+        for rank, graph in self.graphs.items():
+            self._own(rank, ties)[:] = np.where(graph.points.kind == Point.TRANSFER, 2, 0)
+        return ties
+
+    def _points(self, time: Ints, place: Ints) -> Points:
+        """Return the points in order, with names of the job; those of meetings without what they have of members."""
+        nothing, none = np.zeros(len(time), np.int64), np.full(len(time), -1)
+        kind, part = np.full(len(time), Point.MEETING, np.int8), np.full(len(time), -1, np.int8)
+        points = Points(time, nothing, nothing, kind, none, none.copy(), none.copy(), none.copy(), part)
+        for rank, graph in self.graphs.items():
+            own, at = graph.points, self._own(rank, place)
+            codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in graph.names], np.int64)
+            name = np.where(own.name == NULL, NULL, codes[np.maximum(own.name, 0)] if len(codes) else NULL)
+            for column, values in (
+                (points.work, own.work), (kind, own.kind), (points.rank, own.rank), (points.lane, own.lane),
+                (points.name, name), (points.step, own.step), (part, own.part),
+            ):  # fmt: skip
+                column[at] = values
+        return points
+
+    def _moving(self, points: Points, meetings: Sequence[_Meeting], place: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return link, meeting and move of points; give transfers the work that is left once all have come."""
+        link, meeting, move = (np.full(len(points), -1) for _ in range(3))
+        for each in meetings:
+            came, left, numbers = place[each.came], place[each.left], each.numbers
+            points.name[place[numbers]], points.step[place[numbers]] = points.name[left[0]], points.step[came[0]]
+            of = self.links.setdefault(self._link(each.group, int(points.name[left[0, 0]])), len(self.links))
+            moves = self._moves(each.group[0], len(each.time))
+            for ends in left:
+                some = points.time[ends] >= each.time
+                into = ends[some]
+                points.work[into] = points.time[into] - each.time[some]
+                link[into], meeting[into], move[into] = of, numbers[some], moves[some]
+        return link, meeting, move
+
+    def _edges(self, rank: int, place: Ints, is_met: Flags) -> Iterator[Edges]:
+        """Yield the edges of a rank, but for those from its own arrival to transfers that wait for all members."""
+        graph, own = self.graphs[rank], self._own(rank, place)
+        edges = graph.edges.between(own)
+        yield edges.take(~((edges.kind == Edge.COLLECTIVE) & is_met[edges.target]))
+        if graph.possible:
+            yield graph.possible.where(self.waits).between(own)
+
+    @functools.cached_property
+    def waits(self) -> frozenset[WaitPlace]:
+        """Places that wait on some rank."""
+        return frozenset[WaitPlace]().union(*(graph.waits for graph in self.graphs.values()))
+
+    def _between(self, points: Points, meeting: _Meeting, place: Ints) -> Edges:
+        """Return the edges of collectives."""
+        came, left = place[meeting.came], place[meeting.left]
+        in_time = points.time[left] >= meeting.time
+        meets = np.broadcast_to(place[meeting.numbers], came.shape)
         source = np.concatenate([came.reshape(-1), meets[in_time]])
-        target = np.concatenate([meets.reshape(-1), left[in_time]])
-        nothing = np.zeros(len(source), np.int64)
-        zeros, unknown = np.zeros(count, np.int64), np.full(count, -1)
-        step = self.columns[7][came[0]]
-        new = last, zeros, zeros, zeros + Point.MEETING, unknown, unknown, self.columns[6][left[0]], step, unknown
-        return new, Edges(source, target, nothing, nothing + Edge.COLLECTIVE)
+        return Edges.of(Edge.COLLECTIVE, source, np.concatenate([meets.reshape(-1), left[in_time]]))
+
+    def _steps(self, rank: int, place: Ints) -> dict[int, tuple[int, int]]:
+        own = self._own(rank, place)
+        return {number: (int(own[a]), int(own[b])) for number, (a, b) in self.graphs[rank].steps.items()}
+
+    def _matched(self, time: Ints, is_met: Flags) -> float:
+        """Return the share of the time in communication kernels that wait for all; 1 without any time."""
+        every = known = 0
+        for rank, graph in self.graphs.items():
+            own = self._own(rank, time)
+            lengths = own[graph.ends] - own[graph.arrivals[1]]
+            every += int(lengths.sum())
+            known += int(lengths[self._own(rank, is_met)[graph.ends]].sum())
+        return known / every if every else 1.0
 
     def _moves(self, member: Channel, count: int) -> Ints:
         """Return the number of what each transfer of a channel does, -1 where no call says it."""

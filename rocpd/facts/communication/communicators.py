@@ -11,14 +11,15 @@ import json
 import re
 from _blake2 import blake2b  # `hashlib` gives the same one, and loads OpenSSL
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import NULL, Ints, Row
-from rocpd.facts.columns import Names, as_text, grouped, number
+from rocpd.facts.columns import Names, as_text, first_of, grouped, number, numbered
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.facts.communication.rccl import (
     ARGUMENTS,
@@ -58,21 +59,48 @@ SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event 
 WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
 
+class LaunchedBy(NamedTuple):
+    """What launched a kernel, as far as it is recorded: the communicator, and the calls that the kernel carries out."""
+
+    communicator: str | None = None
+    calls: tuple[RcclCall, ...] = ()
+
+
 @frozen
 class RcclLaunches:
     """The launches of kernels by RCCL calls, as far as they were recorded.
 
     Args:
-        communicators: dispatch -> communicator.
+        kernels: ids of the dispatches, in order.
+        at: what launched each, as a number in `different`.
+        different: all that launched some, those first of which nothing is known.
         sizes: communicator -> number of its ranks.
         own: communicator -> which of these the rank is.
-        calls: dispatch -> the calls that it carries out.
     """
 
-    communicators: Mapping[int, str] = field(default_factory=dict)
+    kernels: Ints
+    at: Ints
+    different: tuple[LaunchedBy, ...] = (LaunchedBy(),)
     sizes: Mapping[str, int] = field(default_factory=dict)
     own: Mapping[str, int] = field(default_factory=dict)
-    calls: Mapping[int, Sequence[RcclCall]] = field(default_factory=dict)
+
+    def of(self, rows: Ints) -> Ints:
+        """Return what launched dispatches, as numbers in `different`."""
+        return self.at[np.searchsorted(self.kernels, rows)]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known where some were launched."""
+        return len(self.different) > 1
+
+    @property
+    def with_communicator(self) -> int:
+        """How many dispatches have a known communicator."""
+        return int(np.array([each.communicator is not None for each in self.different])[self.at].sum())
+
+    def size(self, number: int) -> int | None:
+        """Return the number of ranks of the communicator of something that launched; None: unknown."""
+        return self.sizes.get(self.different[number].communicator or "")
 
 
 @dataclass
@@ -141,43 +169,46 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
         kernels: ids of the dispatches.
     """
     kernels = np.sort(kernels)
-    return reader.once(("RCCL", kernels.tobytes()), lambda: _launches(reader, kernels))
+    asked = blake2b(kernels.tobytes(), digest_size=16).hexdigest()
+    return reader.once(_LAUNCHES.of(asked), lambda: _launches(reader, kernels))
 
 
-def with_communicator(reader: RankReader, kernels: Ints) -> int:
-    """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
-    asked = blake2b(np.sort(kernels).tobytes(), digest_size=16).hexdigest()
-    whole = reader.whole()
-    return whole.once(_KNOWN.of(asked), lambda: len(launches(whole, kernels).communicators))
-
-
-_KNOWN = Fact("with-communicator", 1, ())
+_LAUNCHES = Fact("launches", 1, (RcclLaunches, LaunchedBy, RcclCall))
 
 
 def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
+    at = np.zeros(len(kernels), np.int64)
     regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
     if not regions:
-        return RcclLaunches()
+        return RcclLaunches(kernels, at)
     of_calls = _arguments(reader, [number(event) for event, *_ in regions])
     launched = list(_launching_calls(reader, kernels))
     times: dict[int | None, list[int]] = {}
     for _, (_, time, _, tid) in launched:
         times.setdefault(tid, []).append(time)
     threads = _threads(regions, of_calls, {tid: sorted(of_thread) for tid, of_thread in times.items()})
-    communicators, calls = {}, {}
-    known: dict[tuple[int, ...], tuple[str | None, Sequence[RcclCall]]] = {}  # kernels of a loop are launched alike
-    for kernel, (_, time, _, tid) in launched:
+    different, numbers = [LaunchedBy()], dict[tuple[object, ...], int]()
+    known: dict[tuple[int, ...], int] = {}  # kernels of a loop are launched alike
+    codes = []
+    for _, (_, time, _, tid) in launched:
         running = list(threads[tid].at(time)) if tid in threads else []
         alike = tuple(map(id, running))
         if alike not in known:
-            words = {call.communicator for call in running[0] if call.communicator} if running else set()
-            known[alike] = words.pop() if len(words) == 1 else None, _carried_out(running)
-        word, calls[kernel] = known[alike]
-        if word:
-            communicators[kernel] = word
+            by = _launched_by(running)
+            known[alike] = numbers.setdefault((by.communicator, *map(id, by.calls)), len(different))
+            if known[alike] == len(different):
+                different.append(by)
+        codes.append(known[alike])
+    at[np.searchsorted(kernels, np.array([kernel for kernel, _ in launched], np.int64))] = codes
     arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
     sizes, own = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
-    return RcclLaunches(communicators, sizes, own, calls)
+    return RcclLaunches(kernels, at, tuple(different), sizes, own)
+
+
+def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
+    """Return what launches a kernel while calls run, the innermost first."""
+    words = {call.communicator for call in running[0] if call.communicator} if running else set()
+    return LaunchedBy(words.pop() if len(words) == 1 else None, _carried_out(running))
 
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
@@ -258,17 +289,18 @@ def channels(
         launched: what calls say of them.
     """
     words = Names()
-    codes = np.array([words.code(launched.communicators.get(row)) for row in every.row.tolist()], np.int64)
-    roles, role_codes = _roles(names, every, launched)
+    at = launched.of(every.row)
+    codes = _per_number(at, lambda number: words.code(launched.different[number].communicator))
+    roles, role_codes = _roles(names, every.name, at, launched)
     codes, role_codes = _filled(codes, role_codes, every, words.code(None))
     streams = np.where(codes == words.code(None), every.stream, NULL)
     counted = counted.take(np.argsort(counted.row))
-    order, last = ({}, 0) if launched.calls else _order(reader, every.row)
+    order, last = ({}, 0) if launched.is_known else _order(reader, every.row)
     result = []
     for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
         kernels = every.take(rows)
-        at = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
-        numbers = np.flatnonzero(counted.row[at] == kernels.row)
+        nearest = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
+        numbers = np.flatnonzero(counted.row[nearest] == kernels.row)
         word = words.texts[code]
         result.append(
             Channel(
@@ -281,10 +313,10 @@ def channels(
                 kernels.end,
                 kernels.stream,
                 numbers,
-                counted.take(at[numbers]),
+                counted.take(nearest[numbers]),
                 roles[role],
                 launched.own.get(word) if word else None,
-                *_moves(names[name], kernels.row, launched),
+                *_moves(names[name], at[rows], launched),
                 order=np.array([order[row] for row in kernels.row.tolist()] + [last] if order else [], np.int64),
                 rows=kernels.row,
             )
@@ -337,38 +369,39 @@ def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:
     return {row: number(order) for row, order in numbered}, number(last)
 
 
-def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:
-    """Return what dispatches of a name move, as numbers in a list of all different things."""
-    if not launched.calls:
+def _moves(name: str | None, at: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:
+    """Return what dispatches of a name move, as numbers in a list of all different things; `at`: what launched each."""
+    if not launched.is_known:
         return np.zeros(0, np.int64), ()
     known: dict[Transfer | None, int] = {None: 0}
-    of_calls: dict[tuple[int, int | None], int] = {}
-    codes = [0] * len(rows)
-    for at, row in enumerate(rows.tolist()):
-        calls = launched.calls.get(row)
-        if calls:
-            size = launched.sizes.get(launched.communicators.get(row, ""))
-            alike = id(calls), size
-            if alike not in of_calls:
-                of_calls[alike] = known.setdefault(transfer_of(name, calls, size), len(known))
-            codes[at] = of_calls[alike]
-    return np.array(codes, np.int64), tuple(known)
+
+    def code(number: int) -> int:
+        calls = launched.different[number].calls
+        return known.setdefault(transfer_of(name, calls, launched.size(number)), len(known)) if calls else 0
+
+    return _per_number(at, code), tuple(known)
 
 
 def _roles(
-    names: Sequence[str | None], every: CommunicationKernels, launched: RcclLaunches
+    names: Sequence[str | None], name: Ints, at: Ints, launched: RcclLaunches
 ) -> tuple[list[SendRole | None], Ints]:
     """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
-    by_name = [role_of(text, ()) for text in names]
     known: dict[SendRole | None, int] = {None: 0}
-    of_calls: dict[tuple[int, int, int | None], int] = {}
-    codes = [0] * len(every)
-    for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
-        calls = launched.calls.get(row) or ()
-        size = launched.sizes.get(launched.communicators.get(row, ""))
-        alike = name, id(calls), size
-        if alike not in of_calls:
-            role = role_of(names[name], calls, size) if calls else by_name[name]
-            of_calls[alike] = known.setdefault(role, len(known))
-        codes[at] = of_calls[alike]
-    return list(known), np.array(codes, np.int64)
+
+    def code(both: int) -> int:
+        of, number = divmod(both, len(launched.different))
+        role = role_of(names[of], launched.different[number].calls, launched.size(number))
+        return known.setdefault(role, len(known))
+
+    codes = _per_number(name * len(launched.different) + at, code)
+    return list(known), codes
+
+
+def _per_number(numbers: Ints, function: Callable[[int], int]) -> Ints:
+    """Return `function(number)` for each number; it is called once each, in the order in which they come first."""
+    at = numbered(numbers)
+    first = first_of(at)
+    order = np.argsort(first)
+    values = np.empty(len(first), np.int64)
+    values[order] = [function(number) for number in numbers[first[order]].tolist()]
+    return values[at]

@@ -194,6 +194,7 @@ def _send(child: subprocess.Popen[bytes], value: object) -> None:
 def serve(parent: int) -> None:
     """Do tasks from stdin, answer on stdout, until stdin ends or the process `parent` is gone."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    process.keep_freed()
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # output of a library must not mix with the answers

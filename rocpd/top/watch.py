@@ -20,6 +20,7 @@ from rocpd.base import entries
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.facts.communication.rccl import ARGUMENTS
 from rocpd.facts.rank import By, Options
 from rocpd.facts.regions import Steps
 from rocpd.facts.units import steps_of_ranks
@@ -103,7 +104,7 @@ class Watch:
 
     def __init__(self, inputs: Sequence[str], options: WatchOptions) -> None:
         self.options = options
-        self._tail = Tail(inputs)
+        self._tail = Tail(inputs, ARGUMENTS)
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
         self._chosen: Mapping[int, Part] = {}
@@ -164,6 +165,7 @@ class Watch:
         Raises:
             RocpdError: it cannot be written, or there is nothing yet.
         """
+        self._tail.complete()
         with self._connected(list(self._tail.readable())) as session:
             chosen = session.cut_to(Cut(self._chosen)) if self._chosen else session
             chosen.report(path)

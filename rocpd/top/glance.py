@@ -144,6 +144,11 @@ class Glance:
         """How long a step usually takes: the median of the last minutes [ns]."""
         return median(step.mean_ns for step in self.steps) if self.steps else None
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody costs something that may be chance."""
+        return all(rank.is_straggler for rank in self.ranks if rank.cost_percent is not None)
+
     def without_names(self) -> Glance:
         """Return it without names of places and people; hosts have numbers instead."""
         names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)

@@ -214,12 +214,13 @@ class Watch:
             numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
-            chosen = numbers[self._is_cut :][
-                -self.options.steps :
-            ]  # the first one of a cut trace has nothing before it
+            first = int(self._is_cut)  # the first step of a cut trace has nothing before it
+            chosen = numbers[first:][-self.options.steps :]
             parts = _parts(steps, chosen) if len(chosen) >= min(_FEWEST, self.options.steps) else {}
-            if not parts and self.options.rows_first and self._is_young(session):  # steps may come soon
-                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
+            if not parts and self.options.rows_first and self._is_young(session):  # more steps may come soon
+                if not self._chosen:
+                    now = time.time()
+                    self._known = _Known(now, Glance(now, JobState.RUNNING), *self._by_file(session, {}))
                 return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
@@ -261,11 +262,14 @@ class Watch:
         return ranks, places
 
     def _is_young(self, session: Session) -> bool:
-        """Whether all that is known is not longer than what is looked at without steps, and steps have begun or may."""
+        """Whether all that is copied is not longer than what is looked at without steps, and steps have begun or may.
+
+        A file whose writer held it locked has other steps than the others until the next look.
+        """
         length = max((span.end - span.start for span in session.spans.values()), default=0)
         begun = steps_of_ranks(session, self.options.asked.step_marker)
         may_begin = any(begun.values()) or time.monotonic() - self._begun[0] < _BEGINS_S
-        return not self._is_cut and may_begin and length < self.options.seconds * 1e9
+        return may_begin and length < self.options.seconds * 1e9
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
         """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""

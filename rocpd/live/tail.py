@@ -21,7 +21,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
-from rocpd.schema.live_state import ENDED, read_state, state_file
+from rocpd.schema.live_state import ENDED, flags_of, state_file
 
 _NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # rows of a table to begin with: of all files, of a file
 _LEAST = 1_000  # rows of a table to go on with
@@ -98,10 +98,8 @@ class TailedFile:
     @property
     def may_grow(self) -> bool:
         """Whether its process has not said that it has ended, by its state file or by its rows."""
-        if state_file(self.path).exists():
-            with suppress(InputError):
-                return not read_state(state_file(self.path)).flags & ENDED
-            return True
+        with suppress(OSError):
+            return not flags_of(state_file(self.path)) & ENDED
         return not (self._had_state or (self._copy and self._copy.has_ended()))
 
     @property

@@ -41,7 +41,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 from rocpd.top.pace import Pace
 
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
-_FEWEST = 5  # steps, before the last ones alone are looked at
+_FEWEST = 6  # steps, before the last ones alone are looked at
 _BEGINS_S = 10.0  # so long after the first look steps are waited for
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered

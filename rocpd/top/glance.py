@@ -120,6 +120,8 @@ class Glance:
         problems: what cannot be read, or is missing.
         hang: what `rocpd hang` says.
         hangs: whether that is that the job hangs.
+        hang_s: for how long it has hung [s].
+        missing: ranks that hold up the others then.
         age_s: since when the conclusions stand [s].
         cpu_percent: how much of a core looking takes.
     """
@@ -136,6 +138,8 @@ class Glance:
     problems: tuple[str, ...] = ()
     hang: tuple[str, ...] = ()
     hangs: bool = False
+    hang_s: float = 0.0
+    missing: tuple[int, ...] = ()
     age_s: float = 0.0
     cpu_percent: float = 0.0
 
@@ -183,6 +187,8 @@ class Glance:
             "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
             "problems": list(self.problems),
             "hangs": self.hangs,
+            "hang_s": self.hang_s,
+            "missing": list(self.missing),
             "hang": list(self.hang),
             "age_s": self.age_s,
             "cpu_percent": self.cpu_percent,

@@ -314,6 +314,7 @@ class Watch:
             self._steps.popleft()
         if known.places and time.monotonic() - self._hang_at > _HANG_S:
             self._hang, self._hang_at = judged(progress_beside(known.places)), time.monotonic()
+        hang = self._hang if self._hang and self._hang.verdict is Hanging.YES and not is_over else None
         wall, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
         return replace(
             known.glance,
@@ -322,7 +323,9 @@ class Watch:
             ranks=tuple(sorted(ranks, key=lambda rank: rank.order)),
             problems=tuple(dict.fromkeys(problems)),
             hang=self._hang.lines if self._hang else (),
-            hangs=self._hang is not None and self._hang.verdict is Hanging.YES and not is_over,
+            hangs=hang is not None,
+            hang_s=max((wait.waited_ns for wait in hang.waits), default=0) / 1e9 if hang else 0.0,
+            missing=hang.missing if hang else (),
             age_s=now - known.at_s,
             cpu_percent=100 * cpu / wall if wall else 0.0,
         )

@@ -17,8 +17,9 @@ from benchmarks.measure import cache, scaled
 REGIONS = 300_000
 ROUNDS = 5
 PAIRS = 200
+VISIBLE_PAIRS, VISIBLE_BAR = 9, 1
 
-_PROGRAM = """
+_STEPS = """
 import statistics, time
 import numpy as np
 from rocpd import record
@@ -38,6 +39,11 @@ def block():
     start = time.perf_counter()
     for _ in [0] * 20: step(a)
     return time.perf_counter() - start
+"""
+
+_PROGRAM = (
+    _STEPS
+    + """
 def recorded(on):
     if on: marks.connect()
     else: marks.Calls.push, marks.Calls.pop, marks.Calls.mark = marks.nothing, marks.nothing, marks.nothing
@@ -50,6 +56,14 @@ for n in [0, 1] * %d:
     pairs.append((first / second) if n else (second / first))
 print(statistics.median(pairs))
 """
+)
+
+_VISIBLE = (
+    _STEPS
+    + """
+for _ in [0] * %d: block()
+"""
+)
 
 _SAMPLED = """
 import ctypes, statistics, threading, time
@@ -87,6 +101,7 @@ def run() -> None:
         _pairs(program, folder)
         _writer(program, folder)
         _numpy(build / "lib" / "librocpd-roctx.so", folder)
+        _visible(build / "lib" / "librocpd-roctx.so", folder)
         _stacks(build / "lib" / "librocpd-roctx.so", folder)
     finally:
         shutil.rmtree(folder)
@@ -140,11 +155,7 @@ def _numpy(library: Path, folder: Path) -> None:
     """Time blocks of the same steps with and without, in turn: a machine that slows down does so for both."""
     script = folder / "program.py"
     script.write_text(_PROGRAM % scaled(PAIRS // 2), encoding="utf-8")
-    env = _environment(folder) | {
-        "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
-        "OPENBLAS_NUM_THREADS": "1",
-        "LD_PRELOAD": str(library),
-    }
+    env = _annotated(library, folder)
     found = []
     for _ in range(scaled(ROUNDS)):
         done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
@@ -152,6 +163,42 @@ def _numpy(library: Path, folder: Path) -> None:
     print(
         f"annotated NumPy program, {ROUNDS} runs of {PAIRS} interleaved pairs: {statistics.median(found):+.2f} % with "
         f"recording on (bar: 2), {min(found):+.2f} … {max(found):+.2f} %"
+    )
+
+
+def _annotated(library: Path, folder: Path) -> dict[str, str]:
+    """Return the environment of an annotated NumPy program that is recorded."""
+    package = str(Path(__file__).resolve().parents[1])
+    return _environment(folder) | {
+        "PYTHONPATH": package,
+        "OPENBLAS_NUM_THREADS": "1",
+        "LD_PRELOAD": str(library),
+    }
+
+
+def _visible(library: Path, folder: Path) -> None:
+    """Compare the CPU time of a program whose rows are visible within a second with that of one at its end."""
+    script = folder / "visible.py"
+    script.write_text(_VISIBLE % scaled(PAIRS // 2), encoding="utf-8")
+
+    def cpu(**flush: str) -> float:
+        with subprocess.Popen([sys.executable, str(script)], env=_annotated(library, folder) | flush) as program:
+            _, status, usage = os.wait4(program.pid, 0)
+            program.returncode = os.waitstatus_to_exitcode(status)
+        if status:
+            raise subprocess.CalledProcessError(program.returncode, program.args)
+        return usage.ru_utime + usage.ru_stime
+
+    more = []
+    for number in range(VISIBLE_PAIRS):
+        ways = [{}, {"ROCPD_FLUSH_MS": "3600000"}][:: -1 if number % 2 else 1]
+        first, second = (cpu(**way) for way in ways)
+        more.append(((second / first if number % 2 else first / second) - 1) * 100)
+    low, middle, high = statistics.quantiles(more)
+    noise = " (too noisy to tell)" if high - low > 2 * VISIBLE_BAR else ""
+    print(
+        f"rows visible within a second, not at the end, {VISIBLE_PAIRS} interleaved pairs: {middle:+.2f} % CPU time "
+        f"(bar: {VISIBLE_BAR}), half of them {low:+.2f} … {high:+.2f} %{noise}"
     )
 
 

@@ -40,7 +40,7 @@ class TopOptions:
     steps: Annotated[int, Option("Conclusions are about so many of the last steps.", "N", least=1, is_plain=True)] = 20
     seconds: Annotated[float, Option("Without steps: about so many of the last seconds.", "S", least=0.1)] = 30.0
     alert: Annotated[
-        str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5", is_plain=True)
+        str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5,hang=30s", is_plain=True)
     ] = ""
     exec: Annotated[
         str, Option("Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM", is_plain=True)
@@ -72,7 +72,7 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
     if shown.once and shown.follow:
         raise UsageError("--once and --follow contradict each other")
     if shown.exec and not shown.alert:
-        raise UsageError("--exec needs --alert", "such as --alert straggler=5%,silent=30s,step=1.5")
+        raise UsageError("--exec needs --alert", "such as --alert straggler=5%,silent=30s,step=1.5,hang=30s")
     form, path = tables.form_and_path(shown.format, output, tables.TEXT_OR_JSON)
     if not shown.once and (path or (form == tables.JSON and not shown.follow)):
         raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")

@@ -4,9 +4,10 @@ A piece is one statement, and so one short read transaction on the file. Tables 
 these, so that no row lacks what it refers to. Rows of what happened are known by their row ids, which grow as they are
 written; times grow about as row ids do, so where a time begins is found by halving.
 
-New rows wait in memory. Those of a rank are given free until a time of its program, and forgotten before another: GPU
-work goes with the call that launched it, so that what ranks communicate is complete in all of them alike, though each
-writes when it likes. Marker ranges are free at once: they say which times these are. Derives nothing else of a row.
+New rows of what happened wait in memory. Those of a rank are given free until a time of its program, and forgotten
+before another: GPU work goes with the call that launched it, so that what ranks communicate is complete in all of them
+alike, though each writes when it likes. Marker ranges are free at once: they say which times these are. Events, and
+what belongs to them, mean nothing without what happened: they are copied once, and go with it. Derives nothing else.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from __future__ import annotations
 import enum
 import os
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from rocpd.base.errors import ForeignError
 from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
-from rocpd.schema.quote import quote_name
+from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.rules.categories import marker_categories
 from rocpd.schema.versions import foreign_kind, split_suffix
 
@@ -39,31 +41,32 @@ _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN
 class _Kind(enum.IntEnum):
     """The ways in which rows of a table are copied, in the order in which tables are read."""
 
-    HAPPENED = 0  # the newest are kept, by their times
-    HELD = 1  # all are kept: what memory is held
+    HAPPENED = 0  # the newest are kept, by their times; new ones wait
+    HELD = 1  # all are kept: what memory is held; new ones wait
     OF_EVENT = 2  # kept with their events
-    EVENT = 3
+    EVENT = 3  # kept with what happened
     TEXT = 4  # all are kept
     THING = 5  # all are kept, and change: processes, threads, agents, whose ids are not in order
 
 
+_REGION, _EVENT, _STRING, _ARGUMENT = "rocpd_region", "rocpd_event", "rocpd_string", "rocpd_arg"
 _KINDS = {
     "rocpd_memory_allocate": _Kind.HELD,
-    "rocpd_arg": _Kind.OF_EVENT,
+    _ARGUMENT: _Kind.OF_EVENT,
     "rocpd_pmc_event": _Kind.OF_EVENT,
-    "rocpd_event": _Kind.EVENT,
+    _EVENT: _Kind.EVENT,
     "rocpd_track": _Kind.TEXT,
-    "rocpd_string": _Kind.TEXT,
+    _STRING: _Kind.TEXT,
     "rocpd_metadata": _Kind.THING,
 }
-_REGION, _EVENT, _STRING = "rocpd_region", "rocpd_event", "rocpd_string"
 _WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 """The work that calls launch."""
 _MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use
 
 
 _ENDLESS = 2**63 - 1
-_FORGET_FREED = """DELETE FROM {0} WHERE start < ?1 AND rowid NOT IN (SELECT row FROM (
+_PICKED = "rowid IN (SELECT row FROM fresh.picked)"
+_FREED = """{0} WHERE start < ?1 AND rowid NOT IN (SELECT row FROM (
     SELECT rowid AS row, type, row_number() OVER (
         PARTITION BY level, address, iif(address IS NULL, agent_id, 0), iif(address IS NULL, queue_id, 0)
         ORDER BY start DESC) AS number FROM {0} WHERE start < ?1) WHERE number = 1 AND type = 'ALLOC')"""
@@ -93,20 +96,23 @@ class FreshCopy:
         path: where it lies; made anew.
         busy_ms: how long a piece waits for a writer's lock [ms].
         newest: rows of a table that a copy begins with: what happened hours ago is nobody's question here.
+        arguments: names of the arguments of calls that are copied; None: all are.
 
     Attributes:
         newest: the same, of the next time that it begins anew.
         since: suffix of a rank -> what ended before is not copied, because it is long past [ns].
     """
 
-    def __init__(self, path: Path, busy_ms: int, newest: int) -> None:
+    def __init__(self, path: Path, busy_ms: int, newest: int, arguments: Collection[str] | None = None) -> None:
         self.newest = newest
+        self._arguments = None if arguments is None else ", ".join(map(quote_text, arguments))
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.since: dict[str, int] = {}
         self._piece, self._is_attached = _ROWS, False
         self._linked: dict[_Table, int] = {}
         self._tables: dict[_Table, int] = {}
+        self._firsts: dict[_Table, int] = {}
         self._connection = apsw.Connection(os.fspath(path), _FLAGS, statementcachesize=256)
         self._connection.set_busy_timeout(busy_ms)
         for pragma, value in (("journal_mode", "memory"), ("synchronous", "off"), ("foreign_keys", "off")):
@@ -147,11 +153,11 @@ class FreshCopy:
     def skip_ahead(self) -> None:
         """Forget what happened, and go on with the newest rows."""
         for suffix in {table.suffix for table in self._tables}:
-            self.forget_before(suffix, None)
-            those = self._of(_Kind.HAPPENED, _Kind.OF_EVENT, _Kind.EVENT, suffix=suffix)
-            for table in those:
+            for table in self._of(_Kind.HAPPENED, suffix=suffix):
+                self._note_events(table.of("fresh"))
                 self._run(f"DELETE FROM {table.of('fresh')}")
-            self._skip_what_is_old(those)
+            self.forget_before(suffix, None)
+            self._skip_what_is_old(self._of(_Kind.HAPPENED, _Kind.OF_EVENT, _Kind.EVENT, suffix=suffix))
 
     def kept(self) -> int:
         """Return how many rows are free of the largest table of what happened."""
@@ -194,12 +200,22 @@ class FreshCopy:
                 self._free_markers(table)
         return count
 
+    def complete(self) -> None:
+        """Copy the arguments that were left out, of the events that are kept.
+
+        Raises:
+            apsw.Error: the file cannot be read.
+        """
+        for table in self._of(_Kind.OF_EVENT) if self._arguments is not None else ():
+            if table.base == _ARGUMENT and (events := self._named(table.suffix, _EVENT)):
+                some = f" AND event_id IN (SELECT id FROM {events.of('main')})"
+                deque(self._pieces(table, self._firsts.get(table, 0), some), maxlen=0)
+
     def free_until(self, suffix: str, end: int | None) -> None:
         """Give rows of a rank free that belong before a time of its program [ns]; None: all."""
         for table in self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix):
             self._pick("fresh", table, end)
             self._move(table)
-        self._move_events(suffix)
 
     def forget_before(self, suffix: str, start: int | None) -> None:
         """Let free rows of a rank go that belong before a time of its program [ns]; None: all."""
@@ -209,12 +225,15 @@ class FreshCopy:
             strings = self._named(suffix, _STRING)
             made = _MADE.format(strings.of("main")) if table.base == _REGION and strings else ""
             stays = f" AND name_id NOT IN ({made})" if made else ""
-            picked = "rowid IN (SELECT row FROM fresh.picked)"
-            self._run(f"DELETE FROM {table.of('main')} WHERE ({picked} OR rowid < {oldest}){stays}")
+            rows = f"{table.of('main')} WHERE ({_PICKED} OR rowid < {oldest}){stays}"
+            self._note_events(rows)
+            self._run(f"DELETE FROM {rows}")
         before = _ENDLESS if start is None else start
         self._run("DELETE FROM fresh.launches WHERE suffix = ? AND start < ?", suffix, before)
         for table in self._of(_Kind.HELD, suffix=suffix):
-            self._run(_FORGET_FREED.format(table.of("main")), before)
+            rows = _FREED.format(table.of("main"))
+            self._note_events(rows, before)
+            self._run(f"DELETE FROM {rows}", before)
         self._forget_events(suffix)
 
     def _of(self, *kinds: _Kind, suffix: str | None = None) -> list[_Table]:
@@ -238,11 +257,10 @@ class FreshCopy:
             columns = {str(row[1]) for row in self._connection.execute(f"PRAGMA main.table_info({quote_name(name)})")}
             start, end = ("start", "end") if "end" in columns else ("timestamp",) * 2
             times = (start, end) if start in columns else ("", "")
-            if kind < _Kind.TEXT:  # as it is, but for what refers to other tables, which are not there
+            if kind < _Kind.OF_EVENT:  # as it is, but for what refers to other tables, which are not there
                 self._run(f"CREATE TABLE fresh.{quote_name(name)} AS SELECT * FROM main.{quote_name(name)}")
-                key = "event_id" if kind is _Kind.OF_EVENT else "id"
-                if key in columns:
-                    self._run(f"CREATE INDEX fresh.{quote_name(f'by_{name}')} ON {quote_name(name)} ({key})")
+                if "id" in columns:
+                    self._run(f"CREATE INDEX fresh.{quote_name(f'by_{name}')} ON {quote_name(name)} (id)")
             new.append(_Table(name, base, suffix, kind, *times))
         self._tables |= dict.fromkeys(new, 0)
         for suffix in {table.suffix for table in new}:
@@ -269,7 +287,9 @@ class FreshCopy:
                 firsts[table] = event
             elif table.kind is _Kind.OF_EVENT:
                 firsts[table] = self._first(table, "event_id", event)
-        self._tables |= {table: max(0, first - 1) for table, first in firsts.items()}
+        begins = {table: max(0, first - 1) for table, first in firsts.items()}
+        self._firsts |= begins
+        self._tables |= begins
 
     def _last(self, table: _Table) -> int:
         return self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
@@ -283,30 +303,35 @@ class FreshCopy:
         return max(0, now - before)
 
     def _copied(self, table: _Table) -> int:
-        """Copy the new rows of a table, piece by piece; return how many."""
-        count, last = 0, self._tables[table]
-        target = table.of("fresh" if table.kind < _Kind.TEXT else "main")
-        rows = f"FROM {table.of('source')} WHERE rowid > ? ORDER BY rowid LIMIT ?"
-        sql, edge = f"INSERT OR REPLACE INTO {target} SELECT * {rows}", f"SELECT max(rowid) FROM (SELECT rowid {rows})"
-        while True:
-            size, begun = self._piece, time.perf_counter()
-            self._run(sql, last, size)
+        """Copy the new rows of a table; return how many were read."""
+        count = 0
+        some = f" AND name IN ({self._arguments})" if table.base == _ARGUMENT and self._arguments is not None else ""
+        for read, last in self._pieces(table, self._tables[table], some):
+            count, self._tables[table] = count + read, last
+        return count
+
+    def _pieces(self, table: _Table, last: int, some: str) -> Iterator[tuple[int, int]]:
+        """Copy the rows after one, or some of them; yield of each piece how many rows were read, and the last one."""
+        newest = self._last(table)
+        target = table.of("fresh" if table.kind < _Kind.OF_EVENT else "main")
+        rows = f"FROM {table.of('source')} WHERE rowid > ? AND rowid <= ?"
+        while last < newest:
+            edge, begun = min(newest, last + self._piece), time.perf_counter()
+            self._run(f"INSERT OR REPLACE INTO {target} SELECT * {rows}{some}", last, edge)
             took, changed = time.perf_counter() - begun, self._connection.changes()
             if took > PIECE_S:
-                self._piece = max(_FEWEST, size // 2)
-            elif took < PIECE_S / 4 and changed == size:
-                self._piece = min(_MOST, size * 2)
-            if changed:
-                self._tables[table] = last = self._value(edge, last, changed) or last
-                count += changed
-            if changed < size:
-                return count
+                self._piece = max(_FEWEST, self._piece // 2)
+            elif took < PIECE_S / 4 and edge < newest:
+                self._piece = min(_MOST, self._piece * 2)
+            read = edge - last if some else changed
+            last = edge if changed else (self._value(f"SELECT min(rowid) {rows}", edge, newest) or newest + 1) - 1
+            yield read, last
 
     def _note_launches(self, regions: _Table) -> None:
         """Note when the calls began that launched something, by stack id."""
         events = self._named(regions.suffix, _EVENT)
         if events:
-            joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('fresh')} E ON E.id = R.event_id"  # in this order
+            joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('main')} E ON E.id = R.event_id"  # in this order
             calls = f"SELECT ?, E.stack_id, min(R.start) FROM {joined} WHERE R.id > ? AND E.stack_id > 0"
             sql = f"{calls} GROUP BY E.stack_id"
             self._run(f"INSERT OR IGNORE INTO fresh.launches {sql}", regions.suffix, self._linked.get(regions, 0))
@@ -316,11 +341,10 @@ class FreshCopy:
         strings, events = (self._named(regions.suffix, base) for base in (_STRING, _EVENT))
         if strings and events:
             categories = marker_categories(strings.of("main"))
-            markers = f"SELECT id FROM {events.of('fresh')} WHERE category_id IN ({categories})"
+            joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('main')} E ON E.id = R.event_id"
             self._run("DELETE FROM fresh.picked")  # rows of other tables, that were forgotten
-            self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {regions.of('fresh')} WHERE event_id IN ({markers})")
+            self._run(f"INSERT INTO fresh.picked SELECT R.rowid FROM {joined} WHERE E.category_id IN ({categories})")
             self._move(regions)
-            self._move_events(regions.suffix)
 
     def _pick(self, schema: str, table: _Table, before: int | None) -> None:
         """Pick the rows of a table that belong before a time."""
@@ -329,7 +353,7 @@ class FreshCopy:
         if before is None or not table.start:
             self._run(f"INSERT INTO fresh.picked SELECT rowid FROM {table.of(schema)}")
         elif table.base in _WORK and events:
-            event = f"LEFT JOIN {events.of(schema)} E ON E.id = O.event_id"
+            event = f"LEFT JOIN {events.of('main')} E ON E.id = O.event_id"
             call = "LEFT JOIN fresh.launches L ON L.suffix = ? AND L.stack = E.stack_id"
             sql = f"SELECT O.rowid FROM {table.of(schema)} O {event} {call} WHERE coalesce(L.start, O.start) < ?"
             self._run(f"INSERT INTO fresh.picked {sql}", table.suffix, before)
@@ -338,29 +362,25 @@ class FreshCopy:
             self._run(f"INSERT INTO fresh.picked {sql}", before)
 
     def _move(self, table: _Table) -> None:
-        """Give the picked rows of a table free, and note their events."""
-        rows = f"FROM {table.of('fresh')} WHERE rowid IN (SELECT row FROM fresh.picked)"
-        self._run(f"INSERT OR IGNORE INTO fresh.events SELECT event_id {rows} AND event_id IS NOT NULL")
+        """Give the picked rows of a table free."""
+        rows = f"FROM {table.of('fresh')} WHERE {_PICKED}"
         self._run(f"INSERT OR REPLACE INTO {table.of('main')} SELECT * {rows}")
         self._run(f"DELETE {rows}")
         self._run("DELETE FROM fresh.picked")
 
-    def _move_events(self, suffix: str) -> None:
-        for table in self._of(_Kind.EVENT, _Kind.OF_EVENT, suffix=suffix):
-            column = "id" if table.kind is _Kind.EVENT else "event_id"
-            rows = f"FROM {table.of('fresh')} WHERE {column} IN (SELECT event FROM fresh.events)"
-            self._run(f"INSERT OR REPLACE INTO {table.of('main')} SELECT * {rows}")
-            oldest = self._value(f"SELECT max(rowid) - {_KEPT} FROM {table.of('fresh')}") or 0
-            self._run(f"DELETE {rows} OR rowid < ?", oldest)
-        self._run("DELETE FROM fresh.events")
+    def _note_events(self, rows: str, *bindings: int) -> None:
+        """Note the events of rows that go."""
+        self._run(f"INSERT OR IGNORE INTO fresh.events SELECT event_id FROM {rows}", *bindings)
 
     def _forget_events(self, suffix: str) -> None:
-        users = self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix)
-        every = (f"SELECT event_id FROM {table.of('main')} WHERE event_id IS NOT NULL" for table in users)
-        used = " UNION ALL ".join(every)
-        for table in self._of(_Kind.EVENT, _Kind.OF_EVENT, suffix=suffix) if used else ():
+        """Let the events go that were noted, but for those of rows that stay."""
+        for table in self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix):
+            for schema in ("main", "fresh"):
+                self._run(f"DELETE FROM fresh.events WHERE event IN (SELECT event_id FROM {table.of(schema)})")
+        for table in self._of(_Kind.EVENT, _Kind.OF_EVENT, suffix=suffix):
             column = "id" if table.kind is _Kind.EVENT else "event_id"
-            self._run(f"DELETE FROM {table.of('main')} WHERE {column} NOT IN ({used})")
+            self._run(f"DELETE FROM {table.of('main')} WHERE {column} IN (SELECT event FROM fresh.events)")
+        self._run("DELETE FROM fresh.events")
 
     def _at(self, table: _Table, column: str, row: int) -> int | None:
         column = quote_name(table.end if column == "end" else column)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
-from rocpd.schema.live_state import ENDED, read_state, state_file
+from rocpd.schema.live_state import ENDED, flags_of, state_file
 
 _NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # rows of a table to begin with: of all files, of a file
 _LEAST = 1_000  # rows of a table to go on with
@@ -64,6 +64,7 @@ class TailedFile:
         path: the file.
         copy: where the copy is to lie.
         newest: rows of a table that it begins with.
+        arguments: names of the arguments of calls that are copied; None: all are.
 
     Attributes:
         rows: rows copied so far.
@@ -73,8 +74,8 @@ class TailedFile:
         begun_again: how often it was another file: replaced, or cut.
     """
 
-    def __init__(self, path: Path, copy: Path, newest: int = _MOST) -> None:
-        self.path, self.copy, self._newest = path, copy, newest
+    def __init__(self, path: Path, copy: Path, newest: int = _MOST, arguments: Collection[str] | None = None) -> None:
+        self.path, self.copy, self._newest, self._arguments = path, copy, newest, arguments
         self.rows, self.grown_at, self.has_grown = 0, 0.0, False
         self.problem, self.begun_again = "", 0
         self._had_state = False  # a process that ends by itself removes its state file
@@ -97,10 +98,8 @@ class TailedFile:
     @property
     def may_grow(self) -> bool:
         """Whether its process has not said that it has ended, by its state file or by its rows."""
-        if state_file(self.path).exists():
-            with suppress(InputError):
-                return not read_state(state_file(self.path)).flags & ENDED
-            return True
+        with suppress(OSError):
+            return not flags_of(state_file(self.path)) & ENDED
         return not (self._had_state or (self._copy and self._copy.has_ended()))
 
     @property
@@ -154,6 +153,13 @@ class TailedFile:
         self.problem, self._signature = "", signature
         return count
 
+    def complete(self) -> None:
+        """Copy the arguments that were left out, of what is kept, as far as the file can be read."""
+        signature = _Signature.of(self.path)
+        if self._copy and signature and not self._is_another(signature):
+            with suppress(InputError, apsw.Error), self._attached(signature) as copy:
+                copy.complete()
+
     def free_until(self, suffix: str, end: int | None) -> None:
         """Let the copy have the rows of a rank that belong before a time of its program [ns]; None: all."""
         if self._copy:
@@ -205,7 +211,7 @@ class TailedFile:
         was_open = self._opening is not None
         self._opening = self._opening or self._opened(signature)
         if self._copy is None:
-            self._copy, was_open = FreshCopy(self.copy, _BUSY_MS, self._newest), False
+            self._copy, was_open = FreshCopy(self.copy, _BUSY_MS, self._newest, self._arguments), False
         if not was_open:
             self._copy.attach(self._opening.uri)
         try:
@@ -238,14 +244,15 @@ class Tail:
 
     Args:
         inputs: files, globs and folders, as `rocpd.connect` takes them.
+        arguments: names of the arguments of calls that are copied; None: all are.
 
     Attributes:
         files: path -> file.
         waits_for: why there is no file yet; empty: there are some.
     """
 
-    def __init__(self, inputs: Sequence[str]) -> None:
-        self.inputs, self.waits_for = tuple(inputs), ""
+    def __init__(self, inputs: Sequence[str], arguments: Collection[str] | None = None) -> None:
+        self.inputs, self.waits_for, self._arguments = tuple(inputs), "", arguments
         self.files: dict[Path, TailedFile] = {}
         self._folder = leftovers.make_folder(Path(tempfile.gettempdir()))
 
@@ -264,6 +271,11 @@ class Tail:
         """Return path of the copy -> file, of those of which something is copied."""
         return {file.copy: file for file in self.files.values() if file.has_rows}
 
+    def complete(self) -> None:
+        """Copy the arguments that were left out, of what is kept."""
+        for file in self.files.values():
+            file.complete()
+
     def close(self) -> None:
         """Let go of the files, and remove the copies."""
         for file in self.files.values():
@@ -281,4 +293,5 @@ class Tail:
         newest = min(_MOST, max(_FEWEST, _NEWEST // max(1, len(paths))))
         for path in paths:
             if path not in self.files:
-                self.files[path] = TailedFile(path, self._folder / str(len(self.files)) / path.name, newest)
+                copy = self._folder / str(len(self.files)) / path.name
+                self.files[path] = TailedFile(path, copy, newest, self._arguments)

@@ -210,6 +210,18 @@ def read_state(path: Path) -> LiveState:
     )
 
 
+def flags_of(path: Path) -> int:
+    """Read the flags of a state file alone, which takes a hundredth of `read_state`; 0 where it is none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb", buffering=0) as file:
+        content = file.read(HEADER.itemsize)
+    is_known = len(content) == HEADER.itemsize and content.startswith(STATE_MAGIC)
+    return int(np.frombuffer(content, HEADER)["flags"][0]) if is_known else 0
+
+
 _PARTS = (
     (HEADER, 1, 0),
     (THREAD, THREADS, HEADER.itemsize),

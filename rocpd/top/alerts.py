@@ -18,9 +18,9 @@ AGAIN_S = 300.0
 """An alert of a kind about a rank comes again after so long at the earliest [s]."""
 
 _MOST = 10  # programs at a time: what they do may hang
-_WORD = re.compile(r"(?P<what>straggler|silent|step)=(?P<value>\d{1,9}(?:\.\d{1,9})?)(?P<unit>%|s)?", re.ASCII)
-_UNITS = {"straggler": "%", "silent": "s", "step": ""}
-_FORM = "straggler=5%,silent=30s,step=1.5"
+_WORD = re.compile(r"(?P<what>straggler|silent|step|hang)=(?P<value>\d{1,9}(?:\.\d{1,9})?)(?P<unit>%|s)?", re.ASCII)
+_UNITS = {"straggler": "%", "silent": "s", "step": "", "hang": "s"}
+_FORM = "straggler=5%,silent=30s,step=1.5,hang=30s"
 
 
 @frozen
@@ -31,11 +31,13 @@ class Bounds:
         straggler: a rank that costs so much of a step, by more than chance [%].
         silent: a rank of which nothing has come for so long [s].
         step: a step that takes so many times the usual.
+        hang: the job has hung for so long [s].
     """
 
     straggler: float | None = None
     silent: float | None = None
     step: float | None = None
+    hang: float | None = None
 
 
 @frozen
@@ -43,7 +45,7 @@ class Alert:
     """Something out of bounds.
 
     Args:
-        what: `straggler`, `silent` or `step`.
+        what: `straggler`, `silent`, `step` or `hang`.
         text: a sentence.
         value, bound: how much, and what is allowed, in the unit of the bound.
         rank: whom it concerns; None: the job.
@@ -77,7 +79,7 @@ def bounds_of(text: str) -> Bounds:
     """Return the bounds that a text names.
 
     >>> bounds_of("straggler=5%,silent=30s,step=1.5")
-    Bounds(straggler=5.0, silent=30.0, step=1.5)
+    Bounds(straggler=5.0, silent=30.0, step=1.5, hang=None)
 
     Raises:
         UsageError: it is not of that form.
@@ -107,6 +109,10 @@ def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
     if bounds.step is not None and last and glance.usual_ns and last.mean_ns >= bounds.step * glance.usual_ns:
         times = last.mean_ns / glance.usual_ns
         yield Alert("step", f"step {last.number} takes {times:.2f} times the usual", times, bounds.step, step=number)
+    if bounds.hang is not None and glance.hangs and glance.hang_s >= bounds.hang:
+        missing = glance.missing[0] if len(glance.missing) == 1 else None
+        host = next((rank.host for rank in glance.ranks if missing is not None and rank.rank == missing), "")
+        yield Alert("hang", glance.hang[0], glance.hang_s, bounds.hang, missing, host, number)
 
 
 class Bell:

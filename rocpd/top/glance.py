@@ -120,6 +120,8 @@ class Glance:
         problems: what cannot be read, or is missing.
         hang: what `rocpd hang` says.
         hangs: whether that is that the job hangs.
+        hang_s: for how long it has hung [s].
+        missing: ranks that hold up the others then.
         age_s: since when the conclusions stand [s].
         cpu_percent: how much of a core looking takes.
     """
@@ -136,6 +138,8 @@ class Glance:
     problems: tuple[str, ...] = ()
     hang: tuple[str, ...] = ()
     hangs: bool = False
+    hang_s: float = 0.0
+    missing: tuple[int, ...] = ()
     age_s: float = 0.0
     cpu_percent: float = 0.0
 
@@ -143,6 +147,11 @@ class Glance:
     def usual_ns(self) -> float | None:
         """How long a step usually takes: the median of the last minutes [ns]."""
         return median(step.mean_ns for step in self.steps) if self.steps else None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody costs something that may be chance."""
+        return all(rank.is_straggler for rank in self.ranks if rank.cost_percent is not None)
 
     def without_names(self) -> Glance:
         """Return it without names of places and people; hosts have numbers instead."""
@@ -178,6 +187,8 @@ class Glance:
             "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
             "problems": list(self.problems),
             "hangs": self.hangs,
+            "hang_s": self.hang_s,
+            "missing": list(self.missing),
             "hang": list(self.hang),
             "age_s": self.age_s,
             "cpu_percent": self.cpu_percent,

@@ -20,6 +20,7 @@ from rocpd.base import entries
 from rocpd.base.errors import RocpdError
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Row
+from rocpd.facts.communication.rccl import ARGUMENTS
 from rocpd.facts.rank import By, Options
 from rocpd.facts.regions import Steps
 from rocpd.facts.units import steps_of_ranks
@@ -37,12 +38,11 @@ from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
+from rocpd.top.pace import Pace
 
-_SHARE, _PER_RANK, _OF_RANKS = 0.09, 0.001, 64  # of a core: for so many ranks, and for each further one
-_CREDIT_S = 6.0  # so much CPU time at once, where less was taken before [s]
-_GROWS = 3.0  # times what the first conclusions take, which are about few steps, the next ones may take
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
-_FEWEST = 4  # steps, before the last ones alone are looked at
+_FEWEST = 6  # steps, before the last ones alone are looked at
+_BEGINS_S = 10.0  # so long after the first look steps are waited for
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
 _USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
@@ -99,18 +99,18 @@ class Watch:
     Args:
         inputs: files, globs and folders.
         options: the part that is looked at.
+        pace: how often.
     """
 
-    def __init__(self, inputs: Sequence[str], options: WatchOptions) -> None:
-        self.options = options
-        self._tail = Tail(inputs)
+    def __init__(self, inputs: Sequence[str], options: WatchOptions, pace: Pace | None = None) -> None:
+        self.options, self._pace = options, pace or Pace()
+        self._tail = Tail(inputs, ARGUMENTS)
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None
         self._chosen: Mapping[int, Part] = {}
         self._hang: HangReport | None = None
         self._hang_at = -_HANG_S
         self._is_new, self._is_cut = False, False
-        self._credit, self._looked, self._cost = _CREDIT_S, time.monotonic(), 0.0
         self._begun = time.monotonic(), time.process_time()
 
     def __enter__(self) -> Watch:
@@ -124,20 +124,16 @@ class Watch:
         begun = time.process_time()
         self._tail.find()
         files = list(self._tail.files.values())
-        now, share = time.monotonic(), _SHARE + _PER_RANK * max(0, len(files) - _OF_RANKS)
-        most = max(_CREDIT_S, self._cost)
-        self._credit, self._looked = min(most, self._credit + share * (now - self._looked)), now
+        self._pace.save(len(files))
         before = self._known
         glance = self._seen(files)
-        took = time.process_time() - begun
-        self._credit -= took
-        if self._known is not before and self._chosen:
-            self._cost = took if self._cost else _GROWS * took
+        has_concluded = self._known is not before and bool(self._chosen)
+        self._pace.spend(time.process_time() - begun, glance.is_sure if has_concluded else None)
         return glance
 
     def _seen(self, files: Sequence[TailedFile]) -> Glance:
         """Return the job, with conclusions that are as new as there is time for."""
-        is_due = self._known is None or self._credit >= self._cost  # saved before it is spent
+        is_due = self._known is None or self._pace.is_due
         if not files or not all(map(self._is_over, files)):
             if is_due:
                 self._is_new |= self._tail.poll() > 0
@@ -164,6 +160,7 @@ class Watch:
         Raises:
             RocpdError: it cannot be written, or there is nothing yet.
         """
+        self._tail.complete()
         with self._connected(list(self._tail.readable())) as session:
             chosen = session.cut_to(Cut(self._chosen)) if self._chosen else session
             chosen.report(path)
@@ -217,12 +214,13 @@ class Watch:
             numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
-            chosen = numbers[self._is_cut :][
-                -self.options.steps :
-            ]  # the first one of a cut trace has nothing before it
-            parts = _parts(steps, chosen) if len(chosen) >= _FEWEST else {}
-            if not parts and self.options.rows_first and self._is_young(session):  # soon there are steps enough
-                self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), *self._by_file(session, {}))
+            first = int(self._is_cut)  # the first step of a cut trace has nothing before it
+            chosen = numbers[first:][-self.options.steps :]
+            parts = _parts(steps, chosen) if len(chosen) >= min(_FEWEST, self.options.steps) else {}
+            if not parts and self.options.rows_first and self._is_young(session):  # more steps may come soon
+                if not self._chosen:
+                    now = time.time()
+                    self._known = _Known(now, Glance(now, JobState.RUNNING), *self._by_file(session, {}))
                 return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
@@ -264,10 +262,14 @@ class Watch:
         return ranks, places
 
     def _is_young(self, session: Session) -> bool:
-        """Whether steps have begun, and all that is known is not longer than what is looked at without steps."""
+        """Whether all that is copied is not longer than what is looked at without steps, and steps have begun or may.
+
+        A file whose writer held it locked has other steps than the others until the next look.
+        """
         length = max((span.end - span.start for span in session.spans.values()), default=0)
         begun = steps_of_ranks(session, self.options.asked.step_marker)
-        return not self._is_cut and any(begun.values()) and length < self.options.seconds * 1e9
+        may_begin = any(begun.values()) or time.monotonic() - self._begun[0] < _BEGINS_S
+        return may_begin and length < self.options.seconds * 1e9
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
         """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
@@ -312,6 +314,7 @@ class Watch:
             self._steps.popleft()
         if known.places and time.monotonic() - self._hang_at > _HANG_S:
             self._hang, self._hang_at = judged(progress_beside(known.places)), time.monotonic()
+        hang = self._hang if self._hang and self._hang.verdict is Hanging.YES and not is_over else None
         wall, cpu = time.monotonic() - self._begun[0], time.process_time() - self._begun[1]
         return replace(
             known.glance,
@@ -320,7 +323,9 @@ class Watch:
             ranks=tuple(sorted(ranks, key=lambda rank: rank.order)),
             problems=tuple(dict.fromkeys(problems)),
             hang=self._hang.lines if self._hang else (),
-            hangs=self._hang is not None and self._hang.verdict is Hanging.YES and not is_over,
+            hangs=hang is not None,
+            hang_s=max((wait.waited_ns for wait in hang.waits), default=0) / 1e9 if hang else 0.0,
+            missing=hang.missing if hang else (),
             age_s=now - known.at_s,
             cpu_percent=100 * cpu / wall if wall else 0.0,
         )

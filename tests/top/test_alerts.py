@@ -15,7 +15,7 @@ from tests.waiting import until
 
 
 @pytest.mark.parametrize(
-    "text", ["", "step", "step=", "step=-1", "straggler=5s", "silent=5%", "other=1", "step=1,step=2"]
+    "text", ["", "step", "step=", "step=-1", "straggler=5s", "silent=5%", "hang=5%", "other=1", "step=1,step=2"]
 )
 def test_what_is_no_bound_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a bound"):
@@ -35,6 +35,17 @@ def test_what_chance_explains_and_what_is_over_is_no_reason() -> None:
     by_chance = glance(ranks=(replace(RANKS[0], chance=0.02),))
     assert list(alerts(by_chance, Bounds(straggler=1))) == []
     assert list(alerts(glance(state=JobState.ENDED), Bounds(1, 1))) == []
+
+
+def test_a_job_that_hangs_names_who_is_missing() -> None:
+    hanging = glance(hangs=True, hang_s=31.5, missing=(4,))
+    (alert,) = alerts(hanging, bounds_of("hang=30s"))
+    assert (alert.what, alert.rank, alert.host, alert.value) == ("hang", 4, "node17", 31.5)
+    assert alert.text == GLANCE.hang[0]
+    (alert,) = alerts(replace(hanging, missing=(0, 4)), bounds_of("hang=30s"))
+    assert (alert.rank, alert.host) == (None, "")
+    assert list(alerts(hanging, bounds_of("hang=32s"))) == []
+    assert list(alerts(replace(hanging, hangs=False), bounds_of("hang=30s"))) == []
 
 
 def test_it_rings_once_in_a_while() -> None:

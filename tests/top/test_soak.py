@@ -1,5 +1,6 @@
 """Whole jobs in real time: what is said of them while they run, with the writers on the same machine.
 
+The same without a clock, step by step, says how many steps it takes to be sure, however loaded a machine is.
 How long things took is kept in `.soak/live.txt`: time decides no test, steps and names do. The bars are rows within
 3 s, a hang named within 10 s, 10 % of a core for 64 ranks.
 """
@@ -16,12 +17,19 @@ import rocpd
 from rocpd.simulator import JobOptions
 from rocpd.simulator.job_plan import JobPlan, plan
 from rocpd.simulator.live import parse_incident
+from rocpd.top.glance import Glance
+from rocpd.top.pace import Pace
+from rocpd.top.watch import Watch, WatchOptions
 from tests.costs import ROOT
 from tests.soak import sized
 from tests.top.live_soak import Seen, hang_of, steps_passed, watch
+from tests.top.played import PlayedJob, played
 
 NEWS = 10
 """Steps within which a straggler is named."""
+
+FEWEST, NOISE = 7, 2.0
+"""Steps before which there are no conclusions: the newest does not count; and how much those of a rank differ [%]."""
 
 _CASES = [*((8, seed, "0.01") for seed in range(50)), *((64, seed, "0.01") for seed in range(3))]
 CASES: list[tuple[int, int, str]] = sized([(4, 0, "0.02")], _CASES)
@@ -51,6 +59,44 @@ def _watched(job: JobPlan) -> Seen:
     said = {str(rank["rank"]): rank["cost_ns"] for rank in seen.last["ranks"] if rank["cost_ns"] is not None}
     assert said == pytest.approx(costs)
     return seen
+
+
+@pytest.mark.soak(50)
+@pytest.mark.parametrize("ranks", sized([8], [8, 16]))
+@pytest.mark.parametrize("seed", range(sized(1, 50)))
+def test_ten_steps_are_enough_to_name_a_rank_that_takes_a_tenth_longer(seed: int, ranks: int, tmp_path: Path) -> None:
+    asked = {"ranks": ranks, "seed": seed, "steps": NEWS + 1, "noise": NOISE, "plant": "straggler=10"}
+    with played(tmp_path, **asked) as job, _watching(job) as watch:
+        named: list[int | None] = []
+        for steps in range(FEWEST, NEWS + 1):
+            named = named or _named(_after(job, watch, steps))
+        assert named == [job.job.straggler_rank]
+
+
+@pytest.mark.soak(50)
+@pytest.mark.parametrize("ranks", sized([8], [8, 16]))
+@pytest.mark.parametrize("seed", range(sized(1, 50)))
+def test_nobody_is_named_in_a_clean_job(seed: int, ranks: int, tmp_path: Path) -> None:
+    asked = {"ranks": ranks, "seed": seed, "steps": STEPS, "noise": NOISE, "plant": "none"}
+    with played(tmp_path, **asked) as job, _watching(job) as watch:
+        glances = [_after(job, watch, steps) for steps in (FEWEST, 8, NEWS, 14, STEPS)]
+        assert [_named(glance) for glance in glances] == [[]] * len(glances)
+        assert all(glance.looked_at for glance in glances)
+
+
+def _watching(job: PlayedJob) -> Watch:
+    return Watch([str(job.job.options.out)], WatchOptions(rows_first=True), Pace(1e9))
+
+
+def _after(job: PlayedJob, watch: Watch, steps: int) -> Glance:
+    """Return what is said when so many steps are over; the first look at a job shows its ranks alone."""
+    job.play(steps)
+    glance = watch.look()
+    return glance if glance.looked_at else watch.look()
+
+
+def _named(glance: Glance) -> list[int | None]:
+    return [rank.rank for rank in glance.ranks if rank.is_straggler]
 
 
 @pytest.mark.soak(50)

@@ -8,10 +8,12 @@ import pytest
 
 import rocpd
 from rocpd.top.glance import Glance, JobState
+from rocpd.top.pace import Pace
 from rocpd.top.watch import Watch, WatchOptions
 from tests.live.writer import GrowingFile
 
 _STEPS = 6
+_AT_ONCE = 1e9  # cores: no look is put off
 
 
 def _growing(finished: Path, folder: Path) -> list[GrowingFile]:
@@ -37,7 +39,7 @@ def _check(glance: Glance, session: rocpd.Session) -> None:
 def test_a_look_says_of_the_last_steps_what_a_summary_of_them_says(finished: Path, tmp_path: Path) -> None:
     files = _growing(finished, tmp_path)
     first, last = min(file.first for file in files), max(file.rows[-1][0] for file in files)
-    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS)) as watch, rocpd.connect(finished) as whole:
+    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS), Pace(_AT_ONCE)) as watch, rocpd.connect(finished) as whole:
         glance = watch.look()
         for share in (0.3, 0.6, 0.9):
             for number, file in enumerate(files):
@@ -58,7 +60,7 @@ def test_a_job_that_is_over_has_the_numbers_of_its_summary(
 ) -> None:
     monkeypatch.setattr("rocpd.top.watch._OVER_S", -1.0)
     files = _growing(finished, tmp_path)
-    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS)) as watch, rocpd.connect(finished) as whole:
+    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS), Pace(_AT_ONCE)) as watch, rocpd.connect(finished) as whole:
         for file in files:
             file.write_until(file.rows[len(file.rows) // 2][0])
         assert watch.look().state is JobState.RUNNING

@@ -1,0 +1,48 @@
+"""How often a job is looked at: as often as a share of a core allows, whatever a look takes. Derives nothing."""
+
+from __future__ import annotations
+
+import time
+
+SHARE = 0.08
+"""Of a core, for so many ranks as `_RANKS`; each further one adds `_PER_RANK`."""
+
+_PER_RANK, _RANKS = 0.001, 64
+_AT_ONCE_S = 1.0  # CPU time of the process before the share counts [s]
+_DEBT_S = 1.0  # until conclusions are sure, they are drawn on credit [s]
+_GROWS = 1.5  # times what the first conclusions take, which are about few steps, the next ones take
+
+
+class Pace:
+    """CPU time that was saved for looking, and whether it will do for the next look.
+
+    Args:
+        share: of a core, that looking may take.
+    """
+
+    def __init__(self, share: float = SHARE) -> None:
+        self._share, self._saved_at = share, time.monotonic()
+        self._credit, self._cost = max(0.0, _AT_ONCE_S - time.process_time()), 0.0
+        self._is_sure = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is time for as much as the last conclusions took: it is saved before it is spent."""
+        return self._credit >= self._cost - (0.0 if self._is_sure else _DEBT_S)
+
+    def save(self, ranks: int) -> None:
+        """Count the time since the last call as time to look at so many ranks."""
+        now, share = time.monotonic(), self._share + _PER_RANK * max(0, ranks - _RANKS)
+        most = max(_AT_ONCE_S, self._cost)
+        self._credit, self._saved_at = min(most, self._credit + share * (now - self._saved_at)), now
+
+    def spend(self, took_s: float, is_sure: bool | None) -> None:
+        """Count the CPU time of a look, and expect as much of the next one where this one drew conclusions.
+
+        Args:
+            took_s: the CPU time [s].
+            is_sure: whether more steps will hardly lead to others; None: none were drawn.
+        """
+        self._credit -= took_s
+        if is_sure is not None:
+            self._is_sure, self._cost = is_sure, took_s if self._cost else _GROWS * took_s

@@ -232,7 +232,7 @@ class RankTrees(NamedTuple):
     unlinked: int
 
 
-_TREES = Fact("call trees", 1, (RankTrees, CallTree))
+_TREES = Fact("call trees", 2, (RankTrees, CallTree))
 
 
 def trees_of_rank(reading: RankReading) -> RankTrees:

@@ -83,7 +83,7 @@ class RankStacks(NamedTuple):
     has_operations: bool
 
 
-_STACKS = Fact("stacks", 1, (RankStacks, Sums, StackFrame))
+_STACKS = Fact("stacks", 2, (RankStacks, Sums, StackFrame))
 
 
 def read_stacks_of(reading: RankReading) -> RankStacks:
@@ -181,8 +181,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     if not times:
         raise nothing(
             "call stacks",
-            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch "
-            "does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --stacks 100` and rocprof-sys-sample record those of C and C++, `--python-stacks` those of "
+            "Python, PyTorch does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

@@ -54,7 +54,13 @@ _WHERE = (
 )
 
 TABLES = by_name(
-    table_of("stacks", "Functions of call stacks; those with most time of their own first.", *_WHERE, *_TIMES),
+    table_of(
+        "stacks",
+        "Functions of call stacks; those with most time of their own first.",
+        *_WHERE,
+        *_TIMES,
+        chart="rocpd.summary.plots:stacks",
+    ),
     table_of(
         "stack-lines",
         "Lines of functions in call stacks; those with most time of their own first.",
@@ -163,7 +169,11 @@ def stacks(reading: Reading) -> Tables:
         rows: list[Row] = []
         for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
             rows += _rows((*key, kind), _by_frame(kind, times[key, kind], place_of), kind, has_operations)
-        yield reading.summary(TABLES[table], rows)
+        summary = reading.summary(TABLES[table], rows)
+        summary.stacks = {
+            (*key, kind): [(path, sums[TIME]) for path, sums in paths.items()] for (key, kind), paths in times.items()
+        }
+        yield summary
 
 
 def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool]:

@@ -13,12 +13,13 @@ namespace {
 // Handlers of the program run there too: as much as Go or a sanitizer would take for its own.
 constexpr std::size_t kSignalStack = 64 << 10;
 
+// A library that found it in place may have unmapped it already, as sanitizers do where they end: then other memory may
+// be there.
 void take_back(void* stack) {
     stack_t current{};
-    if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0 && current.ss_sp == stack) {
-        current.ss_flags = SS_DISABLE;
-        sigaltstack(&current, nullptr);
-    }
+    if (sigaltstack(nullptr, &current) != 0 || (current.ss_flags & SS_DISABLE) != 0 || current.ss_sp != stack) return;
+    current.ss_flags = SS_DISABLE;
+    sigaltstack(&current, nullptr);
     munmap(static_cast<char*>(stack) - kPage, kPage + kSignalStack);
 }
 

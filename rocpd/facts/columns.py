@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +46,13 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.agents import copy_agent_sql
-from rocpd.schema.rules.categories import IS_CALL, PYTHON_FUNCTION, TORCH_OPERATOR, marker_categories
+from rocpd.schema.rules.categories import (
+    IS_CALL,
+    PYTHON_FUNCTION,
+    SAMPLED_CATEGORIES,
+    TORCH_OPERATOR,
+    marker_categories,
+)
 from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE
 
 
@@ -573,13 +580,14 @@ _RULES = {
     "own_sample": OWN_SAMPLE,
     "no_sentinel": NO_SENTINEL,
     "python_function": PYTHON_FUNCTION,
+    "sampled_categories": SAMPLED_CATEGORIES,
 }
 
 
 @functools.cache
 def statement(name: str) -> str:
-    """Return the text of a `.sql` file without comments; rules of `rocpd.trace` take the places of `{{…}}`."""
+    """Return the text of a `.sql` file without comments; rules and other statements take the places of `{{…}}`."""
     text = strip_comments(Path(__file__).with_name("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
     for rule, condition in _RULES.items():
         text = text.replace(f"{{{{{rule}}}}}", condition)
-    return text
+    return re.sub(r"\{\{(\w+)\}\}", lambda named: statement(named[1]), text)

@@ -189,7 +189,7 @@ class RankRegions(NamedTuple):
         return RankRegions(*(column[rows] for column in self))
 
 
-_REGIONS = Fact("regions", 1, (RankRegions,))
+_REGIONS = Fact("regions", 2, (RankRegions,))
 
 
 def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:

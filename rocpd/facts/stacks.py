@@ -60,7 +60,7 @@ class StackSamples(NamedTuple):
 
 def read_calls_with_stacks(reading: RankReading) -> tuple[StackRanges, Ints]:
     """Return the calls whose stack was recorded, and their events."""
-    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", "rocpd_region", _RANGE)
+    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", _RANGE, "rocpd_region")
     valid = np.flatnonzero(valid_times(start, end))
     reading.left_out["calls with stacks"] += len(start) - len(valid)
     paths = [stacks[row] for row in valid.tolist()]
@@ -81,19 +81,21 @@ def read_functions(reading: RankReading) -> StackRanges:
 
 
 def read_stack_samples(reading: RankReading) -> StackSamples:
-    """Return the samples of call stacks."""
-    (at, thread, event, stated), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
-    valid = np.flatnonzero(valid_start(at))
-    reading.left_out["samples of call stacks"] += len(at) - len(valid)
-    at, thread, event, length = at[valid], thread[valid], event[valid], stated[valid]
+    """Return the samples of call stacks; of some samplers each frame is a region."""
+    (at, thread, event, length), paths = _with_stacks(reading, "stack_samples", _SAMPLE, "rocpd_sample")
     if (length == NULL).any():
         for number, interval in _intervals(reading).items():
             length = np.where((length == NULL) & (thread == number), interval, length)
-    return StackSamples(at, thread, event, length, [paths[row] for row in valid.tolist()])
+    framed, framed_paths = _with_stacks(reading, "sampled_frames", _SAMPLE)
+    at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
+    paths = [*paths, *framed_paths]
+    valid = np.flatnonzero(valid_start(at) & (length >= 0))
+    reading.left_out["samples of call stacks"] += len(at) - len(valid)
+    return StackSamples(at[valid], thread[valid], event[valid], length[valid], [paths[row] for row in valid.tolist()])
 
 
 def _with_stacks(
-    reading: RankReading, select: str, base: str, numbers: tuple[str, ...]
+    reading: RankReading, select: str, numbers: tuple[str, ...], base: str | None = None
 ) -> tuple[list[Ints], Sequence[Path]]:
     """Read columns with the path of each row; equal stacks are taken apart once."""
     known: dict[object, Path] = {}

@@ -64,6 +64,7 @@ COMPARED = Inquiry("diff")
 _RANKS = Inquiry("ranks")
 _BUDGET = (Inquiry("budget"), Inquiry("budget", By.RANK))
 _COUNTERS = (Inquiry("counters"), Inquiry("roofline"))
+_FLAMES = (Inquiry("calls"), Inquiry("stacks"))
 _INSIDE = (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks"))
 
 
@@ -87,9 +88,7 @@ SECTIONS: dict[str, Entry] = {
         _ours("whatif", "What would be gained", _RANKS, recordable=Recordable.STEPS),
         _ours("kernels", "Kernels", Inquiry("kernels"), recordable=Recordable.KERNELS),
         _ours("launch", "Launches and queues", Inquiry("launch"), recordable=Recordable.CALLS),
-        Entry(
-            "flames", "Calls as a flame graph", f"{_OURS}flames", (Inquiry("calls"),), Recordable.CALLS, is_rare=True
-        ),
+        Entry("flames", "Calls and call stacks", f"{_OURS}flames", _FLAMES, Recordable.CALLS, is_rare=True),
         _ours("copies", "Copies", Inquiry("copies"), Inquiry("copy-sizes"), recordable=Recordable.COPIES),
         _ours("memory", "Memory", Inquiry("memory"), Inquiry("allocation-sites"), recordable=Recordable.ALLOCATIONS),
         _ours("counters", "Hardware counters", *_COUNTERS, recordable=Recordable.COUNTERS),

@@ -361,13 +361,17 @@ def launch(material: Material) -> Iterator[Block]:
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
+_OF_STACKS = ("kind", "function", "file", "count", "total_ns", "self_ns", "percent")
 _OF_CALLS = ("name", "depth", "calls", "cpu_ns", "cpu_self_ns", "gpu_ns", "percent")
 
 
 def flames(material: Material) -> Iterator[Block]:
-    """Yield the tree of calls as a flame graph."""
+    """Yield the tree of calls and the call stacks, each as a flame graph."""
     says = "A frame is as wide as its CPU time, what it calls included; `rocpd view` has it with search and GPU time."
     yield from _parts(material, "calls", _Part("calls", "Calls by path", says, _OF_CALLS), needs_rows=True)
+    says = "A frame is as wide as the time that its stacks stand for; `rocpd view` has it with search."
+    stacks = _Part("stacks", "Functions of call stacks", says, _OF_STACKS)
+    yield from _parts(material, "stacks", stacks, needs_rows=True)
 
 
 _OF_COPIES = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "max_ns", "bytes", "gib_per_s")

@@ -25,8 +25,10 @@ from rocpd.chart.model import (
     Timeline,
 )
 from rocpd.chart.plot import chart_of
+from rocpd.facts.stacks import CALLS, FUNCTIONS, SAMPLES
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
+from rocpd.summary.host.calls import by_function
 from rocpd.summary.host.calls import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
@@ -39,7 +41,9 @@ _BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are 
 _SIDE = 10  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
-_NARROW = 1 / 400  # of all: frames of a flame graph that are narrower are left out
+_KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks; the last one says most of where time goes
+_NARROW, _READABLE = 1 / 400, 1 / 64  # of all: frames of a flame graph that are narrower are left out; stacks are deep
+_FRAMES = 240  # of a flame graph, the widest
 _PARTS = ("compute_percent", "communication_percent", "exposed_communication_percent", "exposed_copies_percent")
 
 
@@ -157,9 +161,26 @@ def calls(table: Summary) -> Flames:
         above = paths.get((*key, row[parent]), tuple(map(str, key)))
         paths[*key, row[node]] = (*above, row[name] or "?")
     stacks = [(paths[*(row[place] for place in front), row[node]], row[own] or 0) for row in rows]
-    return chart_of_stacks(
-        "Calls by CPU time" if is_cpu else "Calls by GPU time", stacks, "CPU" if is_cpu else "GPU", _NARROW
-    )
+    unit = "CPU" if is_cpu else "GPU"
+    return _widest(chart_of_stacks(f"Calls by {unit} time", stacks, unit, _NARROW))
+
+
+def stacks(table: Summary) -> Flames:
+    """Show call stacks as a flame graph: samples, or where there are none, another kind."""
+    kind = max((key[-1] for key in table.stacks), key=_KINDS.index, default=SAMPLES)
+    paths = [
+        ((*map(str, key[:-1]), *path), time)
+        for key, of_key in table.stacks.items()
+        if key[-1] == kind
+        for path, time in by_function(of_key)
+    ]
+    return _widest(chart_of_stacks(f"Call stacks by time: {kind}", paths, "CPU", _READABLE, str))
+
+
+def _widest(chart: Flames) -> Flames:
+    """Return a flame graph with its widest frames: a picture of them all may have megabytes."""
+    widest = {id(frame) for frame in sorted(chart.frames, key=lambda frame: -frame.value)[:_FRAMES]}  # outer ones first
+    return replace(chart, frames=tuple(frame for frame in chart.frames if id(frame) in widest))
 
 
 def waits(table: Summary) -> Chart:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import entries
@@ -126,11 +127,13 @@ class Summary(Result):
     Attributes:
         counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
         pictured_by: the table whose picture says what this one is about; None: its own.
+        stacks: of each division and kind of call stacks, of which it is about some, their own time by frames [ns].
         replays: returns the job whose ranks it compares, to be replayed with changes, where its steps are known.
     """
 
     counts: Sequence[Sequence[int]] = ()
     pictured_by: Summary | None = None
+    stacks: Mapping[Row, Sequence[tuple[Sequence[str], int]]] = MappingProxyType({})
     replays: Callable[[], Replays] | None = None
 
     def __init__(

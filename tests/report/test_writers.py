@@ -46,6 +46,13 @@ def outputs(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     return cache(lambda ending: written(report, ending, folder))
 
 
+def _sampled() -> TraceBuilder:
+    """Two samples of a call stack of C and Python."""
+    trace = TraceBuilder().sample("Call stack", 5, category="timer_sampling")
+    trace.sample("Call stack", 9, category="timer_sampling")
+    return trace.sql("""UPDATE "rocpd_event{uuid}" SET call_stack = '["sort", "app.py(7): f", "main"]' WHERE id < 3""")
+
+
 def first_finding(report: Report) -> str:
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
@@ -77,6 +84,8 @@ def test_hostile_names_can_be_written(hostile: Report, tmp_path: Path, ending: s
     [
         (TraceBuilder(), []),
         (TraceBuilder().region("hipMalloc", 1, 2), ["calls"]),
+        (_sampled(), ["stacks"]),
+        (_sampled().region("hipMalloc", 1, 2), ["calls", "stacks"]),
         (TraceBuilder().region("x", 1, 5, message="step 1").region("x", 6, 9, message="step 2"), ["steps", "calls"]),
         (TraceBuilder().kernel("k", 5, 5), ["time-line", "kernels"]),
         (TraceBuilder().kernel("k", 9, 5).kernel(None, 10, 20), ["time-line", "budget", "kernels"]),

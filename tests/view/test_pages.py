@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+import rocpd
 from rocpd.base.errors import UsageError
+from rocpd.chart.model import Flames
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.summary.host.calls import chart_of
@@ -17,6 +21,7 @@ from rocpd.view.compared import FlameGraphs
 from rocpd.view.desk import ViewedJob
 from rocpd.view.questions import TakenPart
 from rocpd.view.server import ViewLimits, ViewServer, find_ui
+from tests.build import TraceBuilder
 from tests.view.conftest import Ask
 from tests.waiting import PATIENCE
 
@@ -62,6 +67,26 @@ def test_frames_add_up() -> None:
         ("mm", 2, 0, 7, 7),
     ]
     assert chart.functions == (("mm", 7, 7), ("main", 9, 2), ("idle", 1, 1), ("step #", 7, 0))
+
+
+def test_symbols_keep_their_numbers(tmp_path: Path) -> None:
+    """Lines of a function are one frame; functions whose names differ in numbers are not."""
+    trace = TraceBuilder()
+    for at, inner in ((10, "f2d"), (20, "f3d"), (30, "/src/a.cpp(7): g"), (40, "/src/a.cpp(9): g")):
+        trace.sample("Call stack", at, category="timer_sampling")
+        trace.rows["rocpd_event"][-1]["call_stack"] = json.dumps([inner, "__pthread_create_2_1"])
+    with rocpd.connect(trace.write(tmp_path / "a.db")) as session:
+        asked = FlameGraphs("stacks", TakenPart()).of(session)
+        shown = session.summary("stacks").chart()
+    assert isinstance(shown, Flames)
+    assert [[frame.name, frame.value] for frame in shown.frames] == [[each[0], each[3]] for each in shown_by(asked)]
+    assert [each[0] for each in shown_by(asked)] == ["__pthread_create_2_1", "g · a.cpp", "f2d", "f3d"]
+
+
+def shown_by(answer: dict[str, Any]) -> list[Any]:
+    """The frames of the one graph of an answer."""
+    (graph,) = answer["graphs"]
+    return list(graph["frames"])
 
 
 def test_what_is_recursive_counts_once() -> None:

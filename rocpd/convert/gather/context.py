@@ -21,7 +21,7 @@ from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
 from rocpd.schema.rules.agents import GPUS
-from rocpd.schema.rules.categories import REPEATING_CATEGORIES
+from rocpd.schema.rules.categories import NOT_DRAWN
 from rocpd.schema.rules.events import valid_start, valid_times
 
 Columns = dict[str, Ints]
@@ -41,9 +41,9 @@ def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter
 
 
 def calls(reader: RankReader, rows: Columns) -> Columns:
-    """Return the rows of regions without those that repeat operations."""
-    repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
-    return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
+    """Return the rows of regions without those that repeat operations or are frames of samples."""
+    others = [number for (number,) in reader.rows(NOT_DRAWN)]
+    return select(rows, ~np.isin(rows["category_id"], others)) if others else rows
 
 
 def select_events(base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Select:

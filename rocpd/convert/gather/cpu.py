@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from rocpd.base.types import NULL, Ints
-from rocpd.convert.gather.context import Context, calls, documents
+from rocpd.convert.gather.context import Context, calls, documents, select
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind
 from rocpd.convert.view_reader import json_value
-from rocpd.facts.columns import Select, find_rows, look_up, per_id
-from rocpd.schema.rules.categories import is_marker, marker_categories
+from rocpd.facts.columns import Select, find_rows, look_up, per_id, statement
+from rocpd.schema.rules.categories import NOT_DRAWN, is_marker, marker_categories
 
 _ARGUMENTS = Select(
     "SELECT id, event_id, position, name, value FROM rocpd_arg",
@@ -50,8 +50,11 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     """
     rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
-        keep = ~np.isin(rows["event_id"], np.fromiter(values, np.int64))
-        rows = {name: column[keep] for name, column in rows.items()}
+        rows = select(rows, ~np.isin(rows["event_id"], np.fromiter(values, np.int64)))
+    joined = _joined(context)
+    if joined:  # of a sample whose frames are rows, one row stays
+        frames = np.isin(rows["category_id"], [number for (number,) in context.reader.rows(NOT_DRAWN)])
+        rows = select(rows, ~frames | np.isin(rows["event_id"], np.fromiter(joined, np.int64)))
     rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")
     tracks = sample_tracks(context)
     marks = per_id(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
@@ -63,7 +66,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     if len(names):
         of_samples = "id IN (SELECT event_id FROM rocpd_sample)"
         names = _by_message(context, names, rows["event_id"], of_samples)
-        annotations = _stacks(context, rows["event_id"], of_samples)
+        annotations = _stacks(context, rows["event_id"], of_samples, joined)
     return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
 
 
@@ -97,13 +100,19 @@ def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints
     return np.where(codes == NULL, names, codes)
 
 
-def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...]:
-    code = context.events.strings.code
+def _joined(context: Context) -> dict[int, str]:
+    """Return event -> call stack of samples whose frames are rows."""
+    return dict(context.reader.rows(f"SELECT event, call_stack FROM ({statement('sampled_frames')})"))
+
+
+def _stacks(context: Context, events: Ints, where: str, joined: dict[int, str]) -> tuple[Annotation, ...]:
     annotations = []
     for column in ("call_stack", "line_info"):
-        texts = {event: code(text) for event, text in documents(context.reader, column, where).items()}
+        texts = documents(context.reader, column, where)
+        if column == "call_stack":
+            texts |= joined
         if texts:
-            codes = look_up(texts, events)
+            codes = look_up({event: context.events.strings.code(text) for event, text in texts.items()}, events)
             annotations.append(Annotation(column, np.maximum(codes, 0), text=True, present=codes != NULL))
     return tuple(annotations)
 

@@ -67,9 +67,26 @@ Versions of rocprofiler-systems write each dispatch, copy and allocation as a re
 Such a region is no call: it counts once, as the operation, and launches nothing.
 """
 
+_AS_FRAMES = """(SELECT call_stack FROM rocpd_event WHERE category_id = S.id LIMIT 1) NOT LIKE '["%'"""
+"""Condition on a category: a row is a frame. rocpd's own samples have their whole stack, and the same category."""
+
+SAMPLED_CATEGORIES = f"""
+    SELECT S.id FROM rocpd_string S WHERE S.string IN ('timer_sampling', 'overflow_sampling') AND {_AS_FRAMES}
+    ORDER BY S.string DESC LIMIT 1"""
+"""SELECT of the category, in a rank, of regions that are frames of sampled call stacks.
+
+rocprofiler-systems writes a sample as a region for each frame, the outermost first, all from the sample before it to
+its own time. Samples by time say what those by overflow of a counter would say once more, and what each cost on the CPU
+newer versions repeat as `cputime_sampling`, from 0 on: neither is added.
+"""
+
+_SAMPLED = f"S.string IN ('timer_sampling', 'overflow_sampling', 'cputime_sampling') AND {_AS_FRAMES}"
+NOT_DRAWN = f"SELECT S.id FROM rocpd_string S WHERE {_SAMPLED} OR {_REPEATS}"
+"""SELECT of the categories, in a rank, of regions that traces show as something else: operations, or samples."""
+
 _OTHERS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
 
-NO_CALLS = f"SELECT id FROM rocpd_string WHERE string IN ({_OTHERS}) OR {_REPEATS}"
+NO_CALLS = f"{NOT_DRAWN} OR string IN ({_OTHERS})"
 """SELECT of the categories, in a rank, of regions that are no calls: they repeat, or only traces show them."""
 
 IS_CALL = f"(NOT EXISTS ({NO_CALLS}) OR (E.category_id IN ({NO_CALLS})) IS NOT 1)"

@@ -24,7 +24,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,7 @@ from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames
 from rocpd.facts.columns import Names, grouped
+from rocpd.facts.frames import frame_of
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import RankRegions, read_regions
@@ -241,7 +242,7 @@ class RankTrees(NamedTuple):
     unlinked: int
 
 
-_TREES = Fact("call trees", 1, (RankTrees, CallTree))
+_TREES = Fact("call trees", 2, (RankTrees, CallTree))
 
 
 def trees_of_rank(reading: RankReading) -> RankTrees:
@@ -419,24 +420,46 @@ _LEAST = 1 / 2000  # of all: narrower frames are not drawn
 _FUNCTIONS = 200
 
 
-def charts_of(profiles: Profiles, reading: Reading) -> Iterator[Flames]:
-    """Yield a chart of each profile that has anything; raises what `profiles` raises."""
+def charts_of(profiles: Profiles, reading: Reading, merged: Callable[[str], str] = folded_text) -> Iterator[Flames]:
+    """Yield a chart of each profile that has anything; raises what `profiles` raises. `merged` as of `chart_of`."""
     for labels, unit, stacks in profiles(reading):
-        chart = chart_of(", ".join([*labels, *([f"{unit} time"] if unit != SAMPLES else [])]), stacks, unit)
+        title = ", ".join([*labels, *([f"{unit} time"] if unit != SAMPLES else [])])
+        chart = chart_of(title, stacks, unit, merged=merged)
         if chart.total:
             yield chart
 
 
-def chart_of(title: str, stacks: Sequence[tuple[Sequence[str], int]], unit: str, least: float = _LEAST) -> Flames:
-    """Return stacks as a flame graph: each frame as wide as what it and all above it have, the widest first.
+def by_function(stacks: Iterable[tuple[Sequence[str], int]]) -> list[tuple[Sequence[str], int]]:
+    """Return call stacks with the functions of frames and the names of their files, but no lines.
 
-    Frames around which the same ones are and that differ in numbers only, as those of steps do, are one.
+    >>> by_function([(("/src/app.py(88): main", "__pthread_create_2_1"), 7)])
+    [(['main · app.py', '__pthread_create_2_1'], 7)]
+    """
+    return [([*map(_function, path)], time) for path, time in stacks]
+
+
+@lru_cache(maxsize=1 << 14)
+def _function(text: str) -> str:
+    function, file, _ = frame_of(text)
+    return f"{function} · {file.rpartition('/')[2]}" if file else function
+
+
+def chart_of(
+    title: str,
+    stacks: Sequence[tuple[Sequence[str], int]],
+    unit: str,
+    least: float = _LEAST,
+    merged: Callable[[str], str] = folded_text,
+) -> Flames:
+    """Return stacks as a flame graph: each frame as wide as what it and all above it have, the widest first.
 
     Args:
         title: of the chart.
         stacks: frames, the outermost first, and what they have of their own.
         unit: of profiles.
         least: frames that have a smaller share of all are left out.
+        merged: frames around which the same ones are and of which it returns the same are one, of that name: those of
+            calls that differ in numbers only, as steps do.
     """
     rows: dict[tuple[int, str], int] = {}
     names: list[str] = []
@@ -444,11 +467,11 @@ def chart_of(title: str, stacks: Sequence[tuple[Sequence[str], int]], unit: str,
     for path, value in stacks:
         row = -1
         for name in path:
-            row = rows.setdefault((row, folded_text(name)), len(rows))
+            row = rows.setdefault((row, merged(name)), len(rows))
             if row == len(names):
                 names.append(name)
             elif names[row] != name:
-                names[row] = folded_text(name)
+                names[row] = merged(name)
         own[row] += value
     every, above = [own[row] for row in range(len(rows))], [row for row, _ in rows]
     for row in range(len(rows) - 1, -1, -1):
@@ -527,11 +550,15 @@ def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
             yield FlameProfile([*labels_of(reading, key), kind], unit, [(path, sums[place]) for path, sums in paths])
 
 
+def _profiles_of_functions(reading: Reading) -> Iterator[FlameProfile]:
+    return (profile._replace(stacks=by_function(profile.stacks)) for profile in _profiles_of_stacks(reading))
+
+
 charts = partial(charts_of, _profiles_of_calls)
 """Charts of CPU and GPU time of calls."""
 
-charts_of_stacks = partial(charts_of, _profiles_of_stacks)
-"""Charts of CPU and GPU time of call stacks, kind by kind."""
+charts_of_stacks = partial(charts_of, _profiles_of_functions, merged=str)
+"""Charts of CPU and GPU time of call stacks by function, kind by kind."""
 
 folded = partial(folded_of, _profiles_of_calls)
 """CPU time of calls; under an agent or stream the GPU time of what was launched there."""

@@ -54,7 +54,13 @@ _WHERE = (
 )
 
 TABLES = by_name(
-    table_of("stacks", "Functions of call stacks; those with most time of their own first.", *_WHERE, *_TIMES),
+    table_of(
+        "stacks",
+        "Functions of call stacks; those with most time of their own first.",
+        *_WHERE,
+        *_TIMES,
+        chart="rocpd.summary.plots:stacks",
+    ),
     table_of(
         "stack-lines",
         "Lines of functions in call stacks; those with most time of their own first.",
@@ -83,7 +89,7 @@ class RankStacks(NamedTuple):
     has_operations: bool
 
 
-_STACKS = Fact("stacks", 1, (RankStacks, Sums, StackFrame))
+_STACKS = Fact("stacks", 2, (RankStacks, Sums, StackFrame))
 
 
 def read_stacks_of(reading: RankReading) -> RankStacks:
@@ -163,7 +169,11 @@ def stacks(reading: Reading) -> Tables:
         rows: list[Row] = []
         for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
             rows += _rows((*key, kind), _by_frame(kind, times[key, kind], place_of), kind, has_operations)
-        yield reading.summary(TABLES[table], rows)
+        summary = reading.summary(TABLES[table], rows)
+        summary.stacks = {
+            (*key, kind): [(path, sums[TIME]) for path, sums in paths.items()] for (key, kind), paths in times.items()
+        }
+        yield summary
 
 
 def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool]:
@@ -181,8 +191,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     if not times:
         raise nothing(
             "call stacks",
-            "`rocpd record --stacks 100` records those of C and C++, `--python-stacks 100` those of Python, PyTorch "
-            "does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --stacks 100` and rocprof-sys-sample record those of C and C++, `--python-stacks` those of "
+            "Python, PyTorch does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

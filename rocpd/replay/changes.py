@@ -95,10 +95,15 @@ class Change:
     name: str = ""
     factor: float = 1.0
 
+    @property
+    def what(self) -> str:
+        """What it is done to, as the command line has it: `rank:6`."""
+        return f"{self.kind}:{self.name}" if self.name else self.kind
+
     def __str__(self) -> str:
         """Return it as the command line has it."""
         factor = f"={self.factor:g}" if self.verb is Verb.SCALE else ""
-        return f"--{self.verb} {self.kind}{f':{self.name}' if self.name else ''}{factor}"
+        return f"--{self.verb} {self.what}{factor}"
 
 
 def changes(without: Iterable[str], scale: Iterable[str], overlap: Iterable[str]) -> tuple[Change, ...]:
@@ -174,6 +179,17 @@ FREE = {kind: Change(Verb.SCALE, kind, factor=0.0) for kind in ("launch", "host"
 """Kind -> the change that lets it take no time."""
 
 
+def of_cause(cause: Cause) -> Change:
+    """Return the change that takes a cause away."""
+    names = {
+        CauseKind.RANK: str(cause.ranks[0]) if cause.ranks else "",
+        CauseKind.HOST: cause.name,
+        CauseKind.LINK: listed(cause.ranks),
+        CauseKind.STEP: cause.name.removeprefix("step "),
+    }
+    return Change(Verb.WITHOUT, cause.kind.value, names[cause.kind])
+
+
 class Changing:
     """Applies changes to the graph of a job, in steps that count."""
 
@@ -192,16 +208,6 @@ class Changing:
         other.job = job
         return other
 
-    def of_cause(self, cause: Cause) -> Change:
-        """Return the change that takes a cause away."""
-        names = {
-            CauseKind.RANK: str(cause.ranks[0]) if cause.ranks else "",
-            CauseKind.HOST: cause.name,
-            CauseKind.LINK: listed(cause.ranks),
-            CauseKind.STEP: cause.name.removeprefix("step "),
-        }
-        return Change(Verb.WITHOUT, cause.kind.value, names[cause.kind])
-
     def resolved(self, asked: Sequence[Change]) -> tuple[Change, ...]:
         """Return the changes with the rank that is the straggler, each once.
 
@@ -213,11 +219,11 @@ class Changing:
     def _straggler(self, change: Change) -> Change:
         cause = next((cause for cause in self.causes if cause.kind is CauseKind.RANK), None)
         if cause is None:
-            others = ", ".join(str(self.of_cause(cause)) for cause in self.causes)
+            others = ", ".join(str(of_cause(cause)) for cause in self.causes)
             raise RocpdError(
                 f"{change}: there is none", f"there is {others}" if others else "rocpd whatif JOB says why"
             )
-        return self.of_cause(cause)
+        return of_cause(cause)
 
     def excess(self, change: Change, hosts: Ints | None = None) -> Ints:
         """Return what each point takes less by a change that takes something away [ns].
@@ -368,12 +374,12 @@ class Changing:
         return f"{readable(int(pauses[at]), 'ns')} of rank {points.rank[at]}{name}"
 
     def _hidden(self, change: Change, asked: Sequence[Change]) -> str:
-        changes = [self.of_cause(cause) for cause in self.causes]
+        changes = [of_cause(cause) for cause in self.causes]
         at = changes.index(change) if change in changes else 0
         before = [each for each in changes[:at] if each not in asked]
         if not before or not self.causes[at].is_hidden:
             return ""
-        names = ", ".join(f"{each.kind}:{each.name}" for each in before)
+        names = ", ".join(each.what for each in before)
         share = self.causes[at].cost / self.blaming.step_ns
         return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
 

@@ -26,7 +26,7 @@ from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import Change, Changing, Verb, in_ns, without_doubtful
+from rocpd.replay.changes import Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
 from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph, read_job
@@ -58,7 +58,7 @@ class Replays:
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
         blamed = [*self.found.causes, *self.found.slow.values()]
-        causes = list(dict.fromkeys(map(self._exact.of_cause, blamed)))
+        causes = list(dict.fromkeys(map(of_cause, blamed)))
         least = _COSTS * self.blaming.step_ns
         usual = self._step(self._exact.applied(causes).replay()) - least
         every = self._exact.long_on_host(round(least * len(self.steps)))

@@ -135,6 +135,19 @@ def test_a_cause_costs_what_the_job_is_faster_without_it(layout: str, plant: str
         assert cause.cost == pytest.approx(with_plant.step_ns - without.step_ns, rel=0.1), seed
 
 
+def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
+    """One node comes late, and waits for nobody; a rank of the other one, which computes longer, costs nothing alone."""
+    options = {"seed": 9, "rccl": "none", **LAYOUTS["tensor and data"]}
+    found = blamed(tmp_path / "both", plant="straggler=13,late-node=423", **options)
+    assert [(cause.kind, cause.ranks) for cause in found.causes] == [
+        (CauseKind.HOST, (4, 5, 6, 7)),
+        (CauseKind.RANK, (0,)),
+    ]
+    assert [cause.is_hidden for cause in found.causes] == [False, True]
+    left = found.step_ns - sum(cause.cost for cause in found.causes)
+    assert left == pytest.approx(blamed(tmp_path / "usual", **options).step_ns, rel=0.02)
+
+
 def test_a_stall_is_blamed_on_its_rank_though_another_is_slower_throughout(open_job: OpenJob) -> None:
     """Rank 1 computes 6 % longer in all steps, rank 0 stalls in two."""
     ranks = []

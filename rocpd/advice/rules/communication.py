@@ -74,9 +74,11 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
 
 def _straggler_gone(finding: Finding) -> Sequence[Change]:
     evidence = finding.evidence
+    hiding = evidence.get("hidden_by")
+    gone = [without(*str(each).split(":", 1)) for each in hiding] if isinstance(hiding, list) else []
     if isinstance(ranks := evidence.get("link"), list):
-        return [without("link", listed(ranks))]
-    return [without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
+        return [*gone, without("link", listed(ranks))]
+    return [*gone, without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
 
 
 COMM_STRAGGLER = Rule(

@@ -21,6 +21,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.regions import RankSteps
 from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
+from rocpd.replay.changes import of_cause
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.steps import folded
@@ -255,8 +256,8 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
         return
     causes = [cause for cause in found.causes if _matters(cause)]
     for number, cause in enumerate(causes):
-        hidden = _hidden_by(cause, causes[:number], members)
-        yield from _accused(cause, hidden, found, unit, members)
+        hiding = causes[:number] if cause.is_hidden else []
+        yield from _accused(cause, hiding, found, unit, members)
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
@@ -281,17 +282,15 @@ def _matters(cause: Cause) -> bool:
     return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
 
 
-def _hidden_by(cause: Cause, before: Sequence[Cause], members: Members) -> str:
-    """Return under which condition a cause costs what is said of it, where those before it hide most of that."""
-    if not before or not cause.is_hidden:
-        return ""
-    if len(before) > 1:
+def _once(hiding: Sequence[Cause], members: Members) -> str:
+    """Return under which condition a cause costs what is said of it, where others hide most of that."""
+    if len(hiding) > 1:
         return " once those above are as the others"
-    return f" once {_who(before[0], members)} is as the others"
+    return f" once {_who(hiding[0], members)} is as the others" if hiding else ""
 
 
-def _accused(cause: Cause, hidden: str, found: Blame, unit: str, members: Members) -> Iterator[Finding]:
-    """Yield what a cause cost, `hidden` by others where they are named, and whether it lasts."""
+def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, members: Members) -> Iterator[Finding]:
+    """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(found.steps)
     is_stall = cause.stalled > _STALLS
     chance = cause.chance.probability if cause.chance else 1.0
@@ -300,7 +299,7 @@ def _accused(cause: Cause, hidden: str, found: Blame, unit: str, members: Member
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
-    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %){hidden}"
+    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %){_once(hiding, members)}"
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
@@ -317,6 +316,7 @@ def _accused(cause: Cause, hidden: str, found: Blame, unit: str, members: Member
         **({"stalls": list(cause.stalls)} if is_stall else {}),
         **({"hostname": cause.name} if cause.kind is CauseKind.HOST else {}),
         **({"later_ns": cause.takes[OF_HOST]} if cause.mainly == OF_HOST else {}),
+        **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
         **({"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}),
     }
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None

@@ -12,7 +12,7 @@ from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.summary.findings import Finding
 from rocpd.summary.reading import Reading
-from rocpd.summary.time import overview, preliminary
+from rocpd.summary.time import overview
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def told(job: Path) -> tuple[list[tuple[int, list[Finding]]], list[str]]:
 def test_it_is_said_once_and_changes_nothing(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, answer = told(job)
     assert said == []  # nobody waits
-    monkeypatch.setattr(preliminary, "_PATIENCE_S", 0)
-    monkeypatch.setattr(preliminary, "_LONG_S", 0)
+    monkeypatch.setattr(overview, "_PATIENCE_S", 0)
+    monkeypatch.setattr(overview, "_LONG_S", 0)
     ((done, findings),), same = told(job)
     assert same == answer
     assert done == 2
@@ -49,8 +49,8 @@ def test_it_is_said_once_and_changes_nothing(job: Path, monkeypatch: pytest.Monk
 
 def test_nothing_compares_ranks(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the ranks that are missing yet, nothing is known."""
-    monkeypatch.setattr(preliminary, "_PATIENCE_S", 0)
-    monkeypatch.setattr(preliminary, "_LONG_S", 0)
+    monkeypatch.setattr(overview, "_PATIENCE_S", 0)
+    monkeypatch.setattr(overview, "_LONG_S", 0)
     ((_, findings),), answer = told(job)
     assert any("a straggler" in text for text in answer)
     assert [finding.text for finding in findings if "straggler" in finding.text or "of 4 ranks" in finding.text] == []

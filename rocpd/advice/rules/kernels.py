@@ -71,7 +71,7 @@ KERNEL_GRID = Rule(
 )
 
 
-_BY_DESIGN = ("gemm", "attention", "convolution")  # matrix kernels fill all registers on purpose
+_BY_DESIGN = ("gemm", "attention", "convolution")  # matrix kernels fill all registers and LDS on purpose
 
 
 def _kernel_occupancy(case: Case) -> Iterator[Finding]:
@@ -209,7 +209,6 @@ _LEAST_PERCENT = Threshold("least_percent", 5.0, "share of the compute time of t
 """Kernels that take less are not looked at."""
 
 _HOT = "with {least_percent} % of the compute time of the critical rank or more"
-_MATRICES = ("gemm", "attention", "convolution")  # they take all registers and LDS on purpose
 
 
 class _HotKernel(NamedTuple):
@@ -455,7 +454,7 @@ _ON_PURPOSE = ("Insufficient SIMD VGPRs", "Insufficient CU LDS")
 
 
 def _waits_for_resources(kernel: _HotKernel) -> _Limited | None:
-    is_matrix = any(word in kernel.category for word in _MATRICES)
+    is_matrix = any(word in kernel.category for word in _BY_DESIGN)
     waits = {name: kernel.metrics[name] for name in _LACKS if not (is_matrix and name in _ON_PURPOSE)}
     worst = max(waits, key=lambda name: waits[name])
     if waits[worst] < kernel.limits["least_wait"]:

@@ -22,26 +22,21 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     tables = RpdTables(source.database)
     processes = tables.processes()
     owners = tables.owners(processes)
-    steps = _Steps(source, sum(process.calls for process in processes) + tables.count("rocpd_api_ops"))
+    total, done = sum(process.calls for process in processes) + tables.count("rocpd_api_ops"), 0
+
+    def step(rows: int) -> None:
+        nonlocal done
+        done += rows
+        source.step(done, total)
+
     for process in processes:
         info = ProcessInfo(process.pid, start=process.start, end=process.end)
         with target.rank(process.key, _node(source, process), info) as trace:
-            launches = write_calls(trace, tables, process, steps.add)
-            Operations(trace, tables, process, launches).write(steps.add, is_alone=len(processes) == 1)
+            launches = write_calls(trace, tables, process, step)
+            Operations(trace, tables, process, launches).write(step, is_alone=len(processes) == 1)
             write_monitors(trace, tables, owners.get(process.key, ()), target.lose)
             _note_facts(trace, tables)
     count_losses(tables, len(processes), target.lose)
-
-
-class _Steps:
-    """Progress in rows."""
-
-    def __init__(self, source: TraceSource, total: int) -> None:
-        self._source, self._total, self._done = source, total, 0
-
-    def add(self, rows: int) -> None:
-        self._done += rows
-        self._source.step(self._done, self._total)
 
 
 def _node(source: TraceSource, process: RpdProcess) -> NodeInfo:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import median
+from time import monotonic
 
 from rocpd.base import entries
 from rocpd.base.amount import amount
+from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import RocpdError
 from rocpd.base.types import Row
 from rocpd.facts.rank import By
@@ -24,9 +27,8 @@ from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, by_name, table_of
-from rocpd.summary.run import Function, known_tables, tables_alone
+from rocpd.summary.run import Function, Known, known_tables, tables_alone, tables_of_some
 from rocpd.summary.time import gpu_time
-from rocpd.summary.time.preliminary import Preliminary
 from rocpd.summary.time.steps import IDLE, PARTS
 from rocpd.table.human import readable
 
@@ -65,6 +67,12 @@ TABLES = by_name(
     ),
 )
 _SHOWN = frozenset({"budget", "kernels", "steps"})
+_PATIENCE_S = 1.5  # of people who see nothing but a bar
+_LONG_S = 3.0  # reading that takes no longer ends soon enough by itself
+_FEWEST_RANKS = 2  # that say something about a job
+_OF_ALL = frozenset({"trace", "ranks"})  # analyses that compare ranks
+_EARLY = frozenset({"step.outlier", "gpu.idle", "gpu.compute", "comm.exposed", "copy.exposed", "job.startup"})
+"""Rules of findings that stand before all ranks were read."""
 _JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
@@ -78,7 +86,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
     options, session = dict.fromkeys(analyses, reading.options), reading.session
     tables: dict[str, Summary] = {}
-    so_far = Preliminary(reading, analyses, _found, _SHOWN)
+    so_far = partial(_found_early, reading, analyses, monotonic())
     for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress, so_far):
         tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
@@ -95,6 +103,29 @@ def overview(reading: Reading) -> Iterator[Summary]:
         if rows:
             yield Summary.whole(TABLES[name], rows[: limit or None], findings=findings)
         findings = []
+
+
+def _found_early(reading: Reading, analyses: Mapping[str, Function], start: float, known: Mapping[str, Known]) -> None:
+    """Call `reading.on_preliminary` once with what the ranks so far show, where reading takes several seconds.
+
+    Args:
+        reading: of the whole job.
+        analyses: by name.
+        start: when reading began [s].
+        known: the answers so far; analyses that compare ranks wait for all.
+    """
+    hear, ranks = reading.on_preliminary, len(reading.session.ranks)
+    done, passed = max(map(len, known.values()), default=0), monotonic() - start
+    if not hear or done < _FEWEST_RANKS or passed < _PATIENCE_S or passed / done * (ranks - done) < _LONG_S:
+        return
+    reading.on_preliminary = None
+    some = {name: answers for name, answers in known.items() if name not in _OF_ALL}
+
+    def findings() -> list[Finding]:
+        tables = tables_of_some(reading.session, analyses, some, _SHOWN)
+        return [finding for finding in _found(tables) if finding.rule in _EARLY]
+
+    each_for_itself("preliminary verdict", lambda: hear(done, findings()), str)
 
 
 def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:

@@ -43,6 +43,7 @@ from rocpd.top.pace import Pace
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
 _FEWEST = 6  # steps, before the last ones alone are looked at
 _BEGINS_S = 10.0  # so long after the first look steps are waited for
+_FIRST = 8  # steps at most, that the first conclusions are about: they are wanted soon
 _MINUTES_S = 300.0  # of steps that are remembered
 _MOST = 2000  # steps that are remembered
 _USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
@@ -191,7 +192,8 @@ class Watch:
                 with self._connected([file.path for file in self._tail.files.values()]) as session:
                     steps = steps_of_ranks(session, self.options.asked.step_marker)
                     self._remember(steps, _common(steps))
-                    self._known = self._measured(session, session, "all of it", JobState.ENDED)
+                    glance, tables = self._measured(session, "all of it", JobState.ENDED)
+                    self._known = _Known(time.time(), glance, *self._by_file(session, tables, steps))
             else:
                 self._measure_last()
         except RocpdError as error:
@@ -215,12 +217,13 @@ class Watch:
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
             first = int(self._is_cut)  # the first step of a cut trace has nothing before it
-            chosen = numbers[first:][-self.options.steps :]
+            is_first = self.options.rows_first and not self._chosen
+            chosen = numbers[first:][-(min(_FIRST, self.options.steps) if is_first else self.options.steps) :]
             parts = _parts(steps, chosen) if len(chosen) >= min(_FEWEST, self.options.steps) else {}
             if not parts and self.options.rows_first and self._is_young(session):  # more steps may come soon
                 if not self._chosen:
                     now = time.time()
-                    self._known = _Known(now, Glance(now, JobState.RUNNING), *self._by_file(session, {}))
+                    self._known = _Known(now, Glance(now, JobState.RUNNING), *self._by_file(session, {}, steps))
                 return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
@@ -233,27 +236,26 @@ class Watch:
                     file.expect(_ROOM * self.options.steps / len(chosen))
         with self._connected(list(readable)) as session:
             if parts:
-                looked_at = f"steps {chosen[0]} to {chosen[-1]}"
                 self._chosen = parts
-                self._known = self._measured(session, session.cut_to(Cut(parts)), looked_at)
+                some, looked_at = session.cut_to(Cut(parts)), f"steps {chosen[0]} to {chosen[-1]}"
             else:
-                self._known = self._measured(session, *self._last_seconds(session))
+                some, looked_at = self._last_seconds(session)
+            glance, tables = self._measured(some, looked_at, JobState.RUNNING)
+            self._known = _Known(time.time(), glance, *self._by_file(session, tables, steps))
 
-    def _measured(self, whole: Session, session: Session, looked_at: str, state: JobState = JobState.RUNNING) -> _Known:
-        """Return what the analyses say of a session, whose ranks those of `whole` are."""
+    def _measured(self, session: Session, looked_at: str, state: JobState) -> tuple[Glance, Mapping[str, Summary]]:
+        """Return what the analyses say of a session, and their tables."""
         tables = _tables(session, self.options.asked)
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
         kernels, alignment = tuple(_kernels(tables)), session.job.alignment
         problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
-        glance = Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems)
-        return _Known(time.time(), glance, *self._by_file(whole, tables))
+        return Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems), tables
 
     def _by_file(
-        self, session: Session, tables: Mapping[str, Summary]
+        self, session: Session, tables: Mapping[str, Summary], steps: Mapping[int, Steps]
     ) -> tuple[dict[Path, tuple[RankNow, ...]], tuple[tuple[Rank, Path], ...]]:
         """Return what tables say of each rank by its file, and each rank with its file."""
-        steps = steps_of_ranks(session, self.options.asked.step_marker)
         files = {file.copy: path for path, file in self._tail.files.items()}
         places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in session.ranks)
         ranks: dict[Path, tuple[RankNow, ...]] = {}

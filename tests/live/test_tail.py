@@ -204,6 +204,27 @@ def test_rows_that_were_forgotten_are_not_in_the_way_of_new_ones(whole: list[Pat
     growing.close()
 
 
+def test_arguments_are_left_out_until_they_are_asked_for(whole: list[Path], tmp_path: Path) -> None:
+    growing = GrowingFile(whole[0], tmp_path / "rank0.db")
+    growing.write_until(float("inf"))
+    file = TailedFile(growing.path, tmp_path / "copy.db", arguments=("comm", "count"))
+    suffix = _suffix(growing.path)
+    table = f"rocpd_arg{suffix}"
+    name = [column for (column,) in growing.connection.execute(f"SELECT name FROM pragma_table_info('{table}')")].index(
+        "name"
+    )
+    file.poll()
+    file.free_until(suffix, None)
+    written = _rows(growing.path)
+    some = [row for row in written[table] if row[name] in ("comm", "count")]
+    assert 0 < len(some) < len(written[table])
+    assert _rows(file.copy) == written | {table: some}
+    file.complete()
+    assert _rows(file.copy) == written
+    file.close()
+    growing.close()
+
+
 def test_of_memory_what_was_freed_before_is_forgotten(whole: list[Path], tmp_path: Path) -> None:
     growing = GrowingFile(whole[0], tmp_path / "rank0.db")
     growing.write_until(float("inf"))

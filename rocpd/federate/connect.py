@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LEFT_OUT = "left out: "
-_MANY = 32  # files
+_LONG_S = 0.005  # to identify a file: it takes 2 ms where it is in the page cache
 
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
@@ -142,13 +142,13 @@ def _identify_all(
 def _each_identified(
     paths: Sequence[Path], how: HowToOpen, work: Callable[[Path], _Identified]
 ) -> Iterator[_Identified]:
-    """Yield what `work` returns of each file; with many, while one thread waits for SQLite another one works."""
+    """Yield what `work` returns of each file; where files are far away, one thread waits while another one works."""
     threads = how.jobs or usable_cores()
-    if threads == 1 or len(paths) < _MANY:
+    if threads == 1:
         return map(work, paths)
-    from rocpd.federate.run.threads import on_threads
+    from rocpd.federate.run.threads import on_threads_if_long
 
-    return on_threads(threads, work, paths, 2 * threads, stop=lambda: None)
+    return on_threads_if_long(threads, work, paths, _LONG_S, stop=lambda: None)
 
 
 def _identified(path: Path, how: HowToOpen, openings: list[Opening], pool: Pool) -> _Identified:

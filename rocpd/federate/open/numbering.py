@@ -161,20 +161,20 @@ def _without_first(processes: Sequence[Rank]) -> list[Rank]:
 
 def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     """Return the ranks with the numbers of their runs, which count from 0 in the order of ranks."""
-    runs: list[list[Rank]] = []
+    runs: list[_Run] = []
     for machine in _by_machine(rank for rank in ranks if MEASURED.isdisjoint(rank.tables)):
-        taken: list[list[Rank]] = []
-        for part in _at_one_time(machine):
-            run = next((run for run in runs if run not in taken and _is_one_job(run, part)), None)
+        taken: list[_Run] = []
+        for part in map(_Run.of, _at_one_time(machine)):
+            run = next((run for run in runs if run not in taken and run.may_be_of(part)), None)
             if run is None:
-                run = []
+                run = _Run()
                 runs.append(run)
-            run += part
+            run.add(part)
             taken.append(run)
-    if len(runs) < 2 or _are_parts_of_one(runs):
+    if len(runs) < 2 or _are_parts_of_one([run.members for run in runs]):
         return tuple(ranks)
-    runs.sort(key=lambda run: min(rank.number for rank in run))
-    number = {rank.number: run for run, members in enumerate(runs) for rank in members}
+    runs.sort(key=lambda run: min(rank.number for rank in run.members))
+    number = {rank.number: index for index, run in enumerate(runs) for rank in run.members}
     return tuple(dataclasses.replace(rank, run=number.get(rank.number, 0)) for rank in ranks)
 
 
@@ -200,25 +200,50 @@ def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
     yield part
 
 
-def _is_one_job(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
-    """Whether two machines ran one job: one command, MPI ranks of their own; without these, at about the same time."""
-    mpi_ranks = [{rank.mpi_rank for rank in ranks} - {None} for ranks in (run, part)]
-    commands = [{_command(rank) for rank in ranks} for ranks in (run, part)]
-    if not commands[0] & commands[1] or mpi_ranks[0] & mpi_ranks[1]:
-        return False
-    return all(mpi_ranks) or _may_have_met(run, part)
+@dataclasses.dataclass(eq=False)
+class _Run:
+    """Processes of one job, while those of its machines are gathered.
 
+    Args:
+        members: the processes.
+        mpi_ranks: theirs.
+        commands: theirs, without numbers.
+        lived: first start and last end of those whose clock shows the date [ns]; None: no clock does.
+    """
 
-def _may_have_met(run: Sequence[Rank], part: Sequence[Rank]) -> bool:
-    """Whether two machines had processes at one time, as far as their clocks show the date."""
-    lives, others = ([rank.life for rank in ranks if rank.life and rank.has_date] for ranks in (run, part))
-    return not lives or not others or _apart(lives, others) <= _CLOCKS_DIFFER_NS
+    members: list[Rank] = dataclasses.field(default_factory=list)
+    mpi_ranks: set[int] = dataclasses.field(default_factory=set)
+    commands: set[str | None] = dataclasses.field(default_factory=set)
+    lived: tuple[int, int] | None = None
 
+    @classmethod
+    def of(cls, ranks: list[Rank]) -> _Run:
+        """Return what ran on one machine at one time."""
+        lives = [rank.life for rank in ranks if rank.life and rank.has_date]
+        lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+        mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
+        return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived)
 
-def _apart(lives: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> int:
-    """Return the time between the last end of the earlier and the first start of the later [ns]; below 0: none."""
-    starts = [min(start for start, _ in each) for each in (lives, others)]
-    return max(starts) - min(max(end for _, end in each) for each in (lives, others))
+    def add(self, part: _Run) -> None:
+        """Add what ran on another machine."""
+        self.members += part.members
+        self.mpi_ranks |= part.mpi_ranks
+        self.commands |= part.commands
+        lives = [lived for lived in (self.lived, part.lived) if lived]
+        self.lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+
+    def may_be_of(self, part: _Run) -> bool:
+        """Whether both ran one job: one command, MPI ranks of their own; without these, at about the same time."""
+        if self.commands.isdisjoint(part.commands) or not self.mpi_ranks.isdisjoint(part.mpi_ranks):
+            return False
+        return bool(self.mpi_ranks and part.mpi_ranks) or self._may_have_met(part)
+
+    def _may_have_met(self, part: _Run) -> bool:
+        """Whether both had processes at one time, as far as their clocks show the date."""
+        if self.lived is None or part.lived is None:
+            return True
+        (start, end), (other_start, other_end) = self.lived, part.lived
+        return max(start, other_start) - min(end, other_end) <= _CLOCKS_DIFFER_NS
 
 
 def _command(rank: Rank) -> str | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
 _BRIEF_BYTES = 4 << 20  # of a file: less than this is read by a brief work before another process has opened it
+_LONG_S = 0.001  # of a statement: on a small file it takes a third of that
 _BATCHES = 8  # of each process: it must not wait long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
 
@@ -103,7 +104,7 @@ class Local:
 
     def _on_threads(self, request: Request, shares: Sequence[Share]) -> Iterator[list[Row] | None]:
         """Yield the rows of each share until one has too many; a share starts when few results wait to be taken."""
-        from rocpd.federate.run.threads import on_threads
+        from rocpd.federate.run.threads import on_threads_if_long
 
         stopped = threading.Event()
 
@@ -115,8 +116,13 @@ class Local:
                     return request.collect(database, stopped.is_set)
                 return request.collect_up_to(database, self._limits.few_rows, stopped.is_set)
 
-        with contextlib.closing(on_threads(self._threads, run, shares, 2 * self._threads, stopped.set)) as answers:
+        answers = on_threads_if_long(self._threads, run, shares, self._long_s(shares), stopped.set)
+        with contextlib.closing(answers):
             yield from itertools.takewhile(lambda rows: rows is not None, answers)
+
+    def _long_s(self, shares: Sequence[Share]) -> float:
+        """Return from how many seconds of a statement on threads are worth it; of large files at once."""
+        return _LONG_S if sum(share.opening.size for share in shares) < _BRIEF_BYTES * len(shares) else 0.0
 
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order; as `Executor.each`."""

@@ -8,10 +8,10 @@ the entire schema whenever a file is opened; so that happens once per worker, no
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import resource
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -125,7 +125,7 @@ class Pool:
         self.limits = limits
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = max(4, min(limits.idle_connections, soft // _PART_OF_DESCRIPTORS))
-        self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._idle: dict[Share, ShareDatabase] = {}
         self._first: dict[Opening, apsw.Connection] = {}
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
@@ -134,7 +134,7 @@ class Pool:
     def renew(self) -> None:
         """Have no connections, in a forked child."""
         process.abandon(self._idle, self._busy, self._first)
-        self._idle, self._busy, self._first, self._lock = OrderedDict(), set(), {}, threading.Lock()
+        self._idle, self._busy, self._first, self._lock = {}, set(), {}, threading.Lock()
 
     def keep(self, opening: Opening, connection: apsw.Connection) -> None:
         """Keep the connection by which a file was identified, or close it where there is no room."""
@@ -177,7 +177,7 @@ class Pool:
         """Return an idle connection to the file of a share, in use from now on; None: there is none."""
         with self._lock:
             first = self._first.pop(share.opening, None)
-            same = share if share in self._idle else next((e for e in self._idle if e.opening == share.opening), None)
+            same = share if share in self._idle else next((e for e in self._idle if e.opening is share.opening), None)
             database = ShareDatabase(share, first) if first else self._idle.pop(same) if same else None
             if database:
                 self._busy.add(database)
@@ -201,8 +201,8 @@ class Pool:
                 database.connection.release_memory()
             if len(self._idle) + len(self._first) > self._most:
                 # Statements go through the shares in turn: the least recently used ones come next, so they are kept.
-                last = self._first.popitem()[1] if self._first else self._idle.pop(list(self._idle)[-2]).connection
-                surplus.append(last)
+                before = next(itertools.islice(reversed(self._idle), 1, None), database.share)
+                surplus.append(self._first.popitem()[1] if self._first else self._idle.pop(before).connection)
         for old in surplus:
             old.close()
 

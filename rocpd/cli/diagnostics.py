@@ -82,46 +82,51 @@ def size_of(session: Session) -> int:
 
 
 class Pace:
-    """How long work takes that is still to be done, if it goes on as since its first part was done.
+    """How long work takes that is still to be done, if it goes on as all but the first quarter of what is done.
+
+    What began the work, such as starting processes, went at a pace of its own.
 
     Args:
-        start: when that was [s]; a report that nothing is done yet begins anew: what came before was preparation.
-        at_once: how much is under way at a time. As long as no more was done since the first part, which also took what
-            processes need to start, the rest of what is under way counts as half done.
+        start: when the work began [s]; a report that nothing is done yet begins anew: it was preparation.
+        at_once: how much is under way at a time: so much is done before a pace is measured; until then the rest of what
+            is under way counts as half done.
     """
 
     def __init__(self, start: float, at_once: int) -> None:
-        self._start = self._last = start
         self._at_once = at_once
-        self._first: tuple[float, int] | None = None
-        self._done, self._total = 0, 0
+        self._course = [(start, 0)]
+        self._total = 0
 
     def update(self, done: int, total: int, now: float) -> None:
         """Take in how much is done, of how much, at a time [s]."""
-        self._start = self._start if done else now
-        self._first = (self._first or (now, done)) if done else None
-        self._done, self._total, self._last = done, total, now
+        self._total = total
+        if not done:
+            self._course.clear()
+        self._course.append((now, done))
 
     def left(self, now: float) -> float | None:
         """Return how long it still takes at a time [s]; None: nothing is done yet.
 
         >>> pace = Pace(0.0, at_once=2)
-        >>> pace.update(0, 8, now=10.0)
-        >>> pace.update(2, 8, now=15.0)
-        >>> pace.left(15.0), pace.left(17.0)
-        (12.0, 10.0)
-        >>> pace.update(4, 8, now=18.0)
-        >>> pace.left(18.0)
-        6.0
+        >>> pace.left(9.0) is None
+        True
+        >>> pace.update(2, 16, now=15.0)
+        >>> pace.left(15.0), pace.left(16.0)
+        (84.0, 83.0)
+        >>> pace.update(4, 16, now=17.0)
+        >>> pace.update(8, 16, now=27.0)
+        >>> pace.left(27.0)
+        16.0
         """
-        if not self._done or not self._first:
+        last, done = self._course[-1]
+        if not done:
             return None
-        began, before = self._first
-        if self._done - before >= self._at_once:
-            each = (self._last - began) / (self._done - before)
+        began, before = next(each for each in reversed(self._course) if each[1] * 4 <= done)
+        if before and done - before >= self._at_once:
+            each = (last - began) / (done - before)
         else:
-            each = (self._last - self._start) / (self._done + (self._at_once - 1) / 2)
-        return max(each * (self._total - self._done) - (now - self._last), 0.0)
+            each = (last - self._course[0][0]) / (done + (self._at_once - 1) / 2)
+        return max(each * (self._total - done) - (now - last), 0.0)
 
 
 class _Bar:

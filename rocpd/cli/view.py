@@ -9,8 +9,10 @@ from typing import Annotated
 
 from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option
-from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
+from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
+
+_PASSES = 2  # over the ranks: first and last times, clocks
 
 
 @frozen
@@ -58,7 +60,11 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
     with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
         for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
-            with selection.connect(shown, execution) as session:
+            with (
+                selection.connect(shown, execution) as session,
+                progress(job_text(session), "ranks") as report,
+                session.job.counting(report, _PASSES),
+            ):
                 _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
         server.open()
         with standard_output() as out:

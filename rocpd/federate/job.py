@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Row
+from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
@@ -119,7 +119,7 @@ class Job:
     def _read_spans(self) -> dict[int, Row]:
         """Return rank number -> first start and last end of its events; None and None where it has none."""
         request = Request(RankQuestion(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
-        rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
+        rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, self._count))
         numbers = (number for share in self.shares for number in share.ranks)
         return {number: tuple(row) for number, row in zip(numbers, rows, strict=True)}
 
@@ -217,7 +217,24 @@ class Job:
         tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, is_brief) for rank in self.ranks]
         index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
-            yield from zip(self.ranks, answers, strict=True)
+            for answered in zip(self.ranks, answers, strict=True):
+                self._count()
+                yield answered
+
+    def _count(self, *_of: int) -> None:
+        if self.files.on_rank:
+            self.files.on_rank()
+
+    @contextlib.contextmanager
+    def counting(self, progress: Progress | None, passes: int) -> Iterator[None]:
+        """Report each rank that is read within a block, up to so many passes over all ranks; None: to nobody."""
+        ranks, every = len(self.ranks) * passes, itertools.count(1)
+        before = self.files.on_rank
+        self.files.on_rank = (lambda: progress(min(next(every), ranks), ranks)) if progress else before
+        try:
+            yield
+        finally:
+            self.files.on_rank = before
 
     @cached_property
     def facts(self) -> FactsOfRank | None:

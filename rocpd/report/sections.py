@@ -208,12 +208,21 @@ def _of_hosts(material: Material) -> Iterator[Row]:
 
 
 class _Part(NamedTuple):
-    """A table of a section: its name, title, what its chart says (empty: it has none), and columns (none: all)."""
+    """A table of a section.
+
+    Args:
+        name: of the table.
+        title: for people.
+        says: what its chart says; empty: it has none.
+        columns: those that are shown; none: all.
+        counts: a column; rows in which it is 0 are left out; empty: none are.
+    """
 
     name: str
     title: str
     says: str = ""
     columns: Sequence[str] = ()
+    counts: str = ""
 
 
 def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = False) -> Iterator[Block]:
@@ -221,7 +230,9 @@ def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = 
     for part in parts:
         summary = material.tables(analysis).get(part.name)
         if summary and (not needs_rows or summary.first(1)):
-            table = material.table(summary, part.title, part.columns)
+            place = summary.columns.index(part.counts) if part.counts else None
+            rows = None if place is None else [row for row in summary.fetchall() if row[place]]
+            table = material.table(summary, part.title, part.columns, rows)
             yield material.figure(part.name, summary, part.says, table) if part.says else table
 
 
@@ -335,7 +346,7 @@ def collectives(material: Material) -> Iterator[Block]:
     parts = (
         _Part("waits", "Who waits for whom", says),
         _Part("stragglers", "Whom the others wait for"),
-        _Part("communication", "What their time goes into"),
+        _Part("communication", "What their time goes into", counts="kernels"),
         _Part("collectives", "Collectives, the costliest first", columns=_OF_COLLECTIVES),
     )
     yield from _parts(material, "ranks", *parts, needs_rows=True)

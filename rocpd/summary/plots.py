@@ -200,7 +200,7 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     return sorted((rank for rank, _ in sums.most_common(_SIDE)), key=lambda rank: order_of([rank]))
 
 
-def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Chart:
+def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Lines:
     """Show values over time, a line for each division and level, or those of one level; of many those with most, beside
     the median of all.
     """
@@ -244,8 +244,14 @@ def memory(table: Summary) -> Chart:
 
 
 def queue_depth(table: Summary) -> Chart:
-    """Show how much waits on GPUs over time."""
-    return _curves(table, "mean_depth", "", "Operations that wait on GPUs")
+    """Show how much waits on GPUs over time, from shortly before the first work on."""
+    chart = _curves(table, "mean_depth", "", "Operations that wait on GPUs")
+    lines = [line.points for line in chart.series]
+    first = min((at for line in lines for at, (_, depth) in enumerate(line) if depth), default=0) - 1
+    if first <= max(map(len, lines), default=0) / 2:
+        return chart
+    title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without"
+    return replace(chart, title=title, series=tuple(replace(each, points=each.points[first:]) for each in chart.series))
 
 
 def _word(name: str, value: object) -> str:
@@ -301,7 +307,7 @@ def roofline(table: Summary) -> Lines:
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
     low = min([*(kernel.x for kernel in kernels.values()), min(ridges)]) / 4
     high = max([*(kernel.x for kernel in kernels.values()), max(ridges)]) * 4
-    colours = itertools.cycle(_SERIES)
+    colours = itertools.cycle([colour for colour in _SERIES if colour != RED])  # kernels are red
     lines = [
         Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
         for level, bandwidth in bandwidths.items()

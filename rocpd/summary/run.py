@@ -17,6 +17,7 @@ from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
 from rocpd.schema.rules.kernel_names import KernelNames
@@ -24,7 +25,9 @@ from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 
-_AFTER_READING = 0.65  # of the time that reading the ranks takes: blame, replay and judge; 0.5 to 0.85 were measured
+_PASSES_BEFORE = 3  # over the ranks: first and last times, steps, clocks
+_BEFORE_READING = 0.4  # of the time that reading takes: these passes
+_AFTER_READING = 0.39  # of the time that one core takes to read, by one core: blame, replay and judge
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
@@ -113,22 +116,28 @@ def together(
         options: of analyses that are asked something else than `reading` says, by name.
         so_far: called with the answers of the ranks that were read.
     """
-    begun = {
-        name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
-        for name, analysis in analyses.items()
-    }
+    ranks = len(reading.session.ranks)
+    before = round(_BEFORE_READING * ranks)
+
+    def report(done: int, of: int) -> None:
+        if reading.progress:
+            reading.progress(done, of)
+
+    with reading.session.job.counting(lambda done, of: report(before * done // of, before + ranks), _PASSES_BEFORE):
+        begun = {
+            name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
+            for name, analysis in analyses.items()
+        }
     asked = {
         name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is reading.session
     }
     windows = reading.windows()
     task = Works(tuple(answers.task(windows) for answers in asked.values()))
     known: dict[str, Known] = {name: [] for name in asked}
-    if asked:
-        reading.report(0)
     for done, (rank, of_rank) in enumerate(reading.session.map_ranks(task) if asked else (), 1):
         for some, answer in zip(known.values(), of_rank, strict=True):
             some.append((rank, answer))
-        reading.report(done)
+        report(before + done, before + ranks)
         if so_far:
             so_far(known)
     for name, answers in asked.items():
@@ -152,7 +161,7 @@ def known_tables(
         session: what to read.
         analyses, options: as `together`; each has options.
         wanted: tables that will be looked at.
-        progress: called with (ranks read, ranks in all and as many as what comes after reading takes).
+        progress: called with (done, in all): ranks read, and as many as what comes before and after takes.
         so_far: as `together`.
 
     Raises:
@@ -160,9 +169,12 @@ def known_tables(
     """
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
 
-    def report(done: int, ranks: int) -> None:
+    ranks = len(session.ranks)
+    after = round(_AFTER_READING * ranks * min(ranks, usable_cores()))
+
+    def report(done: int, of: int) -> None:
         if progress:
-            progress(done, ranks + round(_AFTER_READING * ranks))
+            progress(done, of + after)
 
     for name, tables in together(Reading(quiet, None, report, wanted), analyses, options, so_far):
         yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)

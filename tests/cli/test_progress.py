@@ -23,7 +23,9 @@ from pathlib import Path
 
 import pytest
 
+import rocpd
 from rocpd.cli import diagnostics as progress
+from rocpd.summary import run
 from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
@@ -350,3 +352,39 @@ def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) 
         report(1, 2)
         until(lambda: "50%" in screen_.getvalue())
     assert screen_.getvalue().endswith("\r")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "before_s", "reading_s", "after_s"),
+    [
+        pytest.param(64, 1.4, 3.4, 3.2, id="64 ranks with 15,000 events"),
+        pytest.param(12, 5.0, 11.2, 8.1, id="12 ranks with 300,000 events"),
+    ],
+)
+def test_the_time_left_is_right_within_a_third_or_a_second(
+    ranks: int, before_s: float, reading_s: float, after_s: float
+) -> None:
+    """By a clock that goes as stages of `summary` were measured to on two cores, from a tenth of the time on."""
+    before, after = round(run._BEFORE_READING * ranks), round(run._AFTER_READING * ranks * 2)
+    total, whole = before + ranks + after, before_s + reading_s + after_s
+    reports = [(before_s * unit / before, unit) for unit in range(1, before + 1)]
+    reports += [(before_s + reading_s * rank / ranks, before + rank) for rank in range(1, ranks + 1)]
+    pace, wrong = progress.Pace(0.0, at_once=2), {}
+    for now in (whole * percent / 100 for percent in range(90)):
+        while reports and reports[0][0] <= now:
+            at, done = reports.pop(0)
+            pace.update(done, total, at)
+        said, truth = pace.left(now) or 0.0, whole - now
+        if now >= whole / 10 and abs(said - truth) > max(truth / 3, 1.0):
+            wrong[now] = said
+    assert wrong == {}
+
+
+def test_ranks_are_counted_before_and_while_they_are_read(files: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with rocpd.connect(files) as session:
+        _ = list(run.run(session, "overview", progress=lambda done, total: seen.append((done, total))))
+    before = round(run._BEFORE_READING * RANKS)
+    assert seen == sorted(seen)
+    assert {done for done, _ in seen} >= set(range(before, before + RANKS + 1))
+    assert len({total for _, total in seen}) == 1

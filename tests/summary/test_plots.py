@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import rocpd
-from rocpd.chart.model import Lines, Timeline
+from rocpd.chart.model import Lines, Series, Timeline
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.summary import plots
+from rocpd.table.palette import BLUE
 
 
 def test_of_many_lines_those_with_most_stand_beside_the_median(tmp_path: Path) -> None:
@@ -31,3 +35,13 @@ def test_a_time_line_begins_where_work_does() -> None:
     assert (cut.start, cut.slices) == (100 + 7 * 10, 3)
     assert "after 70 ns without work" in cut.title
     assert plots._without_start_up(cut) == cut
+
+
+def test_what_waits_is_shown_from_where_something_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Lines("Waiting", (Series("rank 0", BLUE, tuple((at * 10, at // 8) for at in range(10))),))
+    monkeypatch.setattr(plots, "_curves", lambda *_: late)
+    table: Any = None
+    cut = plots.queue_depth(table)
+    assert isinstance(cut, Lines)
+    assert cut.series[0].points == ((70, 0), (80, 1), (90, 1))
+    assert cut.title == "Waiting, after 70 ns without"

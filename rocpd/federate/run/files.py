@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 from weakref import WeakSet
 
@@ -61,6 +61,7 @@ class Files:
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
         facts: keeps what is derived of ranks; None: nothing does.
+        on_rank: called when work on a rank is done; None: nobody counts.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -76,6 +77,7 @@ class Files:
         self.limits = pool.limits
         self.index: Columnar | None = None
         self.facts: FactStore | None = None
+        self.on_rank: Callable[[], None] | None = None
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from PIL import Image
 
+from rocpd.base.amount import amount
 from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
 from rocpd.report.model import (
     COMMANDS,
@@ -40,6 +42,8 @@ _MOST_ROWS = 40
 _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _CODE = 0.9  # size of code by that of the text around it
+_TOGETHER = 12  # rows of a table that no page divides
+_MOST_COLUMNS = 20  # narrower ones can't be read
 _FEW = 3  # columns that have room for long cells
 _LEAST = 12  # characters of a name that is shortened together with others
 _WIDEST_HEAD = 26.0  # mm
@@ -86,7 +90,7 @@ class _Pages(FPDF):
 
     def section(self, section: Section) -> None:
         """Write a section; it is a bookmark."""
-        self._room(30)
+        self._room(15 + max(map(self._least, section.blocks[:1]), default=15))
         self.ln(5)
         self.start_section(self._shown(section.title))
         self._paragraph(section.title, 12, 6, is_bold=True)
@@ -96,13 +100,24 @@ class _Pages(FPDF):
         for block in section.blocks:
             self._block(block)
 
+    def _least(self, block: Block) -> float:
+        """Return the height of what has to be on one page at the start of a block [mm]."""
+        match block:
+            case Figure():
+                return block.drawing.height * self._scale(block.drawing) + 15
+            case Table():
+                rows = len(block.rows)
+                return 20 + _LINE * (rows if rows <= _TOGETHER else 2)
+            case _:
+                return 12
+
     def _block(self, block: Block) -> None:
         match block:
             case Text():
                 self._font(9.5)
                 self._indented(block.text, 0, 4.6)
             case Folded():
-                self._room(12)
+                self._room(self._least(block))
                 self._paragraph(f"{block.title}:")
                 for line in block.lines:
                     self._indented(line, 3, 4)
@@ -113,7 +128,7 @@ class _Pages(FPDF):
             case Table():
                 self._table(block)
             case Figure():
-                self._room(block.drawing.height * self._scale(block.drawing) + 15)
+                self._room(self._least(block))
                 self._paragraph(block.chart.title, 9.5, 5, is_bold=True)
                 self._paragraph(block.description)
                 self._draw(block.drawing)
@@ -176,11 +191,13 @@ class _Pages(FPDF):
             self.add_page()
 
     def _table(self, table: Table) -> None:
-        self._room(22)
+        self._room(self._least(table))
         self.ln(1.5)
         self._paragraph(table.title, 9.5, 5, is_bold=True)
         self._paragraph(table.doc)
-        rows = [list(row) for row in table.rows[:_MOST_ROWS]]
+        left_out = max(0, len(table.columns) - _MOST_COLUMNS)
+        table = replace(table, columns=table.columns[:_MOST_COLUMNS])
+        rows = [list(row[:_MOST_COLUMNS]) for row in table.rows[:_MOST_ROWS]]
         texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
         names = [self._shown(name) for name in heads(table.columns)]
         widths = self._widths(names, texts)
@@ -195,7 +212,8 @@ class _Pages(FPDF):
                 self._heads(names, widths, table)
             self._row(row, cells, widths, table)
         more = rest(table, len(rows))
-        self._paragraph(more) if more else None
+        for note in (more, f"{amount(left_out, 'more column')}, which HTML and xlsx have" if left_out else ""):
+            self._paragraph(note) if note else None
         self.ln(2)
 
     def _cell_text(self, cell: object, place: int, table: Table) -> str:

@@ -400,7 +400,8 @@ export class TimeLine {
     for (const at of this.ticks(tick)) {
       const x = this.x(at);
       this.box(x, AXIS - 5, 1, 5, ink.dim);
-      this.text(((at - this.zero) / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }), x + 4, AXIS / 2, TICK, ink.text);
+      const label = ((at - this.zero) / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+      if (x + 4 + pen.measureText(label).width < width) this.text(label, x + 4, AXIS / 2, TICK, ink.text); // no number is cut
     }
     this.text(this.steps.size ? "steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
     for (const [step, [start, end]] of this.steps) {

@@ -163,7 +163,7 @@ class Session(Federation):
         on_progress: Progress | None = None,
         **options: object,
     ) -> Path:
-        """Write what there is to say about the job as one file; return its path.
+        """Write the verdict, charts and tables of the job as one file; return its path.
 
         Args:
             path: the file, relative to the working directory; its ending says which format, as `rocpd report --help`.

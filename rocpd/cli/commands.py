@@ -350,7 +350,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "See": {
         "top": "Show a job while it runs: steps, ranks that cost time, who is silent",
         "view": "Show a job in the browser: time line, report, flame graphs, SQL",
-        "report": "Write what there is to say about a job as one file",
+        "report": "Write the verdict, charts and tables of a job as one file",
     },
     "Hand on": {
         "convert": "Write traces and tables that other tools read",

@@ -71,7 +71,7 @@ class ReportChoice:
 def report(
     inputs: Inputs, chosen: ReportChoice, selection: SelectionOptions, execution: Execution, asked: Asked
 ) -> None:
-    """Write what there is to say about a job as one file.
+    """Write the verdict, charts and tables of a job as one file.
 
     The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and who waits for
     whom, idle time, launches, copies, memory and counters; at the end the commands that make each table again. Each

@@ -22,7 +22,7 @@ from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import LANES, By, Options, RankReading
 from rocpd.facts.timeline import ALWAYS, NOTHING, PARTS, Pieces, Union, gaps_between, outside, union, unite
-from rocpd.facts.units import RankTime, Taken, Times, active_times, agents_of_ranks, times_that_count
+from rocpd.facts.units import HadByOthers, RankTime, Taken, Times, active_times, agents_of_ranks, times_that_count
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.kernel_categories import load
@@ -71,7 +71,7 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
         names = ", ".join(map(str, users))
         session.note(f"ranks {names} use one GPU: its time counts once, and by rank or agent for each of them")
         for rank, (start, end) in divided_among({rank: parts[rank][agent] for rank, agent in users.items()}).items():
-            taken[rank] = (*taken.get(rank, ()), (users[rank], tuple(start.tolist()), tuple(end.tolist())))
+            taken[rank] = (*taken.get(rank, ()), HadByOthers.of(users[rank], start, end))
     return taken
 
 

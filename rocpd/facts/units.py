@@ -10,16 +10,16 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer
+from rocpd.base.types import Answer, Ints
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
@@ -46,13 +46,34 @@ _GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND 
 _EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
 
 
-Taken: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
-"""Of each agent its id, and starts and ends of when other processes have it [ns]."""
+@frozen
+class HadByOthers:
+    """When other processes have an agent.
+
+    Args:
+        agent: its id.
+        digest: stands for the times where they are compared, or go into a name.
+        start, end: in order [ns].
+    """
+
+    agent: int
+    digest: str
+    start: Ints = field(repr=False, compare=False)
+    end: Ints = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, agent: int, start: Ints, end: Ints) -> HadByOthers:
+        """Return the times of an agent."""
+        return cls(agent, hashlib.blake2b(start.tobytes() + end.tobytes(), digest_size=16).hexdigest(), start, end)
+
+
+Taken: TypeAlias = tuple[HadByOthers, ...]
+"""When other processes have the agents of a rank that it shares with them."""
 
 
 def had_by_others(taken: Taken, agent: int) -> Union:
     """Return when other processes have an agent."""
-    return next(((np.array(start), np.array(end)) for of, start, end in taken if of == agent), NOTHING)
+    return next(((each.start, each.end) for each in taken if each.agent == agent), NOTHING)
 
 
 @frozen

@@ -22,7 +22,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
 
-LAYOUT = 2
+LAYOUT = 3
 """Goes into the name of every file: raise it when facts are written in another way."""
 
 _MOST = 0.12  # of the size of a file, that its facts may take; with its index 15 %

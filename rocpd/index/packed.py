@@ -12,6 +12,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rocpd.federate.run.rank_reader import Fact
 _DIGEST = 16
 _PLAIN = (type(None), bool, int, float, str)
 _MANY = 16
+_SAMPLE = 2048  # bytes
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
 
 
@@ -33,10 +35,13 @@ def packed(fact: Fact, value: object) -> bytes:
     """
     writing = _Writing(fact.types)
     shape = writing.part(value)
-    head = json.dumps([shape, [described for described, _ in writing.columns]], separators=(",", ":")).encode()
-    body = b"".join([len(head).to_bytes(8, "little"), head, *(content for _, content in writing.columns)])
-    squeezing = zlib.compressobj(1, zlib.DEFLATED, strategy=zlib.Z_RLE)  # half the time of looking further back
-    body = squeezing.compress(body) + squeezing.flush()
+    planes = [plane for _, content in writing.columns for plane in content]
+    is_even = [_is_even(plane) for plane in planes]
+    described = [each for each, _ in writing.columns]
+    head = json.dumps([shape, described, list(map(len, planes)), is_even], separators=(",", ":")).encode()
+    squeezed = _squeezed(b"".join([len(head).to_bytes(8, "little"), head, *compress(planes, is_even)]))
+    others = (plane for plane, is_squeezed in zip(planes, is_even, strict=True) if not is_squeezed)
+    body = b"".join([len(squeezed).to_bytes(8, "little"), squeezed, *others])
     return hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
 
 
@@ -48,10 +53,28 @@ def unpacked(fact: Fact, content: bytes) -> Any:
     """
     if hashlib.blake2b(content[_DIGEST:], digest_size=_DIGEST).digest() != content[:_DIGEST]:
         raise ValueError("damaged")
-    body = memoryview(zlib.decompress(content[_DIGEST:]))
+    body = memoryview(content)[_DIGEST:]
     edge = 8 + int.from_bytes(body[:8], "little")
-    shape, columns = json.loads(bytes(body[8:edge]))
-    return _Reading(fact.types, columns, body[edge:]).part(shape)
+    even, others = memoryview(zlib.decompress(body[8:edge])), body[edge:]
+    edge = 8 + int.from_bytes(even[:8], "little")
+    shape, columns, sizes, is_even = json.loads(bytes(even[8:edge]))
+    even, planes = even[edge:], list[memoryview]()
+    for size, is_squeezed in zip(sizes, is_even, strict=True):
+        source = even if is_squeezed else others
+        planes.append(source[:size])
+        even, others = (even[size:], others) if is_squeezed else (even, others[size:])
+    return _Reading(fact.types, columns, planes).part(shape)
+
+
+def _is_even(plane: bytes) -> bool:
+    """Whether bytes are worth squeezing: a few from their middle are squeezed to less than half."""
+    sample = plane[len(plane) // 2 :][:_SAMPLE]
+    return len(plane) <= _SAMPLE or len(_squeezed(sample)) * 2 < len(sample)
+
+
+def _squeezed(content: bytes) -> bytes:
+    squeezing = zlib.compressobj(1, zlib.DEFLATED, strategy=zlib.Z_RLE)  # half the time of looking further back
+    return squeezing.compress(content) + squeezing.flush()
 
 
 class _Writing:
@@ -61,7 +84,7 @@ class _Writing:
         self._types = {kind: number for number, kind in enumerate(types)}
         self._known: dict[int, int] = {}
         self._values: list[object] = []  # alive, so that no other has their number
-        self.columns: list[tuple[list[Any], bytes]] = []
+        self.columns: list[tuple[list[Any], list[bytes]]] = []
 
     def part(self, value: Any) -> Any:
         kind = type(value)
@@ -114,26 +137,25 @@ def _fields(value: Any) -> Sequence[Any]:
     return [getattr(value, each.name) for each in dataclasses.fields(value)]
 
 
-def _as_it_is(values: Any) -> tuple[list[Any], bytes]:
+def _as_it_is(values: Any) -> tuple[list[Any], list[bytes]]:
     if values.dtype.kind not in "bfiu":
         raise TypeError(f"a column of {values.dtype}")
-    content = np.ascontiguousarray(values).tobytes()
-    return [values.dtype.str, len(content), list(values.shape)], content
+    return [values.dtype.str, 1, list(values.shape)], [np.ascontiguousarray(values).tobytes()]
 
 
-def _narrowed(values: Ints) -> tuple[list[Any], bytes]:
+def _narrowed(values: Ints) -> tuple[list[Any], list[bytes]]:
     """Return whole numbers, or the steps from one to the next, as how far they lie above the least one; NULL as 0."""
     if values.ndim != 1 or not len(values):
         return _as_it_is(values)
     if (values == values[0]).all():
-        return ["same", 0, len(values), int(values[0])], b""
+        return ["same", 0, len(values), int(values[0])], []
     by_step, plain = _above(np.diff(values[1:])), _above(values)  # the first one often stands for always
     if by_step and (not plain or by_step[0].itemsize < plain[0].itemsize):
         narrow, base = by_step
-        return ["steps", narrow.nbytes, narrow.dtype.str, base, values[:2].tolist()], _in_planes(narrow)
+        return ["steps", narrow.itemsize, narrow.dtype.str, base, values[:2].tolist()], _in_planes(narrow)
     if plain:
         narrow, base = plain
-        return ["above", narrow.nbytes, narrow.dtype.str, base], _in_planes(narrow)
+        return ["above", narrow.itemsize, narrow.dtype.str, base], _in_planes(narrow)
     return _as_it_is(values)
 
 
@@ -149,15 +171,17 @@ def _above(values: Ints) -> tuple[Any, int] | None:
     return np.where(known, values - base, 0).astype(kind), base
 
 
-def _in_planes(values: Any) -> bytes:
+def _in_planes(values: Any) -> list[bytes]:
     """Return the last bytes of all values, then those before them, and so on: the first ones hardly change."""
-    planes: bytes = values.view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
-    return planes
+    each = values.view(np.uint8).reshape(-1, values.itemsize)
+    return [each[:, place].tobytes() for place in range(values.itemsize)]
 
 
-def _from_planes(content: memoryview, kind: str) -> Any:
-    planes = np.frombuffer(content, np.uint8).reshape(np.dtype(kind).itemsize, -1)
-    return np.ascontiguousarray(planes.T).view(kind)[:, 0]
+def _from_planes(planes: Sequence[memoryview], kind: str) -> Any:
+    values = np.empty((len(planes[0]), len(planes)), np.uint8)
+    for place, plane in enumerate(planes):
+        values[:, place] = np.frombuffer(plane, np.uint8)
+    return values.view(kind)[:, 0]
 
 
 def _above_back(narrow: Any, base: int) -> Ints:
@@ -171,11 +195,11 @@ def _above_back(narrow: Any, base: int) -> Ints:
 class _Reading:
     """Puts a value together."""
 
-    def __init__(self, types: Sequence[type], columns: Sequence[Sequence[Any]], content: memoryview) -> None:
+    def __init__(self, types: Sequence[type], columns: Sequence[Sequence[Any]], planes: Sequence[memoryview]) -> None:
         self._types = types
         edges = np.cumsum([0, *(described[1] for described in columns)]).tolist()
         places = zip(columns, edges, edges[1:], strict=False)
-        self._columns = [_column(described, content[low:high]) for described, low, high in places]
+        self._columns = [_column(described, planes[low:high]) for described, low, high in places]
 
     def part(self, shape: Any) -> Any:
         if not isinstance(shape, list):
@@ -205,14 +229,14 @@ class _Reading:
 _COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {"t": tuple, "l": list, "f": frozenset}
 
 
-def _column(described: Sequence[Any], content: memoryview) -> Any:
+def _column(described: Sequence[Any], planes: Sequence[memoryview]) -> Any:
     how, _, *rest = described
     if how == "same":
         return np.full(rest[0], rest[1], np.int64)
     if how == "above":
-        return _above_back(_from_planes(content, rest[0]), rest[1])
+        return _above_back(_from_planes(planes, rest[0]), rest[1])
     if how == "steps":
-        steps = _above_back(_from_planes(content, rest[0]), rest[1])
+        steps = _above_back(_from_planes(planes, rest[0]), rest[1])
         first, later = rest[2][:1], rest[2][1:]
         return np.append(first, np.cumsum(np.append(np.array(later, np.int64), steps)))
-    return np.frombuffer(content, how).reshape(rest[0]).copy()
+    return np.frombuffer(planes[0], how).reshape(rest[0]).copy()

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.time)
 
-    def columns(self) -> tuple[Ints, ...]:
+    def columns(self) -> tuple[Any, ...]:
         """Return all columns, in the order of the arguments."""
         return (
             self.time, self.work, self.lag, self.kind, self.rank, self.lane, self.name, self.step, self.part,
@@ -679,7 +679,7 @@ class _Drawing:
             place = numbered(*columns)
             first = first_of(place)  # steps have the same places
             every = zip(*(column[first].tolist() for column in columns), strict=True)
-            return place, tuple(WaitPlace(self.texts[name], *rest, waits.stream) for name, *rest in every)
+            return place, tuple(WaitPlace(self.texts[name], stream, nth, waits.stream) for name, stream, nth in every)
 
         return places
 

@@ -207,11 +207,12 @@ DEFINITIONS = {
     "contexts 1": "b96d3966a8c4",
     "copying calls 1": "f570ce07a6a6",
     "counters 1": "4fef4925686c",
-    "graph 2": "657ace0d5901",
+    "graph 2": "1db575789625",
     "graphs 1": "07a57571acfc",
     "idle 1": "86dc35d34082",
     "is-counted 1": "070f7d7723d9",
     "kernels-of-agents 1": "08915f82f7d0",
+    "launches 1": "a7162d2079c4",
     "launching 1": "f7cb4b7a21cb",
     "markers 1": "d840823b5d11",
     "measured 1": "20b08e914543",
@@ -229,7 +230,6 @@ DEFINITIONS = {
     "span 1": "c0bd54edd061",
     "stacks 2": "0cbda8a1105b",
     "totals 1": "27103480cd48",
-    "with-communicator 1": "afe439b74008",
     "worked 1": "015c5b5717a9",
 }
 

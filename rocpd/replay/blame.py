@@ -20,8 +20,8 @@ from rocpd.base.types import Flags, Floats, Ints
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
 from rocpd.replay.excess import Excess, excess
-from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph
+from rocpd.replay.points import Edge, Point
 
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual

@@ -30,8 +30,9 @@ from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
 from rocpd.replay.excess import nth_of
-from rocpd.replay.graph import BEFORE, NO_EDGES, Edge, Edges, Point, explained
+from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
+from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, explained
 from rocpd.table.human import readable
 
 

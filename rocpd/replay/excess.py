@@ -18,8 +18,8 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Ints
 from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
-from rocpd.replay.graph import Point, Points
 from rocpd.replay.job import JobGraph
+from rocpd.replay.points import Point, Points
 
 _FEWEST = 3  # steps that make a median
 

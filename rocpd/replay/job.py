@@ -27,20 +27,8 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.replay.graph import (
-    INFERRED,
-    NO_EDGES,
-    Edge,
-    Edges,
-    Point,
-    Points,
-    RankGraph,
-    WaitPlace,
-    explained,
-    in_order,
-    in_time,
-    read_graph,
-)
+from rocpd.replay.graph import RankGraph, WaitPlace, read_graph
+from rocpd.replay.points import INFERRED, NO_EDGES, Edge, Edges, Point, Points, explained, in_order, in_time
 from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step

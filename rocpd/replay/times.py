@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base.types import Ints
-from rocpd.replay.graph import Edges
+from rocpd.replay.points import Edges
 
 _MANY = 100_000  # points, 0.6 us each, that take as long as it takes to import what compiles the loop
 

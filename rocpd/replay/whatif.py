@@ -28,8 +28,8 @@ from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
-from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph, read_job
+from rocpd.replay.points import Edge, Point
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.steps import STEP_MARKER
 

@@ -13,8 +13,8 @@ import pytest
 import rocpd
 from rocpd.base.types import Floats, Ints
 from rocpd.facts.timeline import COPIES
-from rocpd.replay.graph import Edge, Point
 from rocpd.replay.job import JobGraph, read_job
+from rocpd.replay.points import Edge, Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import JobPlan, plan
 from rocpd.simulator.script import COPY, LANE_GAP, After, Exchange, LaneEnd, LaneRun, Template, Time

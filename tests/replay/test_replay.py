@@ -14,8 +14,8 @@ import pytest
 import rocpd
 from rocpd.replay.blame import Blame, CauseKind, blame
 from rocpd.replay.excess import Excess
-from rocpd.replay.graph import Point
 from rocpd.replay.job import JobGraph, read_job
+from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from tests.conftest import OpenJob
@@ -136,7 +136,7 @@ def test_a_cause_costs_what_the_job_is_faster_without_it(layout: str, plant: str
 
 
 def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
-    """One node comes late, and waits for nobody; a rank of the other one, which computes longer, costs nothing alone."""
+    """One node comes late; a rank of the other one, which computes longer, costs nothing alone."""
     options = {"seed": 9, "rccl": "none", **LAYOUTS["tensor and data"]}
     found = blamed(tmp_path / "both", plant="straggler=13,late-node=423", **options)
     assert [(cause.kind, cause.ranks) for cause in found.causes] == [

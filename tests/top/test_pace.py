@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from rocpd.top.pace import SHARE, Pace
+from rocpd.top.pace import SHARE, LookPace
 
 _START_S = 0.5  # CPU time of a process that has just been started
 
@@ -16,7 +16,7 @@ def _spent(monkeypatch: pytest.MonkeyPatch, ranks: int, first_s: float, look_s: 
     now, spent = 0.0, _START_S
     monkeypatch.setattr("time.monotonic", lambda: now)
     monkeypatch.setattr("time.process_time", lambda: _START_S)
-    pace, sums, drawn = Pace(), [0.0], 0
+    pace, sums, drawn = LookPace(), [0.0], 0
     for second in range(60 * minutes):
         now = float(second)
         pace.save(ranks)
@@ -46,12 +46,12 @@ def test_no_minute_takes_more_than_its_share(
 
 def test_conclusions_that_are_not_sure_are_drawn_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.process_time", lambda: _START_S)
-    pace = Pace()
+    pace = LookPace()
     looks = 0
     while pace.is_due and looks < 100:
         pace.spend(0.3, is_sure=False)
         looks += 1
     assert 2 <= looks <= 5
-    pace = Pace()
+    pace = LookPace()
     pace.spend(0.3, is_sure=True)
     assert not pace.is_due

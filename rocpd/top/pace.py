@@ -13,7 +13,7 @@ _DEBT_S = 1.0  # until conclusions are sure, they are drawn on credit [s]
 _GROWS = 1.5  # times what the first conclusions take, which are about few steps, the next ones take
 
 
-class Pace:
+class LookPace:
     """CPU time that was saved for looking, and whether it will do for the next look.
 
     Args:

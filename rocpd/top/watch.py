@@ -38,7 +38,7 @@ from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
-from rocpd.top.pace import Pace
+from rocpd.top.pace import LookPace
 
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
 _FEWEST = 6  # steps, before the last ones alone are looked at
@@ -103,8 +103,8 @@ class Watch:
         pace: how often.
     """
 
-    def __init__(self, inputs: Sequence[str], options: WatchOptions, pace: Pace | None = None) -> None:
-        self.options, self._pace = options, pace or Pace()
+    def __init__(self, inputs: Sequence[str], options: WatchOptions, pace: LookPace | None = None) -> None:
+        self.options, self._pace = options, pace or LookPace()
         self._tail = Tail(inputs, ARGUMENTS)
         self._steps: deque[tuple[float, int, StepTime]] = deque(maxlen=_MOST)
         self._known: _Known | None = None

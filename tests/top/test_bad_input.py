@@ -22,7 +22,7 @@ import pytest
 from rocpd.facts.rank import Options
 from rocpd.schema.versions import VERSIONS
 from rocpd.top.glance import Glance, JobState
-from rocpd.top.pace import Pace
+from rocpd.top.pace import LookPace
 from rocpd.top.watch import Watch, WatchOptions
 from tests.cli.test_process import environment
 from tests.top.played import PlayedJob, played
@@ -32,7 +32,7 @@ _HOUR_NS = 3_600_000_000_000
 
 
 def _watched(folder: Path, options: WatchOptions | None = None) -> Glance:
-    with Watch([str(folder)], options or WatchOptions(rows_first=True), Pace(1e9)) as watch:
+    with Watch([str(folder)], options or WatchOptions(rows_first=True), LookPace(1e9)) as watch:
         glances = [watch.look() for _ in range(2)]
     return glances[-1]
 

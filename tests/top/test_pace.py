@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
-from rocpd.top.pace import SHARE, Pace
+from rocpd.top.pace import SHARE, LookPace
 
 _START_S = 0.5  # CPU time of a process that has just been started
 
@@ -14,9 +15,9 @@ _START_S = 0.5  # CPU time of a process that has just been started
 def _spent(monkeypatch: pytest.MonkeyPatch, ranks: int, first_s: float, look_s: float, minutes: int) -> list[float]:
     """Return the CPU time of each minute, looking each second, where conclusions take so long [s]."""
     now, spent = 0.0, _START_S
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    monkeypatch.setattr("time.process_time", lambda: _START_S)
-    pace, sums, drawn = Pace(), [0.0], 0
+    clocks = SimpleNamespace(monotonic=lambda: now, process_time=lambda: _START_S)
+    monkeypatch.setattr("rocpd.top.pace.time", clocks)  # and nobody else's
+    pace, sums, drawn = LookPace(), [0.0], 0
     for second in range(60 * minutes):
         now = float(second)
         pace.save(ranks)
@@ -45,13 +46,14 @@ def test_no_minute_takes_more_than_its_share(
 
 
 def test_conclusions_that_are_not_sure_are_drawn_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.process_time", lambda: _START_S)
-    pace = Pace()
+    clocks = SimpleNamespace(monotonic=lambda: 0.0, process_time=lambda: _START_S)
+    monkeypatch.setattr("rocpd.top.pace.time", clocks)
+    pace = LookPace()
     looks = 0
     while pace.is_due and looks < 100:
         pace.spend(0.3, is_sure=False)
         looks += 1
     assert 2 <= looks <= 5
-    pace = Pace()
+    pace = LookPace()
     pace.spend(0.3, is_sure=True)
     assert not pace.is_due

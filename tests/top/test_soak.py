@@ -18,7 +18,7 @@ from rocpd.simulator import JobOptions
 from rocpd.simulator.job_plan import JobPlan, plan
 from rocpd.simulator.live import parse_incident
 from rocpd.top.glance import Glance
-from rocpd.top.pace import Pace
+from rocpd.top.pace import LookPace
 from rocpd.top.watch import Watch, WatchOptions
 from tests.costs import ROOT
 from tests.soak import sized
@@ -85,7 +85,7 @@ def test_nobody_is_named_in_a_clean_job(seed: int, ranks: int, tmp_path: Path) -
 
 
 def _watching(job: PlayedJob) -> Watch:
-    return Watch([str(job.job.options.out)], WatchOptions(rows_first=True), Pace(1e9))
+    return Watch([str(job.job.options.out)], WatchOptions(rows_first=True), LookPace(1e9))
 
 
 def _after(job: PlayedJob, watch: Watch, steps: int) -> Glance:

@@ -8,7 +8,7 @@ import pytest
 
 import rocpd
 from rocpd.top.glance import Glance, JobState
-from rocpd.top.pace import Pace
+from rocpd.top.pace import LookPace
 from rocpd.top.watch import Watch, WatchOptions
 from tests.live.writer import GrowingFile
 
@@ -18,6 +18,10 @@ _AT_ONCE = 1e9  # cores: no look is put off
 
 def _growing(finished: Path, folder: Path) -> list[GrowingFile]:
     return [GrowingFile(path, folder / path.name) for path in sorted(finished.glob("*.db"))]
+
+
+def _watching(folder: Path) -> Watch:
+    return Watch([str(folder)], WatchOptions(steps=_STEPS), LookPace(_AT_ONCE))
 
 
 def _said(session: rocpd.Session) -> tuple[dict[str, float], dict[str, float], list[tuple[int, int]]]:
@@ -39,7 +43,10 @@ def _check(glance: Glance, session: rocpd.Session) -> None:
 def test_a_look_says_of_the_last_steps_what_a_summary_of_them_says(finished: Path, tmp_path: Path) -> None:
     files = _growing(finished, tmp_path)
     first, last = min(file.first for file in files), max(file.rows[-1][0] for file in files)
-    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS), Pace(_AT_ONCE)) as watch, rocpd.connect(finished) as whole:
+    with (
+        _watching(tmp_path) as watch,
+        rocpd.connect(finished) as whole,
+    ):
         glance = watch.look()
         for share in (0.3, 0.6, 0.9):
             for number, file in enumerate(files):
@@ -60,7 +67,10 @@ def test_a_job_that_is_over_has_the_numbers_of_its_summary(
 ) -> None:
     monkeypatch.setattr("rocpd.top.watch._OVER_S", -1.0)
     files = _growing(finished, tmp_path)
-    with Watch([str(tmp_path)], WatchOptions(steps=_STEPS), Pace(_AT_ONCE)) as watch, rocpd.connect(finished) as whole:
+    with (
+        _watching(tmp_path) as watch,
+        rocpd.connect(finished) as whole,
+    ):
         for file in files:
             file.write_until(file.rows[len(file.rows) // 2][0])
         assert watch.look().state is JobState.RUNNING

@@ -60,10 +60,9 @@ int rocpd_stop(void) {
 
 int rocpd_listen(void) { return start_service() ? 0 : -1; }
 
-int rocpd_start_as_configured(void) {
-    if (rocpd_needs_signal_stacks()) rocpd_give_signal_stack();
-    return config().start ? rocpd_start() : rocpd_listen();
-}
+int rocpd_start_as_configured(void) { return config().start ? rocpd_start() : rocpd_listen(); }
+
+int rocpd_needs_signal_stacks(void) { return config().stacks_hz > 0 || config().stacks_wall_hz > 0 ? 1 : 0; }
 
 int rocpd_flush(void) {
     deliver_held();

@@ -334,10 +334,6 @@ ROCPD_API uint64_t rocpd_correlation(void);
 /* Whether samples of call stacks interrupt threads, so that each one needs a stack for signals. */
 ROCPD_API int rocpd_needs_signal_stacks(void);
 
-/* Gives the calling thread a stack for signals until it ends, unless it has one; one that the program sets later takes
- * its place. To be called where the thread begins. */
-ROCPD_API void rocpd_give_signal_stack(void);
-
 /* The recorder's own stack ids start here; a tool that brings its own ids keeps below. */
 ROCPD_API void rocpd_own_stack_ids_from(uint64_t first);
 

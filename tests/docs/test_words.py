@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +26,13 @@ _PAGES = [path for path in content() if path.suffix == ".md" and path.name != "C
 _MODULES = sorted((ROOT / "rocpd").rglob("*.py"))
 
 
-def docstrings(module: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each docstring of a module, those of constants included."""
+@functools.cache
+def docstrings(module: Path) -> list[tuple[int, str]]:
+    """Return line and text of each docstring of a module, those of constants included."""
+    return list(_docstrings(module))
+
+
+def _docstrings(module: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         match node:
             case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():

@@ -1,4 +1,4 @@
-"""Points and edges of graphs, as columns, and their order: each point comes after all that it waits for. Reads nothing."""
+"""Points and edges of graphs, as columns, and their order: each point comes after all that it waits for."""
 
 from __future__ import annotations
 

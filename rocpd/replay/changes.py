@@ -98,7 +98,7 @@ class Change:
 
     @property
     def what(self) -> str:
-        """What it is done to, as the command line has it: `rank:6`."""
+        """Its object, as the command line has it: `rank:6`."""
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
     def __str__(self) -> str:

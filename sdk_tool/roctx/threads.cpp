@@ -1,5 +1,5 @@
-// The start of threads: where call stacks are sampled, each gets a stack for its signals, as its own may be used up, tiny
-// or wild when a sample comes. Effective only when preloaded.
+// The start of threads: where call stacks are sampled, each gets a stack for its signals, as its own may be used up,
+// tiny or wild when a sample comes. Effective only when preloaded.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

@@ -60,7 +60,7 @@ WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
 
 class LaunchedBy(NamedTuple):
-    """What launched a kernel, as far as it is recorded: the communicator, and the calls that the kernel carries out."""
+    """The launch of a kernel, as far as it is recorded: the communicator, and the calls that the kernel carries out."""
 
     communicator: str | None = None
     calls: tuple[RcclCall, ...] = ()
@@ -171,6 +171,11 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     kernels = np.sort(kernels)
     asked = blake2b(kernels.tobytes(), digest_size=16).hexdigest()
     return reader.once(_LAUNCHES.of(asked), lambda: _launches(reader, kernels))
+
+
+def with_communicator(reader: RankReader, kernels: Ints) -> int:
+    """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
+    return launches(reader.whole(), kernels).with_communicator
 
 
 _LAUNCHES = Fact("launches", 1, (RcclLaunches, LaunchedBy, RcclCall))

@@ -15,7 +15,7 @@ from rocpd.base.documents import json_object
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints, Row
 from rocpd.facts.columns import Names, distinct
-from rocpd.facts.communication.communicators import launches as rccl_launches
+from rocpd.facts.communication.communicators import with_communicator
 from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import KERNEL, Ops, split
 from rocpd.facts.rank import RankReading
@@ -239,7 +239,7 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
 def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
     if not len(rows):
         return _some(0, 0)
-    return _some(len(rows) - rccl_launches(reader.whole(), ops.row[rows]).with_communicator, len(rows))
+    return _some(len(rows) - with_communicator(reader, ops.row[rows]), len(rows))
 
 
 def _lost(reader: RankReader, events: int) -> dict[str, _Count]:

@@ -16,7 +16,7 @@ from rocpd.base.frozen import frozen
 from rocpd.base.types import Ints
 from rocpd.facts.communication.clusters import is_clear
 from rocpd.facts.communication.collectives import ALONE, Channel, Group, end_apart, mesh_of
-from rocpd.facts.communication.transfers import NO_PARTNER, Partners, may_meet
+from rocpd.facts.communication.transfers import NO_PARTNER, Partners, may_meet, ways
 
 LACKING = "a rank lacks its part"
 
@@ -82,15 +82,10 @@ def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Grou
 
     The i-th rank of a number that sends to another number is the partner of the i-th one that receives there.
     """
-    places: dict[tuple[object, ...], tuple[list[Channel], list[Channel]]] = {}
+    kinds: dict[tuple[object, ...], list[Channel]] = {}
     for channel in channels:
-        role = channel.role
-        if role and role.direction in ("send", "receive") and None not in (role.peer, channel.own):
-            sends = role.direction == "send"
-            way = (channel.own, role.peer) if sends else (role.peer, channel.own)
-            kind = (channel.name, channel.communicator, channel.size, *way)
-            places.setdefault(kind, ([], []))[0 if sends else 1].append(channel)
-    for senders, receivers in places.values():
+        kinds.setdefault((channel.name, channel.communicator, channel.size), []).append(channel)
+    for senders, receivers in (both for alike in kinds.values() for both in ways(alike).values()):
         if len(senders) == len(receivers):
             uneven = [pair for pair in zip(senders, receivers, strict=True) if len(pair[0]) != len(pair[1])]
             for pair in uneven if len(uneven) * 2 <= len(senders) else ():

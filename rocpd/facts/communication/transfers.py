@@ -84,6 +84,21 @@ def _paired(
             lost[SEVERAL if np.isfinite(row).any() else alone] += len(channel.numbers)
 
 
+def ways(channels: Iterable[Channel]) -> dict[tuple[int, int], tuple[list[Channel], list[Channel]]]:
+    """Return the numbers of a sender and a receiver in their communicators -> channels that send, and that receive so.
+
+    In order; those whose calls do not number rank and partner are left out.
+    """
+    of_way: dict[tuple[int, int], tuple[list[Channel], list[Channel]]] = {}
+    for channel in channels:
+        own, role = channel.own, channel.role
+        if own is not None and role and role.peer is not None and role.direction in ("send", "receive"):
+            is_sending = role.direction == "send"
+            way = (own, role.peer) if is_sending else (role.peer, own)
+            of_way.setdefault(way, ([], []))[0 if is_sending else 1].append(channel)
+    return of_way
+
+
 def _in_rank_order(
     senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]
 ) -> list[Partners]:
@@ -92,18 +107,11 @@ def _in_rank_order(
     The i-th rank of a number that sends to another number is the partner of the i-th one that receives there. Nothing
     where these are not equally many, or two of one clock do not run at the same time and end together.
     """
-    sides: list[dict[tuple[int, int], list[Channel]]] = [{}, {}]
-    for side, channels in zip(sides, (senders, receivers), strict=True):
-        for channel in channels:
-            peer = channel.role.peer if channel.role else None
-            if channel.own is None or peer is None:
-                return []
-            place = (channel.own, peer) if side is sides[0] else (peer, channel.own)
-            side.setdefault(place, []).append(channel)
-    sent, received = sides
-    if {place: len(each) for place, each in sent.items()} != {place: len(each) for place, each in received.items()}:
+    every = (*senders, *receivers)
+    sides = list(ways(every).values())
+    if sum(len(side) for both in sides for side in both) < len(every) or any(len(a) != len(b) for a, b in sides):
         return []
-    pairs = [Partners(*pair, True) for place in sent for pair in zip(sent[place], received[place], strict=True)]
+    pairs = [Partners(*pair, True) for both in sides for pair in zip(*both, strict=True)]
     for one, other, _ in pairs:
         is_one_clock = clocks.get(one.rank, -1) == clocks.get(other.rank, -2)
         if not may_meet(one, other) or not np.isfinite(end_apart(one, other, is_one_clock=is_one_clock)):

@@ -173,7 +173,8 @@ class Blaming:
         self.stalls = self._stalls()
         self.stalled = self._stalled()
         self.stalling = np.where(self.stalled, self.beyond.passing, 0)
-        self.own = self.beyond.lasting + self.stalling  # what points of ranks take longer, besides hosts removed
+        self.own_recorded = self.beyond.lasting + self.stalling  # what points of ranks take longer
+        self.own = self.own_recorded  # the same, besides hosts removed
 
     def blame(self) -> Blame:
         """Return what was found."""
@@ -206,13 +207,12 @@ class Blaming:
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
-        less = self.lasting_of(cause, self.beyond.lasting + self.stalling)
+        less = self.lasting_of(cause, self.own_recorded)
         return (self.spent(self.job.points.time) - self.spent(self._replayed(less))) // len(self.steps)
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed, self.hosts = np.zeros(len(self.job.points), np.int64), None
-        self.own = self.beyond.lasting + self.stalling
+        self.removed, self.hosts, self.own = np.zeros(len(self.job.points), np.int64), None, self.own_recorded
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -197,7 +198,7 @@ class Changing:
     def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
         self.job, self.blaming, self.causes = job, blaming, causes
         self.counts = blaming.counts
-        self.less: dict[Change, Ints] = {}
+        self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
         self.is_host = np.isin(points.kind, (Point.HOST, Point.STEP))
         called = {number for number, name in enumerate(job.names) if not name.startswith(BEFORE)}
@@ -226,29 +227,28 @@ class Changing:
             )
         return of_cause(cause)
 
-    def excess(self, change: Change, hosts: Ints | None = None) -> Ints:
+    def excess(self, change: Change, hosts: tuple[Change, ...] = ()) -> Ints:
         """Return what each point takes less by a change that takes something away [ns].
 
         Args:
             change: the change.
-            hosts: what points take less by hosts that are taken away with it [ns]; None: no host is.
+            hosts: changes that take hosts away with it.
 
         Raises:
             RocpdError: there is nothing of that name.
         """
-        if hosts is not None and change.kind == "rank":
-            return self._of(CauseKind.RANK, (int(change.name),), "", self.blaming.own_without(hosts))
-        if change not in self.less:
+        known = change, hosts if change.kind == "rank" else ()
+        if known not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
-                "rank": self._rank,
+                "rank": partial(self._rank, hosts=hosts),
                 "host": self._host,
                 "link": self._link,
                 "step": self._step,
                 "call": self._call,
                 "gap": self._gap,
             }
-            self.less[change] = find[change.kind](change)
-        return self.less[change]
+            self.less[known] = find[change.kind](change)
+        return self.less[known]
 
     def applied(
         self,
@@ -273,10 +273,10 @@ class Changing:
         """
         points, job = self.job.points, self.job
         less = np.zeros(len(points), np.int64) if also is None else also
-        hosts = [self.excess(change) for change in asked if change.verb is Verb.WITHOUT and change.kind == "host"]
+        hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
         for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
             if change.verb is Verb.WITHOUT:
-                more = self.excess(change, np.sum(hosts, axis=0) if hosts else None)
+                more = self.excess(change, hosts)
                 more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
         factor = np.ones(len(points))
@@ -299,9 +299,10 @@ class Changing:
         job = replace(job, points=replace(points, work=work, lag=lag))
         return _elastic(job, points.work) if is_elastic else job
 
-    def _rank(self, change: Change) -> Ints:
+    def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
         self._number(change, self.blaming.ranks, "rank")
-        return self._of(CauseKind.RANK, (int(change.name),), "")
+        own = self.blaming.own_without(np.sum([self.excess(host) for host in hosts], axis=0)) if hosts else None
+        return self._of(CauseKind.RANK, (int(change.name),), "", own)
 
     def _host(self, change: Change) -> Ints:
         hosts = self.job.hosts

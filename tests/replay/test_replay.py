@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import rocpd
+from rocpd.base.errors import RocpdError
 from rocpd.replay.blame import Blame, CauseKind, blame
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph, read_job
@@ -144,6 +145,8 @@ def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
         (CauseKind.RANK, (0,)),
     ]
     assert [cause.is_hidden for cause in found.causes] == [False, True]
+    with pytest.raises(RocpdError, match="no rank is numbered 99"), rocpd.connect(tmp_path / "both") as session:
+        session.whatif(without=["rank:99", "host:gpu-node-01"])
     left = found.step_ns - sum(cause.cost for cause in found.causes)
     assert left == pytest.approx(blamed(tmp_path / "usual", **options).step_ns, rel=0.02)
 

@@ -275,6 +275,25 @@ class Ending:
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(self.code)
 
     @contextlib.contextmanager
+    def asking(self, end: Callable[[], bool]) -> Iterator[None]:
+        """Let a block end itself at a signal, as an event loop must: an exception would hit any of its callbacks.
+
+        Args:
+            end: asks the block to end; called within the handler of a signal. False: it cannot, so raise.
+        """
+
+        def ask(number: int, frame: object) -> None:
+            self.code = 128 + number
+            if not end():
+                self(number, frame)
+
+        self._handle(ask)
+        try:
+            yield
+        finally:
+            self._handle(self)
+
+    @contextlib.contextmanager
     def quietly(self) -> Iterator[None]:
         """Let `unraisable` handle what cannot be raised, for the duration of a block."""
         sys.unraisablehook = self.unraisable
@@ -324,6 +343,11 @@ def until_ctrl_c() -> Iterator[None]:
     except KeyboardInterrupt:
         if Ending.current:
             Ending.current.code = 0
+
+
+def asking_to_end(end: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
+    """Let signals ask a block to end, as in `Ending.asking`, where a command runs."""
+    return Ending.current.asking(end) if Ending.current else contextlib.nullcontext()
 
 
 def set_up_streams() -> None:

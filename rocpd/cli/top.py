@@ -17,7 +17,7 @@ from rocpd.base.option import Heading, Option
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
-from rocpd.cli.diagnostics import clear_bars, note, standard_output, until_ctrl_c
+from rocpd.cli.diagnostics import asking_to_end, clear_bars, note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
 from rocpd.cli.terminal import is_interactive, screen_of
 from rocpd.facts.rank import Options
@@ -151,7 +151,9 @@ def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
         raise UsageError("no terminal to show it on", "rocpd top --once, or --follow")
     from rocpd.top.screen import TopScreen
 
-    TopScreen(look, watch, interval, has_colours=not os.environ.get("NO_COLOR")).run()
+    screen = TopScreen(look, watch, interval, has_colours=not os.environ.get("NO_COLOR"))
+    with asking_to_end(screen.end):
+        screen.run()
 
 
 @frozen

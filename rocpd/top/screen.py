@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,6 +73,7 @@ class TopScreen(App[None]):
         self.ansi_color = has_colours
         self._look, self._watched, self._interval = look, watched, interval
         self._glance: Glance | None = None
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         self._page, self._window, self._note = TopPage.RANKS, 0, "looking …"
         self._is_paused, self._has_help = False, False
 
@@ -85,8 +87,16 @@ class TopScreen(App[None]):
 
     def on_mount(self) -> None:
         """Begin to look."""
+        self._event_loop = asyncio.get_running_loop()
         self.draw()
         self.run_worker(self._keep_looking, thread=True, exclusive=True)
+
+    def end(self) -> bool:
+        """End soon; callable from a handler of signals. Return whether there is a screen that can."""
+        if self._event_loop is None or not self.is_running:
+            return False
+        self._event_loop.call_soon_threadsafe(self.exit)
+        return True
 
     def on_resize(self) -> None:
         """Draw anew."""

@@ -106,9 +106,13 @@ def _send_it(process: subprocess.Popen[bytes], terminal: int) -> None:
     process.send_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("interrupt", [_type_it, _send_it])
+def _terminate(process: subprocess.Popen[bytes], terminal: int) -> None:
+    process.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("interrupt", "code"), [(_type_it, 0), (_send_it, 130), (_terminate, 143)])
 def test_ctrl_c_gives_the_terminal_back(
-    finished: Path, interrupt: Callable[[subprocess.Popen[bytes], int], None]
+    finished: Path, interrupt: Callable[[subprocess.Popen[bytes], int], None], code: int
 ) -> None:
     terminal, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -124,7 +128,7 @@ def test_ctrl_c_gives_the_terminal_back(
     finally:
         process.kill()
         process.wait()
-    assert process.returncode in (0, 130)
+    assert process.returncode == code
     assert termios.tcgetattr(theirs) == before
     assert b"Traceback" not in shown
     last = shown[shown.rindex(b"\x1b[?1049h") :]

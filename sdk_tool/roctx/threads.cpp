@@ -61,7 +61,8 @@ void* new_stack() {
 }
 
 // Gives the calling thread a stack until it ends, unless it has one; one that the program sets later takes its place.
-ROCPD_UNCHECKED void use_stack(void* stack) {
+// Inlined, its local variable would keep `begin` from ending in a jump.
+ROCPD_UNCHECKED __attribute__((noinline)) void use_stack(void* stack) {
     stack_t current;
     syscall(SYS_sigaltstack, nullptr, &current);
     if ((current.ss_flags & SS_DISABLE) == 0 || pthread_setspecific(g_stack_key, stack) != 0) return unmap(stack);

@@ -31,6 +31,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "job"
 
 
+@pytest.fixture(scope="module")
+def few_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job whose traces of all formats are larger than a disk of 256 KiB."""
+    folder = tmp_path_factory.mktemp("job")
+    simulate(JobOptions(folder / "job", ranks=2, events_per_rank=10_000))
+    return folder / "job"
+
+
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -99,11 +107,11 @@ def _runs(pid: int) -> bool:
 @pytest.mark.soak
 @pytest.mark.parametrize(("form", "processes"), paired(FORMS, [1, 2]))
 def test_a_full_disk_leaves_nothing(
-    files: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
+    few_events: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
-    with small_disk(tmp_path / "disk", "1m") as disk, rocpd.connect(files, jobs=processes) as session:
+    with small_disk(tmp_path / "disk", "256k") as disk, rocpd.connect(few_events, jobs=processes) as session:
         options = ConvertOptions(disk / "out")
         with pytest.raises(rocpd.OutputError):
             FORMATS[form].write(session, options)

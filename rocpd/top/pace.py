@@ -10,6 +10,7 @@ SHARE = 0.08
 _PER_RANK, _RANKS = 0.001, 64
 _AT_ONCE_S = 1.0  # CPU time of the process before the share counts [s]
 _DEBT_S = 1.0  # until conclusions are sure, they are drawn on credit [s]
+_TRIES = 0.25  # of the share goes into rows before the first conclusions, which take the rest
 _GROWS = 1.5  # times what the first conclusions take, which are about few steps, the next ones take
 
 
@@ -33,6 +34,7 @@ class LookPace:
     def save(self, ranks: int) -> None:
         """Count the time since the last call as time to look at so many ranks."""
         now, share = time.monotonic(), self._share + _PER_RANK * max(0, ranks - _RANKS)
+        share *= 1.0 if self._cost else _TRIES
         most = max(_AT_ONCE_S, self._cost)
         self._credit, self._saved_at = min(most, self._credit + share * (now - self._saved_at)), now
 

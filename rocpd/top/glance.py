@@ -124,6 +124,7 @@ class Glance:
         missing: ranks that hold up the others then.
         age_s: since when the conclusions stand [s].
         cpu_percent: how much of a core looking takes.
+        runs: how many separate runs the ranks are of.
     """
 
     at_s: float
@@ -142,6 +143,7 @@ class Glance:
     missing: tuple[int, ...] = ()
     age_s: float = 0.0
     cpu_percent: float = 0.0
+    runs: int = 1
 
     @property
     def usual_ns(self) -> float | None:
@@ -176,6 +178,7 @@ class Glance:
             "at_s": self.at_s,
             "state": self.state.value,
             "job": self.job,
+            "runs": self.runs,
             "looked_at": self.looked_at,
             "step": last and last.number,
             "step_ns": last and last.mean_ns,
@@ -197,7 +200,8 @@ class Glance:
     def line(self) -> str:
         """Return it as one line, without the time."""
         state = "" if self.steps else self.state.value
-        return "; ".join(filter(None, (state, self.step_line(), self.parts_line(), *self._troubles())))
+        runs = f"{self.runs} separate runs, not one job" if self.runs > 1 else ""
+        return "; ".join(filter(None, (state, runs, self.step_line(), self.parts_line(), *self._troubles())))
 
     def step_line(self) -> str:
         """Return how long a step takes; while there are none, how many rows have come."""

@@ -177,10 +177,9 @@ class Watch:
         return passed > (_OVER_S if file.has_rows and not file.may_grow else _OLD_S)
 
     def _without_rows(self, files: Sequence[TailedFile]) -> Glance:
-        waits = self._tail.waits_for and f"waiting: {self._tail.waits_for}"
-        problems = [*filter(None, (waits,)), *(file.problem for file in files if file.problem)]
+        problems = [*filter(None, (self._tail.waits_for,)), *(file.problem for file in files if file.problem)]
         if files and not problems:
-            problems = [f"waiting: nothing is written to {files[0].path} yet"]
+            problems = [f"nothing is written to {files[0].path} yet"]
         ranks = tuple(RankNow(None, file=str(file.path), state=_state_of(file), problem=file.problem) for file in files)
         return Glance(time.time(), JobState.WAITING, ranks=ranks, problems=tuple(problems))
 
@@ -250,7 +249,8 @@ class Watch:
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
         kernels, alignment = tuple(_kernels(tables)), session.job.alignment
         problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
-        return Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems), tables
+        said = job, (), looked_at, parts, (), tuple(findings), kernels, problems
+        return Glance(time.time(), state, *said, runs=session.runs), tables
 
     def _by_file(
         self, session: Session, tables: Mapping[str, Summary], steps: Mapping[int, Steps]

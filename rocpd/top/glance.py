@@ -24,6 +24,7 @@ LIKELY = 0.01
 """A cause that chance explains more often is no straggler."""
 
 _SPARK = 30  # steps
+_OLD_S = 10.0  # conclusions that are so old say so [s]
 _RANKS, _KERNELS, _FINDINGS, _HANG = 8, 5, 4, 2  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
@@ -230,7 +231,8 @@ class Glance:
         lines = [f"{self.state.value}: {self.job or 'no job yet'}"]
         lines += ["   ".join(filter(None, (step, pictured)))] if step else []
         if self.parts:
-            lines.append(f"{self.parts_line()}; {self.looked_at}")
+            age = f", {self.age_s:.0f} s ago" if self.state is JobState.RUNNING and self.age_s >= _OLD_S else ""
+            lines.append(f"{self.parts_line()}; {self.looked_at}{age}")
         lines += self.hang[:_HANG] if self.hangs else ()
         lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
         yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)

@@ -33,6 +33,11 @@ def test_a_page_fits_the_screen() -> None:
     ]
 
 
+def test_conclusions_that_are_old_say_so() -> None:
+    assert not [line for line in GLANCE.head() if "ago" in line]
+    assert "idle 10.0 %; steps 0 to 9, 42 s ago" in "\n".join(glance(age_s=42.4).head())
+
+
 def test_json_has_what_a_glance_has() -> None:
     document = json.loads(json.dumps(GLANCE.document()))
     assert (document["step"], document["step_ns"], document["usual_step_ns"]) == (9, 20e6, 10e6)

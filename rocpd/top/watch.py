@@ -167,7 +167,8 @@ class Watch:
         self._is_new = True
         with suppress(RocpdError), self._connected([newest.copy]) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
-            enough = min(_FEWEST, self.options.steps) + 2  # neither the newest nor the first of a cut trace counts
+            uncounted = 1 + self._is_cut  # the newest one, and the first of a cut trace
+            enough = min(_FEWEST, self.options.steps) + uncounted
             return max(map(len, steps.values()), default=0) >= enough or not self._is_young(session)
         return True
 

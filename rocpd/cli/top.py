@@ -115,7 +115,7 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
     from rocpd.top.glance import JobState
 
     if glance.state is JobState.WAITING and not glance.ranks:
-        raise InputError("; ".join(glance.problems).removeprefix("waiting: "), "without --once it is waited for")
+        raise InputError("; ".join(glance.problems), "without --once it is waited for")
     path = output.path(tables.TEXT_OR_JSON[form])
     with tables.open_output(path, output) as out:
         tables.write_answer(glance.document(), glance.lines(screen_of(out)), out, form)

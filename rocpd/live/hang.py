@@ -312,7 +312,8 @@ def _path_back(edges: Mapping[int, Mapping[int, GroupWait]], start: int) -> list
 
 
 def _beside(ranks: Sequence[RankProgress]) -> Iterator[str]:
-    """Yield what else is known of ranks: who has stopped, who writes no rows, of whom nothing is known."""
+    """Yield what else is known of ranks: separate runs, who has stopped, who writes no rows, who is unknown."""
+    yield from _runs(ranks)
     stopped = [rank for rank in ranks if rank.life is Life.STOPPED]
     if stopped and len(stopped) == sum(rank.state is not None for rank in ranks):
         silent = duration(min(rank.silent_ns for rank in stopped))
@@ -325,6 +326,14 @@ def _beside(ranks: Sequence[RankProgress]) -> Iterator[str]:
         yield f"has ended: {_of(ended)}"
     if unknown := [rank for rank in ranks if rank.life is Life.UNKNOWN]:
         yield f"not recorded, as without a state file: {_of(unknown)}"
+
+
+def _runs(ranks: Sequence[RankProgress]) -> Iterator[str]:
+    """Yield that ranks are of separate runs, and which of which, where that is so."""
+    runs = sorted({rank.run for rank in ranks})
+    if len(runs) > 1:
+        each = "; ".join(_of(rank for rank in ranks if rank.run == run) for run in runs)
+        yield f"{len(runs)} separate runs, not one job: {each}"
 
 
 def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str]:
@@ -349,6 +358,7 @@ def _not_recorded(ranks: Sequence[RankProgress]) -> Iterator[str]:
 
 def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:
     """Yield the last completed collective of each rank: of the few whose is oldest."""
+    yield from _runs(ranks)
     known = sorted(((*rank.last, rank) for rank in ranks if rank.last), key=lambda last: last[1])
     for name, end, rank in known[:_MOST_NAMED]:
         at = f"{end / 1e9:.6f} s of its clock"

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
+from rocpd.facts.communication.collectives import listed
 from rocpd.top.glance import Glance, JobState
 
 AGAIN_S = 300.0
@@ -60,6 +62,11 @@ class Alert:
     rank: int | None = None
     host: str = ""
     step: int | None = None
+
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """Its kind, and whom it concerns."""
+        return self.what, self.rank
 
     def environment(self) -> dict[str, str]:
         """Return it as variables for a program: `ROCPD_ALERT`, `ROCPD_VALUE` and so on; empty where unknown."""
@@ -115,6 +122,18 @@ def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
         yield Alert("hang", glance.hang[0], glance.hang_s, bounds.hang, missing, host, number)
 
 
+def _together(due: list[Alert]) -> Iterator[Alert]:
+    """Yield alerts, those of ranks that are silent as one: of a job that hangs all are."""
+    silent = [alert for alert in due if alert.what == "silent"]
+    yield from (alert for alert in due if alert.what != "silent")
+    if len(silent) > 1:
+        longest = max(silent, key=lambda alert: alert.value)
+        names = listed(sorted(alert.rank for alert in silent if alert.rank is not None)) or "without a number"
+        yield replace(longest, text=f"ranks {names} are silent for {longest.value:.0f} s", rank=None, host="")
+    else:
+        yield from silent
+
+
 class Bell:
     """Rings for alerts, each kind of alert about a rank now and then only.
 
@@ -140,12 +159,11 @@ class Bell:
         self._runs: list[threading.Thread] = []
 
     def ring(self, glance: Glance) -> None:
-        """Ring for alerts, unless one of the kind about the rank rang a moment ago."""
-        for alert in alerts(glance, self._bounds):
-            key = alert.what, alert.rank
-            if self._clock() - self._rung.get(key, -AGAIN_S) < AGAIN_S:
-                continue
-            self._rung[key] = self._clock()
+        """Ring for alerts, unless one of the kind about the rank rang a moment ago; once for all that fall silent."""
+        now = self._clock()
+        due = [each for each in alerts(glance, self._bounds) if now - self._rung.get(each.key, -AGAIN_S) >= AGAIN_S]
+        self._rung |= dict.fromkeys((alert.key for alert in due), now)
+        for alert in _together(due):
             self._say(f"alert: {alert.text}")
             self._run(alert)
 

@@ -24,6 +24,7 @@ LIKELY = 0.01
 """A cause that chance explains more often is no straggler."""
 
 _SPARK = 30  # steps
+_OLD_S = 10.0  # conclusions that are so old say so [s]
 _RANKS, _KERNELS, _FINDINGS, _HANG = 8, 5, 4, 2  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
@@ -124,6 +125,7 @@ class Glance:
         missing: ranks that hold up the others then.
         age_s: since when the conclusions stand [s].
         cpu_percent: how much of a core looking takes.
+        runs: how many separate runs the ranks are of.
     """
 
     at_s: float
@@ -142,6 +144,7 @@ class Glance:
     missing: tuple[int, ...] = ()
     age_s: float = 0.0
     cpu_percent: float = 0.0
+    runs: int = 1
 
     @property
     def usual_ns(self) -> float | None:
@@ -176,6 +179,7 @@ class Glance:
             "at_s": self.at_s,
             "state": self.state.value,
             "job": self.job,
+            "runs": self.runs,
             "looked_at": self.looked_at,
             "step": last and last.number,
             "step_ns": last and last.mean_ns,
@@ -197,7 +201,8 @@ class Glance:
     def line(self) -> str:
         """Return it as one line, without the time."""
         state = "" if self.steps else self.state.value
-        return "; ".join(filter(None, (state, self.step_line(), self.parts_line(), *self._troubles())))
+        runs = f"{self.runs} separate runs, not one job" if self.runs > 1 else ""
+        return "; ".join(filter(None, (state, runs, self.step_line(), self.parts_line(), *self._troubles())))
 
     def step_line(self) -> str:
         """Return how long a step takes; while there are none, how many rows have come."""
@@ -226,7 +231,8 @@ class Glance:
         lines = [f"{self.state.value}: {self.job or 'no job yet'}"]
         lines += ["   ".join(filter(None, (step, pictured)))] if step else []
         if self.parts:
-            lines.append(f"{self.parts_line()}; {self.looked_at}")
+            age = f", {self.age_s:.0f} s ago" if self.state is JobState.RUNNING and self.age_s >= _OLD_S else ""
+            lines.append(f"{self.parts_line()}; {self.looked_at}{age}")
         lines += self.hang[:_HANG] if self.hangs else ()
         lines += [*self.findings[: _FINDINGS if width else None], *self.problems]
         yield from (f"{line[: width - 1]}…" if 0 < width < len(line) else line for line in lines)

@@ -10,6 +10,8 @@ SHARE = 0.08
 _PER_RANK, _RANKS = 0.001, 64
 _AT_ONCE_S = 1.0  # CPU time of the process before the share counts [s]
 _DEBT_S = 1.0  # until conclusions are sure, they are drawn on credit [s]
+_FIRST_DEBT_S = 1.5  # and so are the first ones, for `SHARE` of a core; with more of it, more [s]
+_TRIES = 0.1  # of the share goes into trying for them after that: they will take the rest
 _GROWS = 1.5  # times what the first conclusions take, which are about few steps, the next ones take
 
 
@@ -23,16 +25,18 @@ class LookPace:
     def __init__(self, share: float = SHARE) -> None:
         self._share, self._saved_at = share, time.monotonic()
         self._credit, self._cost = max(0.0, _AT_ONCE_S - time.process_time()), 0.0
-        self._is_sure = False
+        self._debt = _FIRST_DEBT_S
 
     @property
     def is_due(self) -> bool:
         """Whether there is time for as much as the last conclusions took: it is saved before it is spent."""
-        return self._credit >= self._cost - (0.0 if self._is_sure else _DEBT_S)
+        return self._credit >= self._cost - self._debt
 
     def save(self, ranks: int) -> None:
         """Count the time since the last call as time to look at so many ranks."""
         now, share = time.monotonic(), self._share + _PER_RANK * max(0, ranks - _RANKS)
+        if not self._cost:
+            self._debt, share = _FIRST_DEBT_S * share / self._share, _TRIES * share
         most = max(_AT_ONCE_S, self._cost)
         self._credit, self._saved_at = min(most, self._credit + share * (now - self._saved_at)), now
 
@@ -45,4 +49,5 @@ class LookPace:
         """
         self._credit -= took_s
         if is_sure is not None:
-            self._is_sure, self._cost = is_sure, took_s if self._cost else _GROWS * took_s
+            self._debt = 0.0 if is_sure else _DEBT_S
+            self._cost = took_s if self._cost else _GROWS * took_s

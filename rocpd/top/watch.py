@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,13 +129,13 @@ class Watch:
         self._pace.save(len(files))
         before = self._known
         glance = self._seen(files)
-        has_concluded = self._known is not before and bool(self._chosen)
+        has_concluded = self._known is not before and self._has_concluded
         self._pace.spend(time.process_time() - begun, glance.is_sure if has_concluded else None)
         return glance
 
     def _seen(self, files: Sequence[TailedFile]) -> Glance:
         """Return the job, with conclusions that are as new as there is time for."""
-        is_due = self._known is None or self._pace.is_due
+        is_due = self._known is None or (self._pace.is_due and self._is_worth_it(self._known))
         if not files or not all(map(self._is_over, files)):
             if is_due:
                 self._is_new |= self._tail.poll() > 0
@@ -149,6 +150,27 @@ class Watch:
             self._analyse(is_over)
         assert self._known
         return self._now(self._known, files, is_over)
+
+    @property
+    def _has_concluded(self) -> bool:
+        return bool(self._known and self._known.glance.looked_at)
+
+    def _is_worth_it(self, known: _Known) -> bool:
+        """Whether to read all files: for the first conclusions once the file that grew last may have steps enough."""
+        readable = self._tail.readable()
+        if self._has_concluded or len(known.ranks) < len(readable):
+            return True
+        newest = max(readable.values(), key=lambda file: file.grown_at)
+        newest.catch_up()
+        if not newest.poll():  # it may have ended
+            return True
+        self._is_new = True
+        with suppress(RocpdError), self._connected([newest.copy]) as session:
+            steps = steps_of_ranks(session, self.options.asked.step_marker)
+            uncounted = 1 + self._is_cut  # the newest one, and the first of a cut trace
+            enough = min(_FEWEST, self.options.steps) + uncounted
+            return max(map(len, steps.values()), default=0) >= enough or not self._is_young(session)
+        return True
 
     def look_at(self, steps: int) -> None:
         """Look at so many of the last steps from now on."""
@@ -177,10 +199,9 @@ class Watch:
         return passed > (_OVER_S if file.has_rows and not file.may_grow else _OLD_S)
 
     def _without_rows(self, files: Sequence[TailedFile]) -> Glance:
-        waits = self._tail.waits_for and f"waiting: {self._tail.waits_for}"
-        problems = [*filter(None, (waits,)), *(file.problem for file in files if file.problem)]
+        problems = [*filter(None, (self._tail.waits_for,)), *(file.problem for file in files if file.problem)]
         if files and not problems:
-            problems = [f"waiting: nothing is written to {files[0].path} yet"]
+            problems = [f"nothing is written to {files[0].path} yet"]
         ranks = tuple(RankNow(None, file=str(file.path), state=_state_of(file), problem=file.problem) for file in files)
         return Glance(time.time(), JobState.WAITING, ranks=ranks, problems=tuple(problems))
 
@@ -250,7 +271,8 @@ class Watch:
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
         kernels, alignment = tuple(_kernels(tables)), session.job.alignment
         problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
-        return Glance(time.time(), state, job, (), looked_at, parts, (), tuple(findings), kernels, problems), tables
+        said = job, (), looked_at, parts, (), tuple(findings), kernels, problems
+        return Glance(time.time(), state, *said, runs=session.runs), tables
 
     def _by_file(
         self, session: Session, tables: Mapping[str, Summary], steps: Mapping[int, Steps]

@@ -132,7 +132,9 @@ def test_what_a_missing_rank_is_at_is_its_range_and_its_call() -> None:
 def test_jobs_of_two_runs_do_not_meet() -> None:
     """The groups of another run have the same ids where its layout is the same."""
     other = replace(rank(1, {"low": (3, 3)}), run=1)
-    assert judged((rank(0, {"low": (4, 3)}), other)).missing == ()
+    said = judged((rank(0, {"low": (4, 3)}), other))
+    assert said.missing == ()
+    assert "2 separate runs, not one job: rank 0; rank 1" in said.lines
 
 
 @pytest.fixture(scope="module", params=["stall", "kill", "mismatch"])

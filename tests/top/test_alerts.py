@@ -56,6 +56,15 @@ def test_it_rings_once_in_a_while() -> None:
     assert said == ["alert: rank 0 is silent for 42 s"] * 2
 
 
+def test_ranks_that_fall_silent_together_ring_once() -> None:
+    said = list[str]()
+    bell = Bell(bounds_of("silent=30"), "", said.append, lambda: 0.0)
+    silent = tuple(replace(RANKS[1], rank=rank, silent_s=40.0 + rank) for rank in range(64))
+    for ranks in (silent[:1], silent, silent):
+        bell.ring(glance(ranks=ranks))
+    assert said == ["alert: rank 0 is silent for 40 s", "alert: ranks 1-63 are silent for 103 s"]
+
+
 def test_a_program_finds_the_reason_in_its_environment(tmp_path: Path) -> None:
     program, seen = tmp_path / "page me; rm", tmp_path / "seen"
     program.write_text(f'#!/bin/sh\necho "$ROCPD_ALERT|$ROCPD_RANK|$ROCPD_VALUE|$ROCPD_HOST|$#" >> "{seen}"\n')

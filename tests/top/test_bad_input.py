@@ -59,6 +59,7 @@ def test_two_jobs_in_one_folder_are_not_taken_for_one(tmp_path: Path) -> None:
             shutil.copy(path, folder / f"other-{path.name}")
         glance = _watched(folder)
     assert glance.job.startswith("2 separate runs, not one job")
+    assert "2 separate runs, not one job; " in glance.line()
     assert (len(glance.ranks), [rank for rank in glance.ranks if rank.is_straggler]) == (4, [])
 
 

@@ -6,7 +6,7 @@ import json
 
 from rocpd.table.palette import Screen
 from rocpd.top.glance import Glance, JobState, TopPage
-from tests.top.made import GLANCE
+from tests.top.made import GLANCE, glance
 
 
 def test_a_line_says_what_matters() -> None:
@@ -14,7 +14,12 @@ def test_a_line_says_what_matters() -> None:
         "step 9: 20.0 ms, usually 10.0 ms; compute 70.0 %, communication 20.0 %, copies 0.0 %, idle 10.0 %; "
         "rank 4 costs 20.0 % (compute); rank 0 silent for 42 s; /job/rank7.db: empty"
     )
-    assert Glance(0.0, JobState.WAITING, problems=("waiting: no file",)).line() == "waiting; waiting: no file"
+    assert Glance(0.0, JobState.WAITING, problems=("no file",)).line() == "waiting; no file"
+
+
+def test_a_line_says_that_a_folder_holds_two_jobs() -> None:
+    assert glance(runs=2).line().startswith("2 separate runs, not one job; step 9: ")
+    assert glance(runs=2).without_names().document()["runs"] == 2
 
 
 def test_a_page_fits_the_screen() -> None:
@@ -26,6 +31,11 @@ def test_a_page_fits_the_screen() -> None:
         ["node17", "1"],
         ["node3", "1"],
     ]
+
+
+def test_conclusions_that_are_old_say_so() -> None:
+    assert not [line for line in GLANCE.head() if "ago" in line]
+    assert "idle 10.0 %; steps 0 to 9, 42 s ago" in "\n".join(glance(age_s=42.4).head())
 
 
 def test_json_has_what_a_glance_has() -> None:

@@ -12,8 +12,17 @@ from rocpd.top.pace import SHARE, LookPace
 _START_S = 0.5  # CPU time of a process that has just been started
 
 
-def _spent(monkeypatch: pytest.MonkeyPatch, ranks: int, first_s: float, look_s: float, minutes: int) -> list[float]:
-    """Return the CPU time of each minute, looking each second, where conclusions take so long [s]."""
+def _spent(
+    monkeypatch: pytest.MonkeyPatch,
+    ranks: int,
+    first_s: float,
+    look_s: float,
+    minutes: int,
+    *,
+    begins_s: float = 3.0,
+    rows_s: float = 0.01,
+) -> list[float]:
+    """Return the CPU time of each minute, looking each second, where conclusions take so long, rows before so [s]."""
     now, spent = 0.0, _START_S
     clocks = SimpleNamespace(monotonic=lambda: now, process_time=lambda: _START_S)
     monkeypatch.setattr("rocpd.top.pace.time", clocks)  # and nobody else's
@@ -22,7 +31,9 @@ def _spent(monkeypatch: pytest.MonkeyPatch, ranks: int, first_s: float, look_s: 
         now = float(second)
         pace.save(ranks)
         took, is_sure = 0.01, None
-        if second >= 3 and pace.is_due:
+        if pace.is_due and second < begins_s:
+            took = rows_s
+        elif pace.is_due:
             took, is_sure, drawn = (look_s if drawn else first_s), drawn > 2, drawn + 1
         pace.spend(took, is_sure)
         spent += took
@@ -43,6 +54,16 @@ def test_no_minute_takes_more_than_its_share(
     mean = sum(minutes) / len(minutes)
     assert mean <= most
     assert mean > 60 * 0.7 * SHARE  # and is used
+
+
+@pytest.mark.parametrize("ranks", [64, 96, 128, 256])
+@pytest.mark.parametrize("begins_s", [20, 40, 58])
+def test_steps_that_come_late_find_time_for_conclusions(
+    monkeypatch: pytest.MonkeyPatch, ranks: int, begins_s: float
+) -> None:
+    first_s, rows_s = 0.04 * ranks, 0.004 * ranks
+    minutes = _spent(monkeypatch, ranks, first_s, 2 * first_s, 5, begins_s=begins_s, rows_s=rows_s)
+    assert minutes[0] <= 60 * (0.10 + 0.001 * (ranks - 64))
 
 
 def test_conclusions_that_are_not_sure_are_drawn_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from rocpd.top.glance import Glance, JobState
 from rocpd.top.pace import LookPace
 from rocpd.top.watch import Watch, WatchOptions
 from tests.live.writer import GrowingFile
+from tests.top.played import played
 
 _STEPS = 6
 _AT_ONCE = 1e9  # cores: no look is put off
@@ -82,6 +83,22 @@ def test_a_job_that_is_over_has_the_numbers_of_its_summary(
         _check(glance, whole)
     for file in files:
         file.close()
+
+
+def test_until_there_are_steps_enough_one_file_is_read(tmp_path: Path) -> None:
+    with (
+        played(tmp_path, ranks=4, steps=10, plant="none") as job,
+        Watch([str(job.job.options.out)], WatchOptions(rows_first=True), LookPace(_AT_ONCE)) as watch,
+    ):
+        rows: list[dict[int | None, int]] = []
+        for steps in (1, 2, 5):
+            job.play(steps)
+            rows.append({rank.rank: rank.rows for rank in watch.look().ranks})
+        _, before, after = rows
+        assert len(before) == 4
+        assert sum(after[rank] > before[rank] for rank in before) == 1
+        job.play(9)
+        assert watch.look().looked_at == "steps 0 to 7"
 
 
 def test_a_folder_without_files_is_waited_for(tmp_path: Path) -> None:

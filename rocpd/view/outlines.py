@@ -20,7 +20,7 @@ import numpy as np
 
 from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base.types import Flags, Floats, Ints, Progress
 from rocpd.base.visible import visible
 from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements
@@ -40,7 +40,8 @@ from rocpd.view.desk import Answer, Stamp, ViewedJob
 STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
-_SOON = 0.05  # [s]
+_SOON, _PATIENCE = 0.05, 0.5  # [s]
+_PASSES = 2  # over the ranks: first and last times, clocks
 _SLICES = 4096  # of an outline, no fewer than a page has pixels
 
 
@@ -219,7 +220,7 @@ class Overview:
         self._stamp: Stamp = ()
         self._coming: Iterator[tuple[Rank, Outline | RocpdError]] = iter(())
         self._outlines: dict[int, Outline | RocpdError] = {}
-        self.is_complete = False
+        self.is_complete, self._read = False, 0.0
 
     def open(self, session: Session) -> None:
         """Take a session of the job, which is then closed here."""
@@ -236,12 +237,32 @@ class Overview:
             assert self._session
             yield self._session
 
+    def read(self, report: Progress | None) -> None:
+        """Read the first and last times of ranks, which pages wait for. Errors as `rocpd.connect`.
+
+        Args:
+            report: called with how many ranks are read, of how many, each once a pass; None: nobody asks.
+        """
+
+        def count(done: int, of: int) -> None:
+            self._read = done / of
+            if report:
+                report(done, of)
+
+        with self.reading() as session, session.job.counting(count, _PASSES):
+            _ = session.time_range
+
     def ranks(self) -> Answer:
         """Return `start` and `end` of the time line [ns], and `ranks`: `rank`, `host`, `label`, `about`.
+
+        While `read` goes on, only that: the share of the times that are read.
 
         Raises:
             RocpdError: they share no time line, or as `rocpd.connect`.
         """
+        if not self._lock.acquire(timeout=_PATIENCE):
+            return Answer({"read": self._read}, ())
+        self._lock.release()
         with self.reading() as session:
             line, extent = line_of(session), session.time_range or (0, 1)
             ranks = [

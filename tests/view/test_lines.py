@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,20 @@ def test_several_ranks_answer_as_far_as_they_are_read_soon(
         StatesTiles((7, 1), 0, end, 300).of(session)
     monkeypatch.setattr(outlines, "_SOON", 0)
     assert known(1, 0) == [[1]] * 2
+
+
+def test_who_asks_while_times_are_read_is_told_how_far(
+    overview: Overview, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlines, "_PATIENCE", 0.01)
+    reports: list[tuple[int, int]] = []
+    opened = Overview(ViewedJob((str(job),), jobs=1))
+    with opened.reading(), ThreadPoolExecutor() as others:
+        assert others.submit(opened.ranks).result().value == {"read": 0.0}
+    opened.read(lambda done, of: reports.append((done, of)))
+    assert reports[0] == (1, 4)
+    assert opened.ranks() == overview.ranks()
+    opened.close()
 
 
 def test_steps_are_those_of_all_ranks(session: rocpd.Session, overview: Overview) -> None:

@@ -35,7 +35,9 @@ export class TimeLine {
 
   async load() {
     this.say("reading the job …");
-    const { ranks, start, end } = await this.calls.ask("line");
+    let said = await this.calls.ask("line");
+    for (; !said.ranks; said = await this.calls.ask("line")) this.say(`reading when ranks begin and end: ${Math.floor(said.read * 100)} % …`);
+    const { ranks, start, end } = said;
     const isNew = this.ranks.length === 0;
     this.ranks = ranks;
     this.rankOf = new Map(ranks.map((each) => [each.rank, each]));
@@ -124,28 +126,30 @@ export class TimeLine {
     } else {
       const tile = { ...job, first: answer.start, last: answer.end, shares: bytesOf(answer.shares) };
       tile.pixels = tile.shares.length / this.names.length;
-      tile.image = this.picture(tile);
-      this.states.set(job.rank, { ...this.states.get(job.rank), [job.kind === "states" ? "fine" : "base"]: tile });
+      const known = this.states.get(job.rank), detail = job.kind === "states" ? "fine" : "base";
+      tile.image = this.picture(tile, known?.[detail]?.image);
+      this.states.set(job.rank, { ...known, [detail]: tile });
       if (job.kind === "outlines") this.look();
     }
     this.paint();
   }
 
-  // A tile as a picture, a column a pixel: states stand on each other, idle time shows the page.
-  picture({ shares, pixels }) {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [pixels, LEVELS];
-    const pen = canvas.getContext("2d"), image = pen.createImageData(pixels, LEVELS), cells = new Uint32Array(image.data.buffer);
+  // A tile as a picture, a column a pixel: states stand on each other, idle time shows the page. The picture of the tile
+  // before it is drawn over, and all are made in one image: a browser frees late what is dropped.
+  picture({ shares, pixels }, canvas = document.createElement("canvas")) {
+    if (!(this.image?.width >= pixels)) this.image = new ImageData(pixels, LEVELS);
+    if (canvas.width < pixels || canvas.height !== LEVELS) [canvas.width, canvas.height] = [pixels, LEVELS];
+    const { width } = this.image, cells = new Uint32Array(this.image.data.buffer).fill(0);
     const colours = this.names.map((name) => new Uint32Array(Uint8Array.from([1, 3, 5, 7], (at) => parseInt(`${this.colours[name]}ff`.slice(at, at + 2), 16)).buffer)[0]);
     for (let x = 0; x < pixels; x++) {
       for (let state = 0, before = 0, level = LEVELS; state < colours.length; state++) {
         const share = shares[state * pixels + x];
         before += share;
         const top = Math.max(0, Math.min(LEVELS - Math.round((before * LEVELS) / 255), share ? level - 1 : level));
-        for (; level > top; level--) cells[(level - 1) * pixels + x] = colours[state];
+        for (; level > top; level--) cells[(level - 1) * width + x] = colours[state];
       }
     }
-    pen.putImageData(image, 0, 0);
+    canvas.getContext("2d").putImageData(this.image, 0, 0);
     return canvas;
   }
 

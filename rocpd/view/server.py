@@ -482,7 +482,9 @@ _GETS: dict[str, _Route] = {
     "differences": _differences,
     "slice": _slice,
     "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
-    "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),
+    "report": lambda request, values: request.ask(
+        Page(_taken_part(values), request.server.job.inputs), request.server.limits.other_s
+    ),
 }
 _POSTS: dict[str, _Route] = {
     "sql": lambda request, body: request.ask(

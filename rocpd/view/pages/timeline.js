@@ -46,7 +46,8 @@ export class TimeLine {
     this.rows.clear();
     this.steps.clear();
     this.version += 1;
-    if (isNew && this.to === 1) [this.from, this.to] = [start, end];
+    this.isToSettle = isNew && this.to === 1;
+    if (this.isToSettle) [this.from, this.to] = [start, end];
     this.whole = [start, end];
     this.lay();
     this.plan();
@@ -113,6 +114,7 @@ export class TimeLine {
       this.steps.set(step, [Math.min(known[0], start), Math.max(known[1], end)]);
     }
     for (const job of batch) if (tile(job)) this.take(job, tile(job));
+    if (this.states.size === this.ranks.length) this.settle();
     return batch.every(tile);
   }
 
@@ -132,6 +134,14 @@ export class TimeLine {
       if (job.kind === "outlines") this.look();
     }
     this.paint();
+  }
+
+  // Begins shortly before the first work where that comes late, as the report does; Everything shows what is before.
+  settle() {
+    const [low, high] = this.whole, first = Math.min(...[...this.states.values()].map(({ base }) => base.first));
+    const isUntouched = this.from === low && this.to === high;
+    if (this.isToSettle && isUntouched && first - low > (high - low) / 2) this.move(first - (high - first) / 20, high);
+    this.isToSettle = false;
   }
 
   // A tile as a picture, a column a pixel: states stand on each other, idle time shows the page. The picture of the tile
@@ -299,7 +309,7 @@ export class TimeLine {
     else if (line.row?.unit !== undefined) this.drawValues(line);
     else if (line.row?.start) this.drawSlices(line);
     pen.restore();
-    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? `…${line.host.slice(-8)}` : line.host} · ${line.ranks.length} ranks`, 4, middle, gutter - 8, ink.text, "600");
+    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{10}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
     else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);
@@ -388,7 +398,7 @@ export class TimeLine {
 
   // The time between two ticks: 1, 2 or 5 times a power of ten.
   tick() {
-    const rough = ((this.to - this.from) / this.wide) * TICK, power = 10 ** Math.floor(Math.log10(rough));
+    const rough = ((this.to - this.from) / this.wide) * Math.min(TICK, this.wide / 4), power = 10 ** Math.floor(Math.log10(rough));
     return power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9));
   }
 
@@ -409,7 +419,7 @@ export class TimeLine {
       const label = ((at - this.zero) / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
       if (x + 4 + this.widthOf(label) < width) this.text(label, x + 4, AXIS / 2, TICK, ink.text); // no number is cut
     }
-    this.text(this.steps.size ? "steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
+    this.text(this.steps.size ? "steps" : this.gutter < 150 ? "no steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
     let drawn = 0;
     for (const [step, [start, end]] of this.steps) {
       const left = Math.max(this.x(start), gutter), wide = Math.min(this.x(end), width) - left;
@@ -420,7 +430,7 @@ export class TimeLine {
       const name = this.widthOf(`step ${step}`) < wide - 6 ? `step ${step}` : `${step}`;
       if (this.widthOf(name) < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
     }
-    this.text(this.findings ? `findings${this.findings.length ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
+    this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
     for (const { start, end } of this.findings ?? []) {
       const x = this.x((start + end) / 2);
       if (x >= gutter && x <= width) this.text("▼", x - 6, head - 7, 20, ink.mark);

@@ -309,7 +309,7 @@ export class TimeLine {
     else if (line.row?.unit !== undefined) this.drawValues(line);
     else if (line.row?.start) this.drawSlices(line);
     pen.restore();
-    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{10}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
+    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
     else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);

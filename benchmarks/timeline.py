@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import threading
 import time
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
@@ -22,16 +21,13 @@ _PATIENCE_MS = 600_000
 def run() -> None:
     """Print wall seconds until ranks and an open one are drawn, CPU of draws at p95 [ms], and the page's memory."""
     files = tuple(map(str, job(64, 300_000)))
-    with ViewServer(ViewedJob(files), find_ui("online"), ViewLimits()) as server, sync_playwright() as playwright:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    viewer = ViewServer(ViewedJob(files), find_ui("online"), ViewLimits())
+    with viewer as server, server.serving(), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.route("**/report*", lambda route: route.abort())  # it is measured elsewhere
         measure(page, server.address, len(files))
         browser.close()
-        server.shutdown()
-        thread.join()
 
 
 def measure(page: Page, address: str, ranks: int) -> None:

@@ -134,15 +134,13 @@ def shoot_viewer(job: Path, picture: Path, where: str, ready: str, base: Path | 
     from rocpd.view.server import PerfettoUi, ViewLimits, ViewServer
 
     sides = [ViewedJob((str(side),)) for side in (job, base) if side]
-    with ViewServer(sides[0], PerfettoUi(), ViewLimits(), base=sides[1] if base else None) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with _browser_page(1280, 800) as page:
-            page.goto(f"{server.address}{where}")
-            page.wait_for_selector(ready, timeout=60_000)
-            page.wait_for_timeout(1000)
-            page.screenshot(path=str(picture))
-            _note_headings(page, picture)
-        server.shutdown()
+    viewer = ViewServer(sides[0], PerfettoUi(), ViewLimits(), base=sides[1] if base else None)
+    with viewer as server, server.serving(), _browser_page(1280, 800) as page:
+        page.goto(f"{server.address}{where}")
+        page.wait_for_selector(ready, timeout=60_000)
+        page.wait_for_timeout(1000)
+        page.screenshot(path=str(picture))
+        _note_headings(page, picture)
 
 
 def shoot_pages() -> None:

@@ -207,7 +207,7 @@ def png(width: int, rows: Sequence[bytes], palette: Iterable[Rgba]) -> bytes:
 
 _HEIGHT = 150.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
-_LABEL = 27.0  # px of the width for each character of a label, at least
+_LABEL, _SHORT = 27.0, 18  # px of the width for each character of a label; characters that all labels may have
 _MARGIN = 70.0  # px: for what stands beside a bar
 _TICK_ROOM = 95.0  # px: of the width for each tick
 _MOST_POINTS = 600  # of a line
@@ -258,7 +258,7 @@ def _room(labels: Iterable[str]) -> float:
 
 def _longest(width: float) -> int:
     """Return how many characters a label has at most."""
-    return int(width / _LABEL)
+    return max(_SHORT, int(width / _LABEL))
 
 
 def _bars(chart: Bars, width: float) -> Drawing:

@@ -82,7 +82,7 @@ def size_of(session: Session) -> int:
 
 
 class Pace:
-    """How long work takes that is still to be done, if it goes on as all but the first quarter of what is done.
+    """How long work takes that is still to be done, if it goes on as the second half of what is done.
 
     What began the work, such as starting processes, went at a pace of its own.
 
@@ -116,12 +116,12 @@ class Pace:
         >>> pace.update(4, 16, now=17.0)
         >>> pace.update(8, 16, now=27.0)
         >>> pace.left(27.0)
-        16.0
+        20.0
         """
         last, done = self._course[-1]
         if not done:
             return None
-        began, before = next(each for each in reversed(self._course) if each[1] * 4 <= done)
+        began, before = next(each for each in reversed(self._course) if each[1] * 2 <= done)
         if before and done - before >= self._at_once:
             each = (last - began) / (done - before)
         else:

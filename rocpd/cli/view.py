@@ -12,8 +12,6 @@ from rocpd.base.option import Heading, Option
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 
-_PASSES = 2  # over the ranks: first and last times, clocks
-
 
 @frozen
 class ViewOptions:
@@ -59,23 +57,23 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     )
     limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
     with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
-        for shown in (inputs, *([inputs.only(asked.base)] if asked.base else [])):
-            with (
-                selection.connect(shown, execution) as session,
-                progress(job_text(session), "ranks") as report,
-                session.job.counting(report, _PASSES),
-            ):
-                _ = session.time_range  # with all cores, and kept: those that draw the time line have one each
-        server.open()
+        jobs = []
+        for overview, shown in zip(server.overviews.values(), (inputs, inputs.only(asked.base)), strict=False):
+            session = selection.connect(shown, execution)
+            overview.open(session)
+            jobs.append((overview, job_text(session)))
         with standard_output() as out:
             out.write(f"{server.address}\n")
         _say_how_to_get_there(server.port)
-        if not asked.browser and not os.environ.get("SSH_CONNECTION"):
-            import webbrowser
+        with until_ctrl_c(), server.serving() as thread:
+            if not asked.browser and not os.environ.get("SSH_CONNECTION"):
+                import webbrowser
 
-            webbrowser.open(server.address)
-        with until_ctrl_c():
-            server.serve_forever()
+                webbrowser.open(server.address)
+            for overview, text in jobs:
+                with progress(text, "ranks") as report:
+                    overview.read(report)
+            thread.join()
         note("the viewer has ended")
 
 

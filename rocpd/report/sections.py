@@ -390,7 +390,7 @@ _OF_COPIES = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "m
 
 def copies(material: Material) -> Iterator[Block]:
     """Yield copies by direction, then how fast they are, by size and between which processors."""
-    by_direction = _Part("copies", "Copies by direction", "Time of copies by direction.", _OF_COPIES)
+    by_direction = _Part("copies", "Copies by direction", "Copies of all ranks.", _OF_COPIES)
     yield from _parts(material, "copies", by_direction)
     rates = _Part("copy-sizes", "How fast, by size"), _Part("copy-pairs", "How fast, between processors")
     yield from _parts(material, "copy-sizes", *rates, needs_rows=True)

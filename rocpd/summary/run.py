@@ -25,9 +25,10 @@ from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 
-_PASSES_BEFORE = 3  # over the ranks: first and last times, steps, clocks
-_BEFORE_READING = 0.4  # of the time that reading takes: these passes
-_AFTER_READING = 0.39  # of the time that one core takes to read, by one core: blame, replay and judge
+_PASSES_BEFORE = (0.32, 0.12, 0.56)  # over the ranks, and how long each takes: steps, first and last times, waits
+_BEFORE_READING = 0.42  # of the time that reading takes: these passes
+_AFTER_READING = 0.73  # of the time that one core takes to read events, by one core: blame, replay and judge
+_OPENING = 2_900_000  # bytes of a file that are read while one is opened
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
@@ -117,13 +118,16 @@ def together(
         so_far: called with the answers of the ranks that were read.
     """
     ranks = len(reading.session.ranks)
-    before = round(_BEFORE_READING * ranks)
+    before = before_reading(len(_PASSES_BEFORE) * ranks, ranks)
 
     def report(done: int, of: int) -> None:
         if reading.progress:
             reading.progress(done, of)
 
-    with reading.session.job.counting(lambda done, of: report(before * done // of, before + ranks), _PASSES_BEFORE):
+    def report_before(done: int, _: int) -> None:
+        report(before_reading(done, ranks), before + ranks)
+
+    with reading.session.job.counting(report_before, len(_PASSES_BEFORE)):
         begun = {
             name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
             for name, analysis in analyses.items()
@@ -169,8 +173,8 @@ def known_tables(
     """
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
 
-    ranks = len(session.ranks)
-    after = round(_AFTER_READING * ranks * min(ranks, usable_cores()))
+    size = sum(opening.size for opening in session.job.files.openings) / max(len(session.job.ranks), 1)
+    after = after_reading(len(session.ranks), size)
 
     def report(done: int, of: int) -> None:
         if progress:
@@ -178,6 +182,30 @@ def known_tables(
 
     for name, tables in together(Reading(quiet, None, report, wanted), analyses, options, so_far):
         yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
+
+
+def before_reading(done: int, ranks: int) -> int:
+    """Return how far the passes are that come before reading, as ranks that are read in that time.
+
+    Args:
+        done: ranks that are done, each once a pass.
+        ranks: all of them.
+    """
+    passes, part = divmod(done, ranks)
+    share = sum(_PASSES_BEFORE[:passes]) + (part and part / ranks * _PASSES_BEFORE[passes])
+    return round(_BEFORE_READING * ranks * share)
+
+
+def after_reading(ranks: int, size: float) -> int:
+    """Return how long the work on one core takes that follows on reading, as ranks that are read in that time.
+
+    Args:
+        ranks: all of them.
+        size: of the file of one [bytes].
+    """
+    if ranks == 1:
+        return 0
+    return round(_AFTER_READING * size / (size + _OPENING) * ranks * min(ranks, usable_cores()))
 
 
 def tables_of_some(

@@ -13,6 +13,7 @@ from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 
 _QUOTED = re.compile("`([^`]+)`")
+_OPTION = re.compile(r"(?<!\S)--?\w[\w-]*")
 
 
 def style() -> str:
@@ -34,7 +35,17 @@ def quoted(escaped: str) -> str:
     >>> quoted("`rocpd info` says more")
     '<code>rocpd info</code> says more'
     """
-    return _QUOTED.sub(r"<code>\1</code>", escaped)
+    return _QUOTED.sub(lambda found: command(found[1]), escaped)
+
+
+def command(escaped: str) -> str:
+    """Return an escaped command, marked up; its options are not broken after their dashes.
+
+    >>> command("rocpd summary --by rank")
+    '<code>rocpd summary <span>--by</span> rank</code>'
+    """
+    words = _OPTION.sub(r"<span>\g<0></span>", escaped)
+    return f"<code>{words}</code>"
 
 
 PAGE_END = "</main></body></html>\n"

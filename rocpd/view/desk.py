@@ -168,8 +168,8 @@ _HELD = _Held()
 
 def _start(job: ViewedJob) -> None:
     """Be ready for a question about a job, in the process."""
+    importlib.import_module("rocpd.view.outlines").line_of(_HELD.open(job))
     importlib.import_module("rocpd.view.lines")
-    _HELD.open(job)
 
 
 def _answer(task: tuple[ViewedJob, Question]) -> Answer:

@@ -7,12 +7,10 @@ traces (`convert`). What is narrower than a pixel is merged, so the size of an a
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import math
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -22,40 +20,29 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Answer, Flags, Floats, Ints
+from rocpd.base.types import NULL, Answer, Floats, Ints
 from rocpd.base.visible import visible
-from rocpd.chart.model import WORK
-from rocpd.convert.deliver import Placement, placements
+from rocpd.convert.deliver import Placement
 from rocpd.convert.formats.layout import titles_of_job, tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.derived import MARKED, STEP
 from rocpd.convert.model import Annotation, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.agent_time import AgentTime, read_agent_times
 from rocpd.facts.columns import distinct
-from rocpd.facts.operations import OperationNames, kinds_of, read_ops
-from rocpd.facts.rank import RankReading, RankWindow
-from rocpd.facts.regions import Steps, step_spans
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, Union, covered
+from rocpd.facts.regions import Steps
 from rocpd.facts.units import windows
 from rocpd.federate.run.pool import ConnectionCache
-from rocpd.federate.run.rank_reader import Fact, RankReader, RankTask, run_task
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.schema.rules.categories import domain_of
-from rocpd.schema.rules.kernel_categories import load
-from rocpd.schema.rules.steps import STEP_MARKER, is_step
 from rocpd.session import Session
 from rocpd.table.cell import one_line
 from rocpd.table.palette import colour_of
-
-STATES = WORK
-"""The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
+from rocpd.view.outlines import STATES, BusyTimes, CommonLine, as_far_as_soon, busy_times, line_of, shares_text
 
 _MOST_PIXELS = 4000
-_SOON = 0.1  # [s]
-_SLICES = 4096  # of an outline, which is drawn as long as a pixel is no narrower
 _MOST_DEPTH = 40  # calls in calls that are drawn
 _HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
 _MOST_LINKS, _MOST_VALUES = 8, 60
@@ -133,40 +120,11 @@ class OpenRank:
     colours: list[tuple[str, str]]
 
 
-@frozen
-class BusyTimes:
-    """The times of an agent in each of `STATES` [ns]."""
-
-    states: tuple[Union, ...]
-
-    @classmethod
-    def of(cls, spent: AgentTime) -> BusyTimes:
-        """Return the times of an agent, as recorded."""
-        hides = spent.hides & HIDES_COMMUNICATION > 0
-        computes = spent.part == COMPUTE
-        states: tuple[Flags, ...] = (
-            computes & ~hides,
-            computes & hides,
-            *(spent.part == part for part in (COMMUNICATION, COPIES)),
-        )
-        return cls(tuple((spent.start[state], spent.end[state]) for state in states))
-
-    def moved(self, to_line: Callable[[Ints], Ints]) -> BusyTimes:
-        """Return the same times on another time line."""
-        return BusyTimes(tuple((to_line(start), to_line(end)) for start, end in self.states))
-
-    def within(self, edges: Ints) -> list[Ints]:
-        """Return for each state the time in it between each two edges [ns]."""
-        return [np.diff(covered(parts, edges)) for parts in self.states]
-
-
 @dataclass
 class _Read:
     """The part of a job that a process has read."""
 
-    places: dict[int, Placement]
-    origin: int
-    outlines: dict[int, Outline] = field(default_factory=dict)
+    line: CommonLine
     busy: dict[int, list[BusyTimes]] = field(default_factory=dict)
     open: OrderedDict[int, OpenRank] = field(default_factory=OrderedDict)
     titles: dict[str, str] | None = None
@@ -177,19 +135,8 @@ _READ: WeakKeyDictionary[Session, _Read] = WeakKeyDictionary()
 
 def _read(session: Session) -> _Read:
     if session not in _READ:
-        extent = session.time_range
-        if session.runs > 1:
-            hint = "--run, or --rank, chooses one"
-            raise RocpdError(f"{session.runs} separate runs have no time line in common", hint)
-        places = {placement.rank.number: placement for placement in placements(session.in_rows)}
-        _READ[session] = _Read(places, extent[0] if extent else 0)
+        _READ[session] = _Read(line_of(session))
     return _READ[session]
-
-
-def _place_of(read: _Read, number: int) -> Placement:
-    if number not in read.places:
-        raise UsageError(f"there is no rank {number}")
-    return read.places[number]
 
 
 def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]) -> Answer:
@@ -198,32 +145,10 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
     Raises:
         UsageError: there is no such rank.
     """
-    place = _place_of(_read(session), number)
+    place = line_of(session).place(number)
     with contextlib.closing(ConnectionCache()) as cache:
         tables = session.in_rows.rank_tables(number)
         return cache.run(run_task, RankTask(place.rank, tables, work, session.job.files.facts))
-
-
-@frozen
-class RanksInLine:
-    """The ranks of the time line, before anything of them is read.
-
-    The answer has `start` and `end` [ns], `runs`, and `ranks`: `rank`, `host`, `label`, `about`.
-    """
-
-    def of(self, session: Session) -> dict[str, Any]:
-        """Return the answer for a job; errors if its ranks share no time line."""
-        read, extent = _read(session), session.time_range or (0, 1)
-        ranks = [
-            {
-                "rank": number,
-                "host": visible(place.rank.hostname or ""),
-                "label": visible(place.label),
-                "about": visible(place.about),
-            }
-            for number, place in read.places.items()
-        ]
-        return {"start": 0, "end": max(extent[1] - extent[0], 1), "ranks": ranks}
 
 
 @frozen
@@ -242,103 +167,11 @@ class TakenTile:
 
 
 @frozen
-class Outline:
-    """The states of a rank's GPUs in each of `_SLICES` even parts of its time, as recorded [ns].
-
-    Args:
-        start, end: of its time.
-        agents: how many GPUs ran anything.
-        busy: for each of `STATES` the time in it in each part, of all GPUs together.
-        steps: numbers of its steps.
-        step_start, step_end: of each.
-    """
-
-    start: int
-    end: int
-    agents: int
-    busy: tuple[Ints, ...]
-    steps: Ints
-    step_start: Ints
-    step_end: Ints
-
-    @classmethod
-    def of(cls, agents: Sequence[BusyTimes], steps: Steps) -> Outline:
-        """Return the outline of the time of agents."""
-        edges = [edge for agent in agents for start, end in agent.states if len(start) for edge in (start[0], end[-1])]
-        start, end = int(min(edges, default=0)), int(max(edges, default=1))
-        parts = np.linspace(start, end, _SLICES + 1).astype(np.int64)
-        busy = [np.zeros(_SLICES, np.int64) for _ in STATES]
-        for agent in agents:
-            busy = [before + time for before, time in zip(busy, agent.within(parts), strict=True)]
-        numbers, spans = list(steps), list(steps.values())
-        low, high = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
-        return cls(start, end, len(agents), tuple(busy), np.array(numbers, np.int64), low, high)
-
-    def shares(self, pixels: int) -> Floats:
-        """Return the share of each state in at least so many even parts, or in all; a row a state."""
-        together = 1
-        while _SLICES // (together * 2) >= pixels:
-            together *= 2
-        sums = np.array(self.busy).reshape(len(STATES), -1, together).sum(axis=2)
-        shares: Floats = sums * (sums.shape[1] / (max(self.end - self.start, 1) * max(self.agents, 1)))
-        return shares
-
-
-_OUTLINE = Fact("outline", 1, (Outline,))
-
-
-@frozen
-class StatesTile:
-    """The work of a rank's GPUs, pixel by pixel.
-
-    The answer has `shares`, of each of `STATES` and pixel its share of the time [1/255], one byte each, in base64;
-    `start` and `end` [ns] of them, of the whole time line those of the rank; and `steps`: number, start, end [ns].
-    """
-
-    tile: TakenTile
-
-    def of(self, session: Session) -> dict[str, Any]:
-        """Return the answer for a job."""
-        read, tile = _read(session), self.tile
-        place = _place_of(read, tile.rank)
-        if tile.rank not in read.outlines:
-            read.outlines[tile.rank] = _of_rank(session, tile.rank, partial(_outlined, windows(session)))
-        outline, to_line = read.outlines[tile.rank], place.shift.to_line
-        start, end = (int(to_line(time)) - read.origin for time in (outline.start, outline.end))
-        if tile.start <= start and tile.end >= end and (end - start) * tile.pixels <= _SLICES * (tile.end - tile.start):
-            pixels = math.ceil(tile.pixels * (end - start) / max(tile.end - tile.start, 1))
-            shares = outline.shares(max(pixels, 1))
-        else:
-            start, end = tile.start, tile.end
-            shares = self._finer(session, read)
-        line = [to_line(times) - read.origin for times in (outline.step_start, outline.step_end)]
-        return {
-            "shares": base64.b64encode(np.ceil(np.minimum(shares, 1) * 255).astype(np.uint8).tobytes()).decode(),
-            "start": start,
-            "end": end,
-            "steps": np.stack([outline.steps, *line], axis=1).tolist(),
-        }
-
-    def _finer(self, session: Session, read: _Read) -> Floats:
-        """Return the shares where the outline is too coarse."""
-        number, to_line = self.tile.rank, _place_of(read, self.tile.rank).shift.to_line
-        if number not in read.busy:
-            agents, _ = _of_rank(session, number, partial(_busy, windows(session)))
-            read.busy[number] = [agent.moved(to_line) for agent in agents]
-        agents, edges = read.busy[number], self.tile.edges(read.origin)
-        sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
-        for agent in agents:
-            sums += np.array(agent.within(edges))
-        shares: Floats = sums / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
-        return shares
-
-
-@frozen
 class StatesTiles:
-    """The work of several ranks from one time to another, in so many pixels: of those that are read soon.
+    """The work of the GPUs of several ranks from one time to another, in so many pixels: of those that are read soon.
 
-    The answer has that of `StatesTile` by rank: of the first always, and of others, in order, until `_SOON` has passed
-    or one can't be read. A page shows what there is, and asks for the rest again.
+    The answer has `ranks`, see `as_far_as_soon`: by rank `shares`, as `shares_text`, and `start` and `end` [ns] of
+    them. A page shows what there is, and asks for the rest again.
     """
 
     ranks: tuple[int, ...]
@@ -346,33 +179,21 @@ class StatesTiles:
     end: int
     pixels: int
 
-    def of(self, session: Session) -> dict[int, dict[str, Any]]:
+    def of(self, session: Session) -> dict[str, Any]:
         """Return the answer for a job; errors of the first rank."""
-        answers: dict[int, dict[str, Any]] = {}
-        until = time.monotonic() + _SOON
-        for rank in self.ranks:
-            try:
-                answers[rank] = StatesTile(TakenTile(rank, self.start, self.end, self.pixels)).of(session)
-            except RocpdError:
-                if not answers:
-                    raise
-                break
-            if time.monotonic() > until:
-                break
-        return answers
+        return {"ranks": as_far_as_soon(self.ranks, partial(self._of_rank, session))}
 
-
-def _outlined(seen: Mapping[int, RankWindow], reader: RankReader) -> Outline:
-    """Return the outline of a rank; kept, where it is of all of its rows."""
-    return reader.once(_OUTLINE, lambda: Outline.of(*_busy(seen, reader)))
-
-
-def _busy(seen: Mapping[int, RankWindow], reader: RankReader) -> tuple[list[BusyTimes], Steps]:
-    """Return the time of the agents of a rank that ran anything, and its steps, as recorded."""
-    reading, names = RankReading.of(reader, seen), OperationNames()
-    ops = read_ops(reading, names)
-    spent = read_agent_times(reading, None, ops, kinds_of(ops, load(None), names))
-    return [BusyTimes.of(agent) for agent in spent], step_spans(reader, is_step(STEP_MARKER))
+    def _of_rank(self, session: Session, number: int) -> dict[str, Any]:
+        read, to_line = _read(session), line_of(session).place(number).shift.to_line
+        if number not in read.busy:
+            agents = _of_rank(session, number, partial(busy_times, windows(session)))
+            read.busy[number] = [agent.moved(to_line) for agent in agents]
+        agents, edges = read.busy[number], TakenTile(number, self.start, self.end, self.pixels).edges(read.line.origin)
+        sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
+        for agent in agents:
+            sums += np.array(agent.within(edges))
+        shares = sums / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
+        return {"shares": shares_text(shares), "start": self.start, "end": self.end}
 
 
 @frozen
@@ -391,7 +212,7 @@ class RowsTile:
         """Return the answer for a job."""
         read, tile = _read(session), self.tile
         rank = _open(session, tile.rank)
-        edges = tile.edges(read.origin)
+        edges = tile.edges(read.line.origin)
         names: dict[int, int] = {}
         rows = []
         for number, row in enumerate(rank.rows):
@@ -402,7 +223,7 @@ class RowsTile:
                 drawn = _slices(rank.lanes[number], edges)
                 drawn["name"] = [names.setdefault(name, len(names)) for name in drawn["name"]]
                 for side in ("start", "end"):
-                    drawn[side] = [time - read.origin for time in drawn[side]]
+                    drawn[side] = [time - read.line.origin for time in drawn[side]]
             rows.append({**row, **drawn})
         texts = rank.events.names.texts
         return {"rows": rows, "names": [one_line(texts[name]) for name in names], "colours": rank.colours}
@@ -446,7 +267,7 @@ def _open(session: Session, number: int) -> OpenRank:
         while len(read.open) >= _HELD_RANKS:
             read.open.popitem(last=False)
         options = ConvertOptions(Path(), annotate_args=True, annotate_pmc=True)
-        read.open[number] = _of_rank(session, number, partial(_rows, _place_of(read, number), options, read.titles))
+        read.open[number] = _of_rank(session, number, partial(_rows, read.line.place(number), options, read.titles))
     read.open.move_to_end(number)
     return read.open[number]
 
@@ -539,7 +360,7 @@ class SliceDetails:
         Raises:
             UsageError: there is no such slice.
         """
-        read, rank = _read(session), _open(session, self.rank)
+        line, rank = line_of(session), _open(session, self.rank)
         lane = rank.lanes.get(self.row)
         if lane is None or not 0 <= self.id < len(lane.start):
             raise UsageError("there is no such slice")
@@ -551,17 +372,17 @@ class SliceDetails:
         return {
             "name": one_line(rank.events.names.texts[int(lane.name[self.id])]),
             "category": one_line(rank.events.categories.texts[int(slices.category[row])]),
-            "start": start - read.origin,
-            "end": end - read.origin,
+            "start": start - line.origin,
+            "end": end - line.origin,
             "step": step,
             "values": [
                 [one_line(name), one_line(text)[:_LONGEST]] for name, text in _values_of(rank.events, slices, row)
             ],
             "linked": [
-                {"text": "launched by" if batch else "launches", **_place(rank, at, *where), "start": at - read.origin}
+                {"text": "launched by" if batch else "launches", **_place(rank, at, *where), "start": at - line.origin}
                 for at, *where in linked[:_MOST_LINKS]
             ],
-            "sql": self._sql(read.places[self.rank], rank.events, slices, row),
+            "sql": self._sql(line.place(self.rank), rank.events, slices, row),
         }
 
     def _sql(self, place: Placement, events: RankEvents, slices: Slices, row: int) -> str | None:

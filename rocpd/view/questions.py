@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import re
 import resource
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -161,16 +162,22 @@ class TimeLineStart:
 
 @frozen
 class Page:
-    """The report of a part; the time line of ranks stands on the page already, the flame graph on one of its own."""
+    """The report of a part; the time line of ranks stands on the page already, the flame graph on one of its own.
+
+    Args:
+        part: of the time line.
+        inputs: as they were named, of which commands are shown; none: the files.
+    """
 
     part: TakenPart
+    inputs: tuple[str, ...] = ()
 
     def of(self, session: Session) -> str:
         """Return HTML that goes into a page; errors as `Session.report`."""
         from rocpd.report.build import ReportOptions, build, inputs_of
         from rocpd.report.writers.html import body
 
-        inputs = " ".join([inputs_of(session), *self.part.words()])
+        inputs = " ".join([shlex.join(self.inputs) or inputs_of(session), *self.part.words()])
         asked = ReportOptions(without=frozenset({"overview", "flames"}), inputs=inputs)
         return body(build(self.part.of(session), asked).sections)
 

@@ -18,7 +18,7 @@ import secrets
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -33,8 +33,9 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
-from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTiles, TakenTile
+from rocpd.view.desk import Answer, Desk, ViewedJob
+from rocpd.view.lines import RowsTile, SliceDetails, StatesTiles, TakenTile
+from rocpd.view.outlines import STATES, Overview
 from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart, relations
 
 _LOCAL = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII)
@@ -176,6 +177,7 @@ class ViewServer(ThreadingHTTPServer):
 
     Attributes:
         address: of the first page, with the secret.
+        overviews: of the job (its name is empty) and of its base (`base`).
 
     Raises:
         UsageError: the port is in use.
@@ -190,32 +192,38 @@ class ViewServer(ThreadingHTTPServer):
         self.job, self.base, self.ui, self.limits = job, base, ui, limits
         self.guard = Guard()
         self.desk = Desk(job)
-        self.lines = {
-            name: [Desk(replace(of, jobs=1), seats=1) for _ in range(_READERS)]
-            for name, of in (("", job), ("base", base))
-            if of
-        }
+        jobs = {name: of for name, of in (("", job), ("base", base)) if of}
+        self.overviews = {name: Overview(of) for name, of in jobs.items()}
+        self.lines = {name: [Desk(replace(of, jobs=1), seats=1) for _ in range(_READERS)] for name, of in jobs.items()}
+        self._unstarted = {*self.lines}
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
         self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
-        self._for_each_reader(Desk.start)
 
-    def open(self) -> None:
-        """Let processes open the job before a page asks; an error is for the page."""
-        self._for_each_reader(lambda desk: desk.ask(RanksInLine(), self.limits.other_s))
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[threading.Thread]:
+        """Serve, in a thread, for the duration of a block."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            self.shutdown()
 
-    def _for_each_reader(self, act: Callable[[Desk], object]) -> None:
-        """Do something at the same time with each process that reads the time line, and do not wait for it."""
+    def start_readers(self, name: str) -> None:
+        """Start the processes that read what is finer than an overview before a page asks; their errors are for it."""
 
-        def do(desk: Desk) -> None:
+        def start(desk: Desk) -> None:
             with contextlib.suppress(RocpdError, OSError):
-                act(desk)
+                desk.start()
 
-        for desk in self.lines[""]:
-            threading.Thread(target=do, args=(desk,), daemon=True).start()
+        if name in self._unstarted:
+            self._unstarted.discard(name)
+            for desk in self.lines[name]:
+                threading.Thread(target=start, args=(desk,), daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Report a bug of ours; a browser may close the connection."""
@@ -227,6 +235,8 @@ class ViewServer(ThreadingHTTPServer):
         super().server_close()
         for desk in (self.desk, *chain(*self.lines.values())):
             desk.close()
+        for overview in self.overviews.values():
+            overview.close()
 
 
 _Route: TypeAlias = "Callable[[_Handler, dict[str, str]], None]"
@@ -267,20 +277,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.NOT_FOUND, "no such file")
 
     def ask(self, question: Question, limit_s: float, desk: Desk | None = None) -> None:
-        """Send the answer to a question, with the notes on the job."""
-        answer = (desk or self.server.desk).ask(question, limit_s)
+        """Send the answer to a question."""
+        self.send_answer((desk or self.server.desk).ask(question, limit_s))
+
+    def send_answer(self, answer: Answer) -> None:
+        """Send an answer, with the notes on the job."""
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
-    def draw(
-        self, question: RanksInLine | StatesTiles | RowsTile | SliceDetails, values: dict[str, str], rank: int = 0
-    ) -> None:
+    def draw(self, question: StatesTiles | RowsTile | SliceDetails, values: dict[str, str], rank: int) -> None:
         """Send the answer to what the time line asks, of the job or its base (`of`); one process reads a rank, and has
         it for the next question.
         """
-        lines = self.server.lines.get(values.get("of", ""))
-        if lines is None:
-            raise UsageError("there is no base", "rocpd view AFTER --base BEFORE compares with one")
-        self.ask(question, self.server.limits.other_s, lines[rank % _READERS])
+        self.ask(question, self.server.limits.other_s, self.server.lines[_side(self.server, values)][rank % _READERS])
 
     def trace(self, body: dict[str, str]) -> None:
         """Send a trace of a part."""
@@ -386,8 +394,36 @@ def _numbers(values: dict[str, str], *names: str) -> tuple[int, ...]:
     return tuple(_whole(values, name) or 0 for name in names)
 
 
+def _ranks(values: dict[str, str]) -> tuple[int, ...]:
+    """Return the ranks of a request; errors as `_whole`."""
+    return tuple(_whole({"rank": text}, "rank") or 0 for text in values.get("ranks", "").split(","))
+
+
+def _side(server: ViewServer, values: dict[str, str]) -> str:
+    """Return which job is meant (`of`).
+
+    Raises:
+        UsageError: there is no such one.
+    """
+    if (name := values.get("of", "")) not in server.lines:
+        raise UsageError("there is no base", "rocpd view AFTER --base BEFORE compares with one")
+    return name
+
+
+def _line(request: _Handler, values: dict[str, str]) -> None:
+    request.send_answer(request.server.overviews[_side(request.server, values)].ranks())
+
+
+def _outlines(request: _Handler, values: dict[str, str]) -> None:
+    name = _side(request.server, values)
+    overview = request.server.overviews[name]
+    request.send_answer(overview.outlines(_ranks(values), *_numbers(values, "pixels")))
+    if overview.is_complete:
+        request.server.start_readers(name)
+
+
 def _states(request: _Handler, values: dict[str, str]) -> None:
-    ranks = tuple(_whole({"rank": text}, "rank") or 0 for text in values.get("ranks", "").split(","))
+    ranks = _ranks(values)
     request.draw(StatesTiles(ranks, *_numbers(values, "start", "end", "pixels")), values, ranks[0])
 
 
@@ -438,14 +474,17 @@ _GETS: dict[str, _Route] = {
     "job": _job,
     "stamp": lambda request, _: request.send_json({"stamp": str(hash(request.server.job.stamp()))}),
     "schema": lambda request, _: request.send_json(relations()),
-    "line": lambda request, values: request.draw(RanksInLine(), values),
+    "line": _line,
+    "outlines": _outlines,
     "states": _states,
     "rows": _rows,
     "flames": _flames,
     "differences": _differences,
     "slice": _slice,
     "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
-    "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),
+    "report": lambda request, values: request.ask(
+        Page(_taken_part(values), request.server.job.inputs), request.server.limits.other_s
+    ),
 }
 _POSTS: dict[str, _Route] = {
     "sql": lambda request, body: request.ask(

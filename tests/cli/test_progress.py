@@ -19,6 +19,7 @@ import termios
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -355,28 +356,33 @@ def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("ranks", "before_s", "reading_s", "after_s"),
+    ("ranks", "size", "passes_s", "reading_s", "after_s"),
     [
-        pytest.param(64, 1.4, 3.4, 3.2, id="64 ranks with 15,000 events"),
-        pytest.param(12, 5.0, 11.2, 8.1, id="12 ranks with 300,000 events"),
+        pytest.param(256, 602_000, (0.17, 0.08, 0.58), 2.24, 0.57, id="256 ranks with 900 events"),
+        pytest.param(16, 127_000_000, (0.70, 0.27, 1.24), 5.28, 7.58, id="16 ranks with 340,000 events"),
+        pytest.param(30, 112_000_000, (1.38, 0.53, 2.45), 9.84, 13.16, id="30 ranks with 300,000 events"),
     ],
 )
-def test_the_time_left_is_right_within_a_third_or_a_second(
-    ranks: int, before_s: float, reading_s: float, after_s: float
+def test_the_time_left_is_right_within_a_third(
+    ranks: int, size: int, passes_s: Sequence[float], reading_s: float, after_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock that goes as stages of `summary` were measured to on two cores, from a tenth of the time on."""
-    before, after = round(run._BEFORE_READING * ranks), round(run._AFTER_READING * ranks * 2)
-    total, whole = before + ranks + after, before_s + reading_s + after_s
-    reports = [(before_s * unit / before, unit) for unit in range(1, before + 1)]
-    reports += [(before_s + reading_s * rank / ranks, before + rank) for rank in range(1, ranks + 1)]
+    monkeypatch.setattr(run, "usable_cores", lambda: 2)
+    after, whole = run.after_reading(ranks, size), sum(passes_s) + reading_s + after_s
+    ends = [0.0, *accumulate([*passes_s, reading_s])]
+    reports, counted, before = list[tuple[float, int]](), range(1, ranks + 1), run.before_reading(3 * ranks, ranks)
+    for at, took in enumerate(passes_s):
+        reports += [(ends[at] + part / ranks * took, run.before_reading(at * ranks + part, ranks)) for part in counted]
+    reports += [(ends[-2] + rank / ranks * reading_s, before + rank) for rank in counted]
+    total = before + ranks + after
     pace, wrong = progress.Pace(0.0, at_once=2), {}
     for now in (whole * percent / 100 for percent in range(90)):
         while reports and reports[0][0] <= now:
-            at, done = reports.pop(0)
-            pace.update(done, total, at)
+            then, done = reports.pop(0)
+            pace.update(done, total, then)
         said, truth = pace.left(now) or 0.0, whole - now
-        if now >= whole / 10 and abs(said - truth) > max(truth / 3, 1.0):
-            wrong[now] = said
+        if now >= whole / 10 and abs(said - truth) > truth / 3:
+            wrong[now] = said, truth
     assert wrong == {}
 
 
@@ -384,7 +390,7 @@ def test_ranks_are_counted_before_and_while_they_are_read(files: Path) -> None:
     seen: list[tuple[int, int]] = []
     with rocpd.connect(files) as session:
         _ = list(run.run(session, "overview", progress=lambda done, total: seen.append((done, total))))
-    before = round(run._BEFORE_READING * RANKS)
+    before = run.before_reading(3 * RANKS, RANKS)
     assert seen == sorted(seen)
     assert {done for done, _ in seen} >= set(range(before, before + RANKS + 1))
     assert len({total for _, total in seen}) == 1

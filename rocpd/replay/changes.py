@@ -33,7 +33,7 @@ from rocpd.replay.blame import Blaming, Cause, CauseKind
 from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, explained
+from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, left_unexplained
 from rocpd.table.human import readable
 
 
@@ -544,7 +544,7 @@ class Changing:
         _, stream = np.unique(np.stack([points.rank[rows], points.lane[rows]]), axis=1, return_inverse=True)
         longest = np.zeros(len(rows) + 1, np.int64)
         np.maximum.at(longest, stream.reshape(-1), points.work[rows])
-        ends[rows] = points.work[rows] * _SHORT >= longest[stream.reshape(-1)]
+        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream.reshape(-1)]
         return ends
 
     def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:
@@ -572,7 +572,8 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     kept = np.ones(len(edges), bool)
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)
-    return replace(job, points=explained(points, left), edges=left)
+    lag = left_unexplained(points, left, slice(0, len(points)), job.origin)
+    return replace(job, points=replace(points, lag=lag), edges=left)
 
 
 def _to_the_next(job: JobGraph, ends: Ints) -> Edges:

@@ -162,7 +162,7 @@ class Replays:
         """Return the sum of values of each link (column) in each step (row)."""
         rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
         count = len(self.job.links)
-        at = self.blaming.at[rows] * count + self.job.link[rows]
+        at = self.blaming.at[rows].astype(np.int64) * count + self.job.link[rows]
         sums: Floats = np.bincount(at, values[rows], len(self.steps) * count).astype(np.float64)
         return sums.reshape(len(self.steps), count)
 

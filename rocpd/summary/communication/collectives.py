@@ -522,14 +522,15 @@ class MatchedCommunication:
     judgement: Judgement
 
     @classmethod
-    def of(cls, reading: Reading, ranks: Mapping[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
-        """Match the communication of ranks, and judge them in their steps but those of warm-up."""
+    def of(cls, reading: Reading, ranks: dict[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
+        """Match the communication of ranks, and judge them in their steps but those of warm-up; graphs are let go."""
         session = reading.session
         channels = [channel for rank in ranks.values() for channel in rank.channels]
         clocks = Clocks.of(session, channels)
         matched = clocks.match(channels)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         graphs = {number: rank.graph for number, rank in ranks.items() if rank.graph}
+        ranks |= {number: rank._replace(graph=None) for number, rank in ranks.items()}
 
         @functools.cache
         def job() -> JobGraph:
@@ -603,7 +604,7 @@ def _count(channels: Iterable[Channel]) -> int:
 
 
 def communication(
-    reading: Reading, by: By, ranks: Mapping[int, RankCommunication], kept: KeptBlame
+    reading: Reading, by: By, ranks: dict[int, RankCommunication], kept: KeptBlame
 ) -> CommunicationTables:
     """Return the tables of communication and the verdict; what can't be told is noted."""
     session = reading.session

@@ -518,7 +518,9 @@ class Blaming:
         rows, columns = rows[columns >= 0], columns[columns >= 0]
         values = self.beyond.lasting[rows] + self.beyond.passing[rows]
         size = len(self.steps) * len(those)
-        sums: Floats = np.bincount(self.at[rows].astype(np.int64) * len(those) + columns, values, size).astype(np.float64)
+        sums: Floats = np.bincount(self.at[rows].astype(np.int64) * len(those) + columns, values, size).astype(
+            np.float64
+        )
         return sums.reshape(len(self.steps), len(those))
 
     @functools.cached_property
@@ -550,8 +552,8 @@ class Blaming:
         worst = self.alone.argmax(1)
         picked = self._nothing()
         for column, own in self.of_ranks(self.ranks):
-            here = np.isin(self.at[own], [at for at in slow if worst[at] == column])
-            picked[own] = np.where(here, passing[own], 0)
+            is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
+            picked[own] = np.where(is_slow, passing[own], 0)
         without = self.lengths(self._replayed(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}

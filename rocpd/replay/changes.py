@@ -359,7 +359,8 @@ class Changing:
         count, number = int(np.count_nonzero(pauses)), int(change.name)
         if not 1 <= number <= count:
             raise RocpdError(f"{change}: there is none", f"gaps are numbered from 1, the longest, to {count}")
-        at = np.argpartition(-pauses, number - 1)[:number]
+        order = self.job.order  # of equal ones
+        at = order[np.argpartition(-pauses[order], number - 1)[:number]]
         return int(at[np.argmin(pauses[at])])
 
     def about(self, change: Change, asked: Sequence[Change]) -> str:

@@ -166,7 +166,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     units = _UnitsOfRank(*map(np.concatenate, zip(*(each.units for each in ranks), strict=True)))
     seen = len(set[int]().union(*(each.steps for each in ranks)))
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
-    parts = [_compared(same, units.usual, units.count, seen), (rank, units.count, units.first)]
+    parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
     unit = np.full(len(job.points), -1, small(len(rank) + len(moved)))
     for each, base in zip(ranks, np.cumsum([0, *sizes]).tolist(), strict=False):
         unit[each.rows] = each.unit + base
@@ -194,7 +194,7 @@ class _UnitsOfRank(NamedTuple):
     often: Ints
     nth: Ints
     usual: Ints
-    count: Ints
+    many: Ints
     first: Ints
 
 
@@ -231,12 +231,12 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     unit = numbered(key, nth)
     first = first_of(unit)
     usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
-    columns = (column[first] for column in (host, name, often, nth))
+    host, name, often, nth = (column[first] for column in (host, name, often, nth))
     computes = points.name[counts & (points.part == COMPUTE)]
     names = first_of(numbered(computes))
     times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
     return _OfRank(
-        _UnitsOfRank(*columns, usual, count, rows[first] + own.start),
+        _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
         rows + own.start,
         unit,
         np.flatnonzero(counts & (link >= 0)) + own.start,
@@ -258,9 +258,9 @@ def _of_links(points: Points, moved: Ints, shape: Ints, link: Ints) -> tuple[Int
     first = first_of(unit)
     usual, count = _medians(unit, work).astype(np.int64), np.bincount(unit)
     steps = len(distinct(step.astype(np.int64)))
-    usual, passes, reference, lasting, is_compared, place = _compared((shape[first], nth[first]), usual, count, steps)
+    *columns, _ = _compared((shape[first], nth[first]), usual, count, steps)
     nothing = np.full(len(first), -1)
-    return unit, (usual, passes, reference, lasting, is_compared, nothing, nothing, count, moved[first])
+    return unit, (*columns, nothing, nothing, count, moved[first])
 
 
 def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> tuple[Any, ...]:

@@ -45,7 +45,6 @@ from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
-
 _MANY = 6_000_000  # points, whose columns are better given back to the system
 _AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
 """The columns of points of meetings, but for their times."""
@@ -237,17 +236,16 @@ class _Joining:
         points = self._points(time)
         link, move = self._moving(points, meetings)
         origin = int(time.min()) if len(time) else 0
-        of_ranks = (
-            {rank: self._steps(rank) for rank in self.graphs},
-            self.hosts,
-            self._matched(time, link >= 0),
-            sum(graph.contradicted for graph in self.graphs.values()),
-            Edges.joined([graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]),
-        )
+        steps = {rank: self._steps(rank) for rank in self.graphs}
+        share, contradicted = self._matched(time, link >= 0), sum(each.contradicted for each in self.graphs.values())
+        hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
         points, edges = self._edges(points, link >= 0, meetings, origin)
         order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
-        return JobGraph(points, edges, self.own, order, origin, link, move, *texts, *of_ranks)
+        graph = JobGraph(
+            points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
+        )
+        return replace(graph, hidden=Edges.joined(hidden))
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
@@ -280,7 +278,10 @@ class _Joining:
             np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
             for graph in self.graphs.values()
         ]
-        kinds = [np.result_type(*{column.dtype for column in each}) for each in zip(*(p.columns() for p in every))]
+        kinds = [
+            np.result_type(*{column.dtype for column in each})
+            for each in zip(*(p.columns() for p in every), strict=True)
+        ]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
         points = Points(time, *(np.full(len(time), *each) for each in zip(_AT_MEETINGS, kinds[1:], strict=True)))
         for (rank, graph), codes in zip(self.graphs.items(), names, strict=True):
@@ -292,7 +293,8 @@ class _Joining:
 
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
         """Return link and move of points; give transfers the work that is left once all have come."""
-        link, move = np.full(len(points), -1, small(len(meetings))), np.full(len(points), -1, np.int16)
+        link: Any = np.full(len(points), -1, small(len(meetings)))
+        move: Any = np.full(len(points), -1, np.int16)
         for each in meetings:
             left, numbers = each.left, each.numbers
             points.name[numbers], points.step[numbers] = points.name[left[0]], points.step[each.came[0]]

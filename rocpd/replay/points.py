@@ -151,7 +151,9 @@ class Edges:
 
     def among(self, first: int, kind: Any) -> Edges:
         """Return the same edges between points that are numbered from `first` on, in a type of numbers."""
-        return Edges(self.source.astype(kind) + kind(first), self.target.astype(kind) + kind(first), self.lag, self.kind)
+        return Edges(
+            self.source.astype(kind) + kind(first), self.target.astype(kind) + kind(first), self.lag, self.kind
+        )
 
     def fill(self, at: int, edges: Edges) -> int:
         """Let other edges stand in the places from `at` on; return the place after them."""

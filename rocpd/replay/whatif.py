@@ -185,7 +185,7 @@ class Replays:
         bound = np.flatnonzero(after == latest[edges.target])[::-1]
         by = np.full(len(points), -1)
         by[edges.target[bound]] = bound
-        inside = np.flatnonzero(self.blaming.counts)
+        inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []

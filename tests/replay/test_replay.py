@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.replay.blame import Blame, CauseKind, blame
-from rocpd.replay.excess import Excess
+from rocpd.replay.excess import Excess, Units
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
@@ -101,12 +101,16 @@ def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
 def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     random = np.random.default_rng(seed)
     whose, place = random.integers(0, 4, 60), random.integers(-1, 5, 60)
-    usual = random.integers(0, 1_000, 60)
+    usual, count = random.integers(0, 1_000, 60), random.integers(1, 4, 60)
+    count[place == 4] = 3
     nothing = np.zeros(60, np.int64)
-    own, common = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
+    units = Units(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing)
+    own, common = Excess(usual, np.arange(60), units, nothing).beyond_others(whose)
+    points = np.repeat(np.arange(60), count)
     for at in range(60):
-        others = sorted(usual[(place == place[at]) & (whose != whose[at])].tolist())
-        together = sorted(usual[(place == place[at]) & (whose == whose[at])].tolist())
+        same = points[place[points] == place[at]]
+        others = sorted(usual[same[whose[same] != whose[at]]].tolist())
+        together = sorted(usual[same[whose[same] == whose[at]]].tolist())
         if others and place[at] >= 0:
             middle = others[(len(others) - 1) // 2]
             assert own[at] == usual[at] - middle

@@ -136,6 +136,7 @@ class Local:
                 from rocpd.federate.run.workers import Workers
 
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES))
+        self._pool.release_pages()  # others read now
         with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
             for answers in batches:
                 yield from answers

@@ -206,6 +206,13 @@ class Pool:
         for old in surplus:
             old.close()
 
+    def release_pages(self) -> None:
+        """Let go of the pages that idle connections keep."""
+        with self._lock:
+            idle = [database.connection for database in self._idle.values()] + [*self._first.values()]
+            for connection in idle:
+                connection.release_memory()
+
     def close(self) -> None:
         """Close everything."""
         with self._lock:

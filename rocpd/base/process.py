@@ -54,6 +54,14 @@ def keep_freed() -> None:
             library.mallopt(parameter, value)
 
 
+def give_back() -> None:
+    """Let the system have memory that is free between what is in use, where this process is rocpd's own."""
+    import ctypes
+
+    if _is_own and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
+
+
 def number() -> int:
     """Return the number of this process: what was made under another one is a parent's."""
     return _pid

@@ -172,7 +172,6 @@ class Blaming:
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
-        self.stalling = np.where(self.stalled, self.beyond.passing, 0)
         self.own_recorded = self.beyond.lasting + self.stalling  # what points of ranks take longer
         self.own = self.own_recorded  # the same, besides hosts removed
 
@@ -190,7 +189,7 @@ class Blaming:
                 self.own = self.own_without(self.hosts)
         lasting = np.where(self.removed != 0, self.removed, self.own - self.stalling)
         usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
-        lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
+        lost = self.step_ns - self.spent(self.job.replay_without(usual)) / len(self.steps)
         every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
@@ -208,7 +207,7 @@ class Blaming:
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
         less = self.lasting_of(cause, self.own_recorded)
-        return (self.spent(self.job.points.time) - self.spent(self._replayed(less))) // len(self.steps)
+        return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
@@ -240,6 +239,11 @@ class Blaming:
             return self._longer
         left = self.own - self.hosts - self.stalling + self.beyond.passing
         return self.by_step(left, self.beyond.is_compared)
+
+    @property
+    def stalling(self) -> Ints:
+        """What points take longer where their rank stalls [ns]."""
+        return np.where(self.stalled, self.beyond.passing, 0)
 
     def _nothing(self) -> Ints:
         """Return no time of each point."""
@@ -319,9 +323,6 @@ class Blaming:
         came, meet = self._meets
         return int((times[meet] - times[came]).sum())
 
-    def _replayed(self, less: Ints) -> Ints:
-        return self.job.replay(np.maximum(self.job.points.work - less, 0))
-
     def _worst(self) -> Cause | None:
         """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
 
@@ -333,13 +334,13 @@ class Blaming:
         if not candidates:
             return None
         if self.now is None:
-            times = self._replayed(self.removed)
+            times = self.job.replay_without(self.removed)
             self.now, self.waits = self.spent(times), self._waiting(times)
         now, worst, cost, waits = self.now, 0, -1, self.waits
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
-            times = self._replayed(self.removed + self._less(candidates[number]))
+            times = self.job.replay_without(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
@@ -554,7 +555,7 @@ class Blaming:
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
             picked[own] = np.where(is_slow, passing[own], 0)
-        without = self.lengths(self._replayed(picked))
+        without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
         for at in slow:

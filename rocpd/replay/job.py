@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -46,6 +46,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 _MANY = 6_000_000  # points, whose columns are better given back to the system
+_FEW = 128  # ranks, after which memory is given back
 _AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
 """The columns of points of meetings, but for their times."""
 _NAME = 6
@@ -106,17 +107,17 @@ class JobGraph:
     contradicted: int
     hidden: Edges = NO_EDGES
 
-    def replay(self, work: Ints | None = None, kept: Flags | None = None) -> Ints:
-        """Return when each point comes [ns].
+    def replay(self, work: Ints | None = None) -> Ints:
+        """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
+        return self._times(np.array(self.points.work if work is None else work, np.int64))
 
-        Args:
-            work: how long each point takes [ns]; None: as recorded.
-            kept: which edges count; None: all.
-        """
-        takes = np.add(self.points.work if work is None else work, self.points.lag, dtype=np.int64)
-        if kept is not None:
-            edges = self.edges.take(kept)
-            return times_of(edges, edges.first(len(takes)), self.order, takes, self.origin)
+    def replay_without(self, less: Ints) -> Ints:
+        """Return when each point comes where it takes so much less [ns], but no less than nothing."""
+        takes = np.subtract(self.points.work, less, dtype=np.int64)
+        return self._times(np.maximum(takes, 0, out=takes))
+
+    def _times(self, takes: Ints) -> Ints:
+        takes += self.points.lag
         return times_of(self.edges, self.first, self.order, takes, self.origin)
 
     @functools.cached_property
@@ -230,7 +231,7 @@ class _Joining:
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
         groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
         time = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64)
-        for rank in self.graphs:
+        for rank in _few_at_once(self.graphs):
             self.graphs[rank] = self._on_line(rank, time[slice(*self.own[rank])])
         meetings = list(self._meetings(groups, time))
         points = self._points(time)
@@ -284,8 +285,8 @@ class _Joining:
         ]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
         points = Points(time, *(np.full(len(time), *each) for each in zip(_AT_MEETINGS, kinds[1:], strict=True)))
-        for (rank, graph), codes in zip(self.graphs.items(), names, strict=True):
-            own = points.take(slice(*self.own[rank]))
+        for rank, codes in zip(_few_at_once(self.graphs), names, strict=True):
+            own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
             for into, column in zip(own.columns(), graph.points.columns(), strict=True):
                 into[:] = codes[column] if into is own.name else column
             self.graphs[rank] = replace(graph, points=own)
@@ -314,8 +315,8 @@ class _Joining:
         lags = {graph.edges.lag.dtype for graph in self.graphs.values()} | {np.dtype(np.int16)}
         every = Edges(*(np.empty(count, kind) for kind in (self.kind, self.kind, np.result_type(*lags), np.int8)))
         waits, left, unexplained, filled = self.waits, self._left(points.time, meetings), [], 0
-        for rank, (first, last) in self.own.items():
-            graph = self.graphs.pop(rank)
+        for rank in _few_at_once(self.own):
+            graph, (first, last) = self.graphs.pop(rank), self.own[rank]
             own = _own_edges(graph, is_met[first:last], waits).among(first, self.kind)
             own = Edges.joined([own, left.get(rank, NO_EDGES)])
             own = own.take(np.argsort(own.target, kind="stable"))
@@ -380,6 +381,14 @@ class _Joining:
         order = np.argsort(rows)
         at = order[np.searchsorted(rows[order], member.rows)]
         return points[at] + first, graph.ends[at] + first
+
+
+def _few_at_once(ranks: Iterable[int]) -> Iterator[int]:
+    """Yield ranks whose graphs are taken apart; memory that was theirs is given back now and then."""
+    for number, rank in enumerate(ranks, 1):
+        yield rank
+        if number % _FEW == 0:
+            process.give_back()
 
 
 def _ties(kind: Codes) -> Codes:

@@ -1,7 +1,7 @@
-; Fills %times: each point takes what it takes after the latest of its sources, without one after the origin.
+; Turns what points take into when they come: that after the latest of their sources, without one after the origin.
 ; Points come in order. The edges of point p are those from first[p] to first[p + 1]; each says its source, and how much
 ; later it counts. Numbers in columns have as many bits as they need: what stands in braces is put in.
-define void @times(i64 %count, i64 %origin, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %takes, ptr %times) {
+define void @times(i64 %count, i64 %origin, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %times) {
 entry:
   %is.empty = icmp eq i64 %count, 0
   br i1 %is.empty, label %done, label %point
@@ -42,10 +42,9 @@ edge:
 
 comes:
   %since = phi i64 [ %origin, %point ], [ %later, %edge ]
-  %takes.at = getelementptr i64, ptr %takes, i64 %p
-  %passes = load i64, ptr %takes.at
-  %time = add i64 %since, %passes
   %time.at = getelementptr i64, ptr %times, i64 %p
+  %takes = load i64, ptr %time.at
+  %time = add i64 %since, %takes
   store i64 %time, ptr %time.at
   %is.last = icmp eq i64 %n.next, %count
   br i1 %is.last, label %done, label %point

@@ -27,17 +27,15 @@ def times_of(edges: Edges, first: Ints, order: Ints, takes: Ints, origin: int) -
         edges: in order of their targets.
         first: the number of the first edge of each point, and of one more.
         order: numbers of the points; each comes after all of its sources.
-        takes: what passes [ns].
+        takes: what passes [ns]; times may be written there.
         origin: from when on it passes where a point has no source [ns].
     """
     if len(takes) < _MANY:
         return np.array(_plain(first.tolist(), *edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
-    times = np.empty(len(takes), np.int64)
-    columns = order, first, edges.source, edges.lag, takes, times
-    held = [np.ascontiguousarray(column) for column in columns]
-    loop = _compiled(*(column.dtype.itemsize * 8 for column in held[:4]))
-    loop(len(takes), origin, *(column.ctypes.data for column in held))
-    return times
+    held = [np.ascontiguousarray(column) for column in (order, first, edges.source, edges.lag)]
+    loop = _compiled(*(column.dtype.itemsize * 8 for column in held))
+    loop(len(takes), origin, *(column.ctypes.data for column in (*held, takes)))
+    return takes
 
 
 def _plain(
@@ -78,7 +76,7 @@ def _compiled(*bits: int) -> Callable[..., None]:
     machine = llvm.Target.from_default_triple().create_target_machine(opt=3)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    pointers = [ctypes.c_void_p] * 6
+    pointers = [ctypes.c_void_p] * 5
     loop = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, *pointers)(engine.get_function_address("times"))
     loop.engine = engine  # type: ignore[attr-defined]  # holds the machine code
     return loop

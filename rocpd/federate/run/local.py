@@ -137,6 +137,7 @@ class Local:
 
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES))
         self._pool.release_pages()  # others read now
+        process.give_back()
         with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
             for answers in batches:
                 yield from answers

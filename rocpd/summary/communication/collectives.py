@@ -242,15 +242,18 @@ class Waiting:
         ]
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
-    def pair_rows(self) -> list[Row]:
-        """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+    def pair_rows(self) -> Iterator[Row]:
+        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first.
+
+        Of a thousand ranks there are a million, which few look at.
+        """
         totals = whole([total for _, total, _ in self.pairs.values()])
         rows = [
             (*pair, count, total, most)
             for (pair, (count, _, most)), total in zip(self.pairs.items(), totals, strict=True)
         ]
         ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
-        return [(*waiter, *late, *pair) for waiter, late, *pair in ordered]
+        yield from ((*waiter, *late, *pair) for waiter, late, *pair in ordered)
 
 
 def whole(times: Collection[float]) -> list[int]:
@@ -640,7 +643,7 @@ def _tables(
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
         rows = _straggler_rows(by, waiting, matched.judgement)
         late = Summary(TABLES["stragglers"], fields, rows, findings=findings)
-        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows, findings=findings)
         yield late
         yield late.pictured_by
     if matched.judgement.causes:

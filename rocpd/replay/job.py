@@ -45,7 +45,7 @@ from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
-_MANY = 6_000_000  # points, whose columns are better given back to the system
+_MANY, _LARGE = 6_000_000, 1 << 20  # points, from which on columns of so many bytes are given back to the system
 _FEW = 128  # ranks, after which memory is given back
 _AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
 """The columns of points of meetings, but for their times."""
@@ -189,6 +189,8 @@ def join(
     """
     if sum(len(graph.points) for graph in graphs.values()) < _MANY:
         process.keep_freed()
+    else:
+        process.keep_freed(_LARGE)
     return _Joining(graphs, clocks, hosts).job(matched)
 
 

@@ -29,6 +29,9 @@ def narrowed(column: Any) -> Any:
     return column.astype(small(int(column.min(initial=0)), int(column.max(initial=0))), copy=False)
 
 
+_BLOCK = 1 << 20  # edges at once
+
+
 class Point(enum.IntEnum):
     """The kinds of points."""
 
@@ -134,8 +137,11 @@ class Edges:
     def first(self, count: int) -> Ints:
         """Return the number of the first edge of each of so many points, in order of targets; and of one more."""
         first = np.zeros(count + 1, small(len(self)))
-        np.cumsum(np.bincount(self.target, minlength=count), dtype=first.dtype, out=first[1:])
-        return first
+        for low in range(0, len(self), _BLOCK):
+            target = self.target[low : low + _BLOCK]
+            many = np.bincount(target - target[0])
+            first[1 + target[0] :][: len(many)] += many.astype(first.dtype)
+        return np.cumsum(first, out=first)
 
     def take(self, rows: Ints | Flags | slice) -> Edges:
         """Return some of the edges."""

@@ -187,9 +187,7 @@ class Blaming:
             if cause.kind is CauseKind.HOST:
                 self.hosts = self.lasting_of(cause) + (0 if self.hosts is None else self.hosts)
                 self.own = self.own_without(self.hosts)
-        lasting = np.where(self.removed != 0, self.removed, self.own - self.stalling)
-        usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
-        lost = self.step_ns - self.spent(self.job.replay_without(usual)) / len(self.steps)
+        lost = self.step_ns - self.spent(self.job.replay_without(self._beyond_usual())) / len(self.steps)
         every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
@@ -203,6 +201,15 @@ class Blaming:
             self.job.matched,
             self._suspect(),
         )
+
+    def _beyond_usual(self) -> Ints:
+        """Return what points take longer than is usual, with what is removed as it is [ns]."""
+        beyond, is_gone = self.own - self.stalling, self.removed != 0
+        beyond[is_gone] = self.removed[is_gone]
+        passing = self.beyond.passing
+        passing[self.stalled & is_gone] = 0
+        beyond += passing
+        return beyond
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
@@ -367,7 +374,9 @@ class Blaming:
 
     def _left(self, beyond: Ints) -> Ints:
         """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
-        return np.where(beyond != 0, beyond - self.removed, 0)
+        left = beyond - self.removed
+        left[beyond == 0] = 0
+        return left
 
     def own_without(self, hosts: Ints) -> Ints:
         """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
@@ -415,9 +424,13 @@ class Blaming:
         some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
         if not some:
             return
-        own, common = (of_units[self.beyond.unit] for of_units in self._of_host)
-        left = np.where(self.removed != 0, 0, common)
-        every, most = (self._by_rank(values, self.what < 3) for values in (own, np.maximum(left, 0)))
+        own, common = self._of_host
+        every, most = np.zeros((2, len(self.ranks)))
+        for column, here in self.of_ranks(self.ranks):
+            rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] < 3))
+            unit = self.beyond.unit[rows]
+            every[column] = own[unit].sum() / len(self.steps)
+            most[column] = np.maximum(common[unit][self.removed[rows] == 0], 0).sum() / len(self.steps)
         for name, those in some.items():
             more = every[those]
             if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
@@ -549,12 +562,12 @@ class Blaming:
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
         if not slow or len(lengths) < _FEWEST:
             return {}
-        passing = np.where(self.counts & (self.what < 3), self.beyond.passing, 0)
         worst = self.alone.argmax(1)
         picked = self._nothing()
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
-            picked[own] = np.where(is_slow, passing[own], 0)
+            is_slow &= self.counts[own] & (self.what[own] < 3)
+            picked[own] = np.where(is_slow, self.beyond.passing_of(own), 0)
         without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
@@ -562,7 +575,8 @@ class Blaming:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
             is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
-            here = np.where(self.at == at, picked if is_one else np.where(self.counts, self.beyond.passing, 0), 0)
+            here, rows = self._nothing(), np.flatnonzero((self.at == at) & self.counts)
+            here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
             step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)

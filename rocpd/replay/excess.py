@@ -19,9 +19,10 @@ from rocpd.base.types import Flags, Ints
 from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Point, Points, small
+from rocpd.replay.points import Point, Points, narrowed, small
 
 _FEWEST = 3  # steps that make a median
+_BLOCK = 1 << 18  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
 _TIMES = (0, 2, 3)
 """Which columns of units are times."""
@@ -79,24 +80,40 @@ class Excess:
     @property
     def lasting(self) -> Ints:
         """What each point takes more than others that do the same usually take [ns]; negative: less."""
-        return self.units.lasting[self.unit]
+        lasting: Ints = self.of_units(self.units.lasting)
+        return lasting
 
     @property
     def passing(self) -> Ints:
         """What each point takes more than the same place of other steps of the rank, or link [ns]."""
-        more: Ints = np.subtract(self.work, self.units.usual[self.unit], dtype=self.units.usual.dtype)
-        more[~self.units.passes[self.unit]] = 0
+        return self.passing_of(slice(None))
+
+    def passing_of(self, rows: Ints | slice) -> Ints:
+        """Return the same of some points."""
+        more: Ints = self.of_units(self.units.usual, rows)
+        np.subtract(self.work[rows], more, out=more, casting="same_kind")
+        more[~self.of_units(self.units.passes, rows)] = 0
         return more
+
+    def of_units(self, column: Any, rows: Ints | slice = slice(None)) -> Any:
+        """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
+        unit = self.unit[rows]
+        values = np.empty(len(unit), column.dtype)
+        for low in range(0, len(unit), _BLOCK):
+            values[low : low + _BLOCK] = column[unit[low : low + _BLOCK]]
+        return values
 
     @property
     def is_compared(self) -> Flags:
         """Whether others do the same as each point."""
-        return self.units.is_compared[self.unit]
+        is_compared: Flags = self.of_units(self.units.is_compared)
+        return is_compared
 
     @property
     def place(self) -> Ints:
         """The number of the place of each point."""
-        return self.units.place[self.unit]
+        place: Ints = self.of_units(self.units.place)
+        return place
 
     def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
         """Return what units take longer than is usual for those of others, and what all of `whose` they are do [ns].
@@ -136,8 +153,8 @@ class Excess:
         table[some] = usual - others
         is_one = np.zeros(len(table), bool)
         is_one[some] = True
-        lasting: Ints = table[self.unit] - np.where(is_one[self.unit], 0, removed)
-        return lasting
+        lasting: Ints = self.of_units(table)
+        return lasting - np.where(self.of_units(is_one), 0, removed)
 
 
 def _weights(place: Ints, count: Ints) -> Ints:
@@ -168,8 +185,8 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
     parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
     unit = np.full(len(job.points), -1, small(len(rank) + len(moved)))
-    for each, base in zip(ranks, np.cumsum([0, *sizes]).tolist(), strict=False):
-        unit[each.rows] = each.unit + base
+    for each, own, base in zip(ranks, job.own.values(), np.cumsum([0, *sizes]).tolist(), strict=False):
+        unit[slice(*own)] = np.where(each.unit < 0, -1, each.unit + unit.dtype.type(base))
     shapes = _shapes(job, job.link[moved], len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
@@ -203,15 +220,13 @@ class _OfRank(NamedTuple):
 
     Args:
         units: its units.
-        rows: the points that have one.
-        unit: of these the number among `units`.
+        unit: of each point the number of its own among `units`; -1: none.
         moved: its transfers, of which links have units.
         role: the kernels that it runs, and how often; None: none.
         steps: numbers of the steps in which it has points.
     """
 
     units: _UnitsOfRank
-    rows: Ints
     unit: Ints
     moved: Ints
     role: frozenset[tuple[int, int]] | None
@@ -230,6 +245,8 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     nth = nth_of((key,), step)
     unit = numbered(key, nth)
     first = first_of(unit)
+    of_all = np.full(len(points), -1)
+    of_all[rows] = unit
     usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
     host, name, often, nth = (column[first] for column in (host, name, often, nth))
     computes = points.name[counts & (points.part == COMPUTE)]
@@ -237,8 +254,7 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
     return _OfRank(
         _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
-        rows + own.start,
-        unit,
+        narrowed(of_all),
         np.flatnonzero(counts & (link >= 0)) + own.start,
         frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),

@@ -206,20 +206,21 @@ class Pool:
         for old in surplus:
             old.close()
 
-    def release_pages(self) -> None:
-        """Let go of the pages that idle connections keep."""
+    def close_idle(self) -> None:
+        """Close the connections that are not in use."""
         with self._lock:
-            idle = [database.connection for database in self._idle.values()] + [*self._first.values()]
-            for connection in idle:
-                connection.release_memory()
+            idle = [*self._idle.values()]
+            self._idle.clear()
+        self.keep_only(())
+        for database in idle:
+            database.close()
 
     def close(self) -> None:
         """Close everything."""
+        self.close_idle()
         with self._lock:
-            databases = [*self._busy, *self._idle.values()]
+            databases = [*self._busy]
             self._busy.clear()
-            self._idle.clear()
-        self.keep_only(())
         for database in databases:
             try:
                 database.close()

@@ -34,7 +34,6 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import RankRegions, read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
-from rocpd.federate.run.rank_reader import Fact
 from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, in_order, in_time, narrowed
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
@@ -156,13 +155,10 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     def derive() -> tuple[RankGraph, dict[str, int]]:
         return _read_graph(whole, categories, step), dict(whole.left_out)
 
-    asked = _GRAPH.of(whole.rank.number, step.pattern, step.flags)
+    asked = "graph", step  # which no other command is told: to write it takes a third of what drawing it again does
     graph, left_out = whole.reader.once(asked, derive) if categories.is_built_in else derive()
     reading.also_left_out(left_out)
     return graph
-
-
-_GRAPH = Fact("graph", 3, (RankGraph, Points, Edges, WaitPlace, PossibleWaits))
 
 
 def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:

@@ -250,7 +250,9 @@ class Blaming:
     @property
     def stalling(self) -> Ints:
         """What points take longer where their rank stalls [ns]."""
-        return np.where(self.stalled, self.beyond.passing, 0)
+        stalling, rows = self._nothing(), np.flatnonzero(self.stalled)
+        stalling[rows] = self.beyond.passing_of(rows)
+        return stalling
 
     def _nothing(self) -> Ints:
         """Return no time of each point."""

@@ -167,7 +167,7 @@ class Blaming:
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
-        self.removed = self._nothing()
+        self.removed = self.nothing()
         self.hosts: Ints | None = None  # what is removed as common to hosts
         self.alone = self._alone()
         self.stalls = self._stalls()
@@ -218,7 +218,7 @@ class Blaming:
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed, self.hosts, self.own = self._nothing(), None, self.own_recorded
+        self.removed, self.hosts, self.own = self.nothing(), None, self.own_recorded
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -250,11 +250,11 @@ class Blaming:
     @property
     def stalling(self) -> Ints:
         """What points take longer where their rank stalls [ns]."""
-        stalling, rows = self._nothing(), np.flatnonzero(self.stalled)
+        stalling, rows = self.nothing(), np.flatnonzero(self.stalled)
         stalling[rows] = self.beyond.passing_of(rows)
         return stalling
 
-    def _nothing(self) -> Ints:
+    def nothing(self) -> Ints:
         """Return no time of each point."""
         return np.zeros(len(self.job.points), self.beyond.units.usual.dtype)
 
@@ -453,7 +453,7 @@ class Blaming:
         """
         if cause.kind is CauseKind.LINK:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
-        own, less = self.own if own is None else own, self._nothing()
+        own, less = self.own if own is None else own, self.nothing()
         for _, here in self.of_ranks(cause.ranks):
             longer = self._of_host[1][self.beyond.unit[here]] if cause.kind is CauseKind.HOST else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
@@ -565,7 +565,7 @@ class Blaming:
         if not slow or len(lengths) < _FEWEST:
             return {}
         worst = self.alone.argmax(1)
-        picked = self._nothing()
+        picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
             is_slow &= self.counts[own] & (self.what[own] < 3)
@@ -577,7 +577,7 @@ class Blaming:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
             is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
-            here, rows = self._nothing(), np.flatnonzero((self.at == at) & self.counts)
+            here, rows = self.nothing(), np.flatnonzero((self.at == at) & self.counts)
             here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
             step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
             cost = round(float(lengths[at] - min(without[at], typical)))

@@ -261,7 +261,7 @@ class Blaming:
     def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
         """Yield the column of each rank, and its points."""
         for rank in ranks:
-            yield self.column[rank], slice(*self.job.own[rank])
+            yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
 
     def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
@@ -409,8 +409,8 @@ class Blaming:
 
     def _by_rank(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values by rank, the mean of the steps."""
-        own = [slice(*self.job.own[rank]) for rank in self.ranks]
-        return np.array([int(values[each][some[each] & self.counts[each]].sum()) for each in own]) / len(self.steps)
+        every = self.of_ranks(self.ranks)
+        return np.array([int(values[own][some[own] & self.counts[own]].sum()) for _, own in every]) / len(self.steps)
 
     def _by_link(self, values: Ints) -> Floats:
         """Return the sum of values by link, the mean of the steps."""

@@ -29,7 +29,7 @@ _TIMES = (0, 2, 3)
 
 
 @frozen
-class Units:
+class StepPlaces:
     """Units: the points of all steps that stand at one place in the step, on one rank or link.
 
     All columns are equally long. Their last row stands for points of no unit, whose number is -1.
@@ -74,7 +74,7 @@ class Excess:
 
     work: Ints
     unit: Ints
-    units: Units
+    units: StepPlaces
     shapes: Ints
 
     @property
@@ -197,7 +197,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     most = max(int(columns[0].max()), int(job.points.work.max(initial=0, where=unit >= 0)))
     kind = np.int32 if most < _SHORT else np.int64
     columns = [column.astype(kind) if at in _TIMES else column for at, column in enumerate(columns)]
-    return Excess(job.points.work, unit, Units(*columns), shapes)
+    return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
 class _UnitsOfRank(NamedTuple):

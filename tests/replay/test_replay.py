@@ -15,7 +15,7 @@ import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.replay import job as job_module
 from rocpd.replay.blame import Blame, CauseKind, blame
-from rocpd.replay.excess import Excess, Units
+from rocpd.replay.excess import Excess, StepPlaces
 from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
@@ -141,7 +141,7 @@ def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     usual, count = random.integers(0, 1_000, 60), random.integers(1, 4, 60)
     count[place == 4] = 3
     nothing = np.zeros(60, np.int64)
-    units = Units(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing)
+    units = StepPlaces(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing)
     own, common = Excess(usual, np.arange(60), units, nothing).beyond_others(whose)
     points = np.repeat(np.arange(60), count)
     for at in range(60):

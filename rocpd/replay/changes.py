@@ -577,6 +577,8 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     keys = np.stack([edges.kind[inferred], points.name[target], points.lane[target], points.lane[source]])
     _, kind = np.unique(keys, axis=1, return_inverse=True)
     seen = np.bincount(kind.reshape(-1), binds)[kind.reshape(-1)]
+    if (seen >= _SEEN).all():
+        return job
     kept = np.ones(len(edges), bool)
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)

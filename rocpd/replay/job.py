@@ -127,6 +127,8 @@ class JobGraph:
 
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
+        if not len(self.hidden):
+            return self
         edges = Edges.joined([self.edges, self.hidden])
         return replace(self, edges=edges.take(np.argsort(edges.target, kind="stable")), hidden=NO_EDGES)
 

@@ -12,6 +12,7 @@ The answer is about the steps that were recorded, not about those to come. Its b
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -53,7 +54,12 @@ class Replays:
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
         self._exact = Changing(job, self.blaming, self.found.causes)
-        self._others: tuple[Changing, ...] = ()
+
+    @functools.cached_property
+    def _others(self) -> tuple[Changing, ...]:
+        """The same without waits that are doubtful, and with those that are hidden, where there are such."""
+        graphs = (without_doubtful(self.job), self.job.cautious())
+        return tuple(self._exact.on(graph) for graph in graphs if graph is not self.job)
 
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
@@ -83,9 +89,6 @@ class Replays:
             raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
 
     def _predicted(self, asked: Sequence[Change]) -> Prediction:
-        if not self._others:
-            graphs = (without_doubtful(self.job), self.job.cautious())
-            self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
         hosts = hosts_in(asked)
         off = {change: self._uncertainty(change, hosts) for change in asked if _is_compared(change)}

@@ -193,11 +193,6 @@ def of_cause(cause: Cause) -> Change:
     return Change(Verb.WITHOUT, cause.kind.value, names[cause.kind])
 
 
-def hosts_in(asked: Iterable[Change]) -> tuple[Change, ...]:
-    """Return those of some changes that take hosts away."""
-    return tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
-
-
 class Changing:
     """Applies changes to the graph of a job, in steps that count."""
 
@@ -279,7 +274,7 @@ class Changing:
         """
         points, job = self.job.points, self.job
         less = self.blaming.nothing() if also is None else also
-        hosts = hosts_in(asked)
+        hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
         for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change, hosts)

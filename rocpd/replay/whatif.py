@@ -27,7 +27,7 @@ from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import Change, Changing, Verb, hosts_in, in_ns, of_cause, without_doubtful
+from rocpd.replay.changes import Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point
@@ -90,10 +90,9 @@ class Replays:
 
     def _predicted(self, asked: Sequence[Change]) -> Prediction:
         asked = self._exact.resolved(asked)
-        hosts = hosts_in(asked)
-        off = {change: self._uncertainty(change, hosts) for change in asked if _is_compared(change)}
+        off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
         least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
-        also = self._alike(asked, hosts)
+        also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
         predicted = self._step(times)
@@ -111,7 +110,7 @@ class Replays:
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
 
-    def _alike(self, asked: Sequence[Change], hosts: tuple[Change, ...]) -> Ints:
+    def _alike(self, asked: Sequence[Change]) -> Ints:
         """Return what points that compare with no other rank may take longer, as the others of their rank do [ns].
 
         More of them may be what is waited for than of the others: the last stage of a pipeline alone computes the loss.
@@ -121,7 +120,7 @@ class Replays:
         for change in asked:
             if not _is_compared(change) or change.kind == "link":
                 continue
-            less = self._exact.excess(change, hosts)
+            less = self._exact.excess(change)
             whose = np.isin(points.rank, np.unique(points.rank[less != 0]))
             own = counts & whose & (self.blaming.what == 0)
             known = own & np.isin(beyond.place, np.unique(beyond.place[counts & ~whose & (beyond.place >= 0)]))
@@ -129,13 +128,12 @@ class Replays:
             also = np.where(own & ~known, np.maximum(also, in_ns(points.work * min(1.0, _MORE * share))), also)
         return also
 
-    def _uncertainty(self, change: Change, hosts: tuple[Change, ...]) -> float:
+    def _uncertainty(self, change: Change) -> float:
         """Return by which share what is taken away may be over- and underestimated, from how steps and ranks differ.
 
-        Of a rank of a host that goes, too, that is what it takes longer than the others of the host. Ranks that are to
-        blame for something else do not say how far others lie apart, unless hardly one is left.
+        Ranks that are to blame for something else do not say how far others lie apart, unless hardly one is left.
         """
-        blaming, less = self.blaming, self._exact.excess(change, hosts)
+        blaming, less = self.blaming, self._exact.excess(change)
         some = blaming.counts & (less != 0)
         taken = float(less[some].sum()) / max(1, len(self.steps))
         if not taken > 0:

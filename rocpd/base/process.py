@@ -14,7 +14,7 @@ from weakref import WeakSet
 _pid = os.getpid()
 _is_own = False
 _ROWS = 100_000  # objects that come before the collector looks for cycles
-_MALLOPT = {-1: 1 << 28, -3: 1 << 29}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD [bytes]
+_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt
 
 
 class Renewed(Protocol):
@@ -42,16 +42,28 @@ def is_own() -> bool:
     return _is_own
 
 
-def keep_freed() -> None:
+def keep_freed(most: int = 1 << 29) -> None:
     """Let this process, if it is rocpd's own, use memory again that it freed, which glibc gives back to the system.
 
-    Pages that come anew take as long as what is done to large columns in them.
+    Pages that come anew take as long as what is done to large columns in them. But what is kept lies in pieces between
+    what is in use.
+
+    Args:
+        most: larger pieces are given back all the same [bytes].
     """
     import ctypes
 
     if _is_own and hasattr(library := ctypes.CDLL(None), "mallopt"):
-        for parameter, value in _MALLOPT.items():
-            library.mallopt(parameter, value)
+        library.mallopt(_TRIM, most // 2)
+        library.mallopt(_MMAP, most)
+
+
+def give_back() -> None:
+    """Let the system have memory that is free between what is in use, where this process is rocpd's own."""
+    import ctypes
+
+    if _is_own and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
 
 
 def number() -> int:

@@ -139,20 +139,10 @@ def read_agent_times(
 def _agent_times(
     reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, causes: bool
 ) -> Iterator[AgentTime]:
-    has_time = has_its_time(reading.reader)
     history = read_history(reading) if causes else None
     is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
-    for lane, agent, rows in all_lanes(reading, ops):
-        ran = ops.take(rows)
-        own = (int(ran.start.min()), int(ran.end.max())) if len(ran) else None
-        low, high = own or (0, 0)
-        if time and has_time(agent):
-            low, high = time.start, time.end
-        elif time:
-            low, high = max(low, time.start), min(high, time.end)
-        if low >= high:
-            continue
-        busy = _busy(ran, kinds[rows], agent, rows).within(low, high)
+    for lane, agent, rows, (low, high) in lanes_in_time(reading, time, ops):
+        busy = _busy(ops.take(rows), kinds[rows], agent, rows).within(low, high)
         start, end = gaps_between((busy.start, busy.end), low, high)
         idle = _idle(agent, start, end)
         if history:
@@ -163,6 +153,24 @@ def _agent_times(
             spent = spent.cut(outside(spent.pieces(), had_by_others(time.taken, agent)))
         if len(spent.start):
             yield spent
+
+
+def lanes_in_time(
+    reading: RankReading, time: RankTime | None, ops: Ops
+) -> Iterator[tuple[int, int, Ints, tuple[int, int]]]:
+    """Yield lane and agent, the rows of operations, and from when to when its time counts [ns]; as `read_agent_times`.
+
+    Those of which none counts are left out.
+    """
+    has_time = has_its_time(reading.reader)
+    for lane, agent, rows in all_lanes(reading, ops):
+        low, high = (int(ops.start[rows].min()), int(ops.end[rows].max())) if len(rows) else (0, 0)
+        if time and has_time(agent):
+            low, high = time.start, time.end
+        elif time:
+            low, high = max(low, time.start), min(high, time.end)
+        if low < high:
+            yield lane, agent, rows, (low, high)
 
 
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:

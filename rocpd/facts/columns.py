@@ -97,7 +97,7 @@ def numbered(*keys: Ints) -> Ints:
     """
     code = np.zeros(len(keys[0]), np.int64)
     for key in keys:
-        small = _small(key)
+        small = _small(key.astype(np.int64, copy=False))
         code = _small(code * (int(small.max(initial=0)) + 1) + small)
     return code
 

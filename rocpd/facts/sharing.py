@@ -18,10 +18,10 @@ from functools import partial
 import numpy as np
 
 from rocpd.base.types import Ints
-from rocpd.facts.agent_time import read_agent_times
+from rocpd.facts.agent_time import lanes_in_time
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import LANES, By, Options, RankReading
-from rocpd.facts.timeline import ALWAYS, NOTHING, PARTS, Pieces, Union, gaps_between, outside, union, unite
+from rocpd.facts.timeline import ALWAYS, KINDS, NOTHING, PARTS, Pieces, Union, gaps_between, outside, union, unite
 from rocpd.facts.units import HadByOthers, RankTime, Taken, Times, active_times, agents_of_ranks, times_that_count
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -95,22 +95,27 @@ def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
 def _parts(
     reader: RankReader, agents: Mapping[int, set[int]], active: Times, options: Options
 ) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Return agent -> start, end [ns] and number in `PARTS` of the pieces of its time, of those that are shared."""
+    """Return agent -> start, end [ns] and number in `PARTS` of what it does, of those that are shared."""
     reading, names = RankReading.of(reader, {}, options), OperationNames()
     ops = read_ops(reading, names)
-    times = read_agent_times(
-        reading, active.get(reader.rank.number), ops, kinds_of(ops, load(options.categories), names)
-    )
-    every = {spent.agent: (spent.start, spent.end, spent.part) for spent in times}
-    nothing = (*NOTHING, NOTHING[0])
-    return {agent: every.get(agent, nothing) for agent in agents[reader.rank.number]}
+    kinds = kinds_of(ops, load(options.categories), names)
+    every = dict.fromkeys(agents[reader.rank.number], (*NOTHING, NOTHING[0]))
+    for _, agent, rows, (low, high) in lanes_in_time(reading, active.get(reader.rank.number), ops):
+        if agent in every:
+            kind, start, end = kinds[rows], *(np.clip(side[rows], low, high) for side in (ops.start, ops.end))
+            unions = [union(start[kind == number], end[kind == number]) for number in range(len(KINDS))]
+            unions.append((np.array([low]), np.array([high])))
+            start, end = (np.concatenate(side) for side in zip(*unions, strict=True))
+            every[agent] = start, end, np.repeat(np.arange(len(PARTS)), [len(side) for side, _ in unions])
+    return every
 
 
 def divided_among(parts: Mapping[int, tuple[Ints, Ints, Ints]]) -> dict[int, Union]:
     """Return rank -> when others have an agent.
 
     Args:
-        parts: rank -> start, end [ns] and number in `PARTS` of the pieces of its time of the agent.
+        parts: rank -> start, end [ns] and number in `PARTS` of its time of the agent: of several at once the first has
+            it, and idle is the rest of its time.
 
     >>> computes, idles = (np.array([0]), np.array([5]), np.array([0])), (np.array([0]), np.array([9]), np.array([3]))
     >>> had = divided_among({0: idles, 1: computes})

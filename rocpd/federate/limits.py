@@ -33,7 +33,7 @@ class Limits:
     few_rows: int = 10_000
     chunk_rows: int = 10_000
     process_bytes: int = 48 << 20
-    idle_connections: int = 1024
+    idle_connections: int = 256
     busy_ms: int = 2000
     task_bytes: int = 4 << 20
     fan_in: int = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -17,12 +17,14 @@ import numpy as np
 
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Flags, Floats, Ints
+from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
 from rocpd.replay.excess import Excess, excess
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Edge, Point
+from rocpd.replay.points import Edge, Point, small
 
+_BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _SLOW = 1.2  # times the median: a step that is asked for its cause
@@ -154,25 +156,22 @@ class Blaming:
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
         self.job, self.steps, self.beyond = job, np.array(steps, np.int64), beyond
         points = job.points
-        self.counts = np.isin(points.step, self.steps)
-        self.at = np.searchsorted(self.steps, points.step)
         self.ranks = sorted(job.steps)
         self.column = {rank: number for number, rank in enumerate(self.ranks)}
-        self.of = np.array([self.column.get(rank, -1) for rank in range(max(self.ranks, default=-1) + 1)] + [-1])
-        self.what = np.select(
-            [points.part == COMPUTE, points.part == COPIES, points.part < 0], [0, 2, 1], 3
-        )  # compute, host, copies, communication
-        self.what = np.where((points.kind == Point.ARRIVAL) | (points.kind == Point.MEETING), 3, self.what)
+        self.at, self.counts = _places(points.step, self.steps)
+        self.what = np.full(len(points), 3, np.int8)  # communication
+        self.what[points.part == COPIES] = 2
+        self.what[(points.part < 0) & (points.kind != Point.MEETING)] = 1  # the host
+        self.what[(points.part == COMPUTE) & (points.kind != Point.ARRIVAL)] = 0
         recorded = points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
-        self.removed = np.zeros(len(points), np.int64)
+        self.removed = self.nothing()
         self.hosts: Ints | None = None  # what is removed as common to hosts
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
-        self.stalling = np.where(self.stalled, self.beyond.passing, 0)
         self.own_recorded = self.beyond.lasting + self.stalling  # what points of ranks take longer
         self.own = self.own_recorded  # the same, besides hosts removed
 
@@ -188,9 +187,7 @@ class Blaming:
             if cause.kind is CauseKind.HOST:
                 self.hosts = self.lasting_of(cause) + (0 if self.hosts is None else self.hosts)
                 self.own = self.own_without(self.hosts)
-        lasting = np.where(self.removed != 0, self.removed, self.own - self.stalling)
-        usual = lasting + np.where(self.stalled & (self.removed != 0), 0, self.beyond.passing)
-        lost = self.step_ns - self.spent(self._replayed(usual)) / len(self.steps)
+        lost = self.step_ns - self.spent(self.job.replay_without(self._beyond_usual())) / len(self.steps)
         every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
@@ -205,14 +202,23 @@ class Blaming:
             self._suspect(),
         )
 
+    def _beyond_usual(self) -> Ints:
+        """Return what points take longer than is usual, with what is removed as it is [ns]."""
+        beyond, is_gone = self.own - self.stalling, self.removed != 0
+        beyond[is_gone] = self.removed[is_gone]
+        passing = self.beyond.passing
+        passing[self.stalled & is_gone] = 0
+        beyond += passing
+        return beyond
+
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
         less = self.lasting_of(cause, self.own_recorded)
-        return (self.spent(self.job.points.time) - self.spent(self._replayed(less))) // len(self.steps)
+        return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed, self.hosts, self.own = np.zeros(len(self.job.points), np.int64), None, self.own_recorded
+        self.removed, self.hosts, self.own = self.nothing(), None, self.own_recorded
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -241,12 +247,29 @@ class Blaming:
         left = self.own - self.hosts - self.stalling + self.beyond.passing
         return self.by_step(left, self.beyond.is_compared)
 
+    @property
+    def stalling(self) -> Ints:
+        """What points take longer where their rank stalls [ns]."""
+        stalling, rows = self.nothing(), np.flatnonzero(self.stalled)
+        stalling[rows] = self.beyond.passing_of(rows)
+        return stalling
+
+    def nothing(self) -> Ints:
+        """Return no time of each point."""
+        return np.zeros(len(self.job.points), self.beyond.units.usual.dtype)
+
+    def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
+        """Yield the column of each rank, and its points."""
+        for rank in ranks:
+            yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
+
     def by_step(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values of points of each rank (column) in each step (row)."""
-        rows = np.flatnonzero(some & self.counts & (self.what < 3))
-        at = self.at[rows] * len(self.ranks) + self.of[self.job.points.rank[rows]]
-        size = len(self.steps) * len(self.ranks)
-        return np.bincount(at, values[rows], size).astype(np.float64).reshape(len(self.steps), len(self.ranks))
+        sums = np.zeros((len(self.steps), len(self.ranks)))
+        for column, own in self.of_ranks(self.ranks):
+            rows = np.flatnonzero(some[own] & self.counts[own] & (self.what[own] < 3))
+            sums[:, column] = np.bincount(self.at[own][rows], values[own][rows], len(self.steps))
+        return sums
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
@@ -270,15 +293,16 @@ class Blaming:
 
     def _stalled(self) -> Flags:
         """Return which points lie where their rank stalls."""
-        column = self.of[self.job.points.rank]
-        inside = self.counts & (column >= 0) & (self.what < 3)
-        stalled = np.zeros(len(inside), bool)
-        stalled[inside] = self.stalls[self.at[inside], column[inside]]
+        stalled = np.zeros(len(self.counts), bool)
+        for column, own in self.of_ranks(self.ranks):
+            inside = np.flatnonzero(self.counts[own] & (self.what[own] < 3))
+            stalled[own][inside] = self.stalls[self.at[own][inside], column]
         return stalled
 
     def spent(self, times: Ints) -> int:
         """Return how long all steps that count take together [ns]."""
-        return int(times[self.counts].max()) - self.begin(times) if self.counts.any() else 0
+        last = times.max(where=self.counts, initial=np.iinfo(np.int64).min)
+        return int(last) - self.begin(times) if self._begin is not None else 0
 
     def begin(self, times: Ints) -> int:
         """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.
@@ -287,17 +311,26 @@ class Blaming:
         """
         first = [of_rank[self.steps[0]][0] for of_rank in self.job.steps.values() if self.steps[0] in of_rank]
         moved = times[first] - self.job.points.time[first]
-        return int(self.job.points.time[self.counts].min() + np.clip(0, moved.min(), moved.max()))
+        return int((self._begin or 0) + np.clip(0, moved.min(), moved.max()))
+
+    @functools.cached_property
+    def _begin(self) -> int | None:
+        """When steps that count begin as recorded [ns]; None: nothing is in them."""
+        time = self.job.points.time
+        return int(time.min(where=self.counts, initial=np.iinfo(np.int64).max)) if self.counts.any() else None
+
+    @functools.cached_property
+    def _meets(self) -> tuple[Ints, Ints]:
+        """Who comes to collectives in steps that count, and when these start: numbers of points."""
+        edges, points = self.job.edges, self.job.points
+        rows = np.flatnonzero(edges.kind == Edge.COLLECTIVE)
+        rows = rows[(points.kind[edges.target[rows]] == Point.MEETING) & self.counts[edges.target[rows]]]
+        return edges.source[rows], edges.target[rows]
 
     def _waiting(self, times: Ints) -> int:
         """Return how long members wait for the last one of collectives in steps that count [ns]."""
-        edges, points = self.job.edges, self.job.points
-        meets = (edges.kind == Edge.COLLECTIVE) & (points.kind[edges.target] == Point.MEETING)
-        meets &= self.counts[edges.target]
-        return int((times[edges.target[meets]] - times[edges.source[meets]]).sum())
-
-    def _replayed(self, less: Ints) -> Ints:
-        return self.job.replay(np.maximum(self.job.points.work - less, 0))
+        came, meet = self._meets
+        return int((times[meet] - times[came]).sum())
 
     def _worst(self) -> Cause | None:
         """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
@@ -310,13 +343,13 @@ class Blaming:
         if not candidates:
             return None
         if self.now is None:
-            times = self._replayed(self.removed)
+            times = self.job.replay_without(self.removed)
             self.now, self.waits = self.spent(times), self._waiting(times)
         now, worst, cost, waits = self.now, 0, -1, self.waits
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
-            times = self._replayed(self.removed + self._less(candidates[number]))
+            times = self.job.replay_without(self.removed + self._less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
@@ -330,9 +363,8 @@ class Blaming:
         yield from self._of_ranks()
         yield from self._of_hosts()
         less = self._left(self.beyond.lasting)
-        whose, place = self.job.link, np.arange(len(self.job.links) + 1)
-        most = self._sums(np.maximum(less, 0), whose >= 0, whose, place)
-        for link in self._those(self._sums(less, whose >= 0, whose, place)):
+        most = self._by_link(np.maximum(less, 0))
+        for link in self._those(self._by_link(less)):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
 
     def _of_ranks(self) -> Iterator[_Candidate]:
@@ -344,7 +376,9 @@ class Blaming:
 
     def _left(self, beyond: Ints) -> Ints:
         """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
-        return np.where(beyond != 0, beyond - self.removed, 0)
+        left = beyond - self.removed
+        left[beyond == 0] = 0
+        return left
 
     def own_without(self, hosts: Ints) -> Ints:
         """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
@@ -352,7 +386,7 @@ class Blaming:
         Args:
             hosts: what points take longer because of their host, which is part of what is returned [ns].
         """
-        return self.beyond.lasting_without(hosts, self.job.points.rank) + hosts + self.stalling
+        return self.beyond.lasting_without(hosts) + hosts + self.stalling
 
     @functools.cached_property
     def _hosts(self) -> list[str]:
@@ -361,9 +395,9 @@ class Blaming:
 
     @functools.cached_property
     def _of_host(self) -> tuple[Ints, Ints]:
-        """The time that points take longer than is usual on other hosts, and what those of their own host do."""
-        numbers = np.unique(self._hosts, return_inverse=True)[1]
-        return self.beyond.beyond_others(np.append(numbers, -1)[self.of[self.job.points.rank]])
+        """The time that units take longer than is usual on other hosts, and what those of their own host do."""
+        numbers = dict(zip(self.ranks, np.unique(self._hosts, return_inverse=True)[1].tolist(), strict=True))
+        return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
 
     def _total(self, mean: float) -> int:
         """Return the sum of all steps of a mean of them [ns]."""
@@ -375,15 +409,13 @@ class Blaming:
 
     def _by_rank(self, values: Ints, some: Flags) -> Floats:
         """Return the sum of values by rank, the mean of the steps."""
-        return self._sums(values, some, self.job.points.rank, self.of)
+        every = self.of_ranks(self.ranks)
+        return np.array([int(values[own][some[own] & self.counts[own]].sum()) for _, own in every]) / len(self.steps)
 
-    def _sums(self, values: Ints, some: Flags, whose: Ints, place: Ints) -> Floats:
-        """Return the sum of values by whose they are, the mean of the steps."""
-        rows = np.flatnonzero(some & self.counts & (whose >= 0))
-        columns = place[whose[rows]]
-        rows, columns = rows[columns >= 0], columns[columns >= 0]
-        size = int(place.max(initial=-1)) + 1
-        sums: Floats = np.bincount(columns, values[rows], size)[:size] / len(self.steps)
+    def _by_link(self, values: Ints) -> Floats:
+        """Return the sum of values by link, the mean of the steps."""
+        rows = np.flatnonzero(self.counts & (self.job.link >= 0))
+        sums: Floats = np.bincount(self.job.link[rows], values[rows], len(self.job.links)) / len(self.steps)
         return sums
 
     def _of_hosts(self) -> Iterator[_Candidate]:
@@ -395,8 +427,12 @@ class Blaming:
         if not some:
             return
         own, common = self._of_host
-        left = np.where(self.removed != 0, 0, common)
-        every, most = (self._by_rank(values, self.what < 3) for values in (own, np.maximum(left, 0)))
+        every, most = np.zeros((2, len(self.ranks)))
+        for column, here in self.of_ranks(self.ranks):
+            rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] < 3))
+            unit = self.beyond.unit[rows]
+            every[column] = own[unit].sum() / len(self.steps)
+            most[column] = np.maximum(common[unit][self.removed[rows] == 0], 0).sum() / len(self.steps)
         for name, those in some.items():
             more = every[those]
             if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
@@ -415,13 +451,13 @@ class Blaming:
             cause: the cause.
             own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
         """
-        points = self.job.points
         if cause.kind is CauseKind.LINK:
             return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
-        here = self.counts & np.isin(points.rank, cause.ranks) & (self.what < 3)
-        if cause.kind is CauseKind.HOST:
-            return np.where(here, self._of_host[1], 0)
-        return np.where(here, self.own if own is None else own, 0)
+        own, less = self.own if own is None else own, self.nothing()
+        for _, here in self.of_ranks(cause.ranks):
+            longer = self._of_host[1][self.beyond.unit[here]] if cause.kind is CauseKind.HOST else own[here]
+            less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
+        return less
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -445,7 +481,8 @@ class Blaming:
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
         """Return what for -> how much longer, of a rank in a step [ns]."""
-        sums = np.bincount(self.what, less, 4) / steps / max(1, ranks)
+        rows = np.flatnonzero(less)
+        sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
         return {what: round(time) for what, time in zip((OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS), sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
@@ -459,9 +496,9 @@ class Blaming:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
             alike = self._alike(int(cause.name))
-            return chance_of(self._series(self.job.link, alike, self.job.link >= 0), alike.index(int(cause.name)))
+            return chance_of(self._series_of_links(alike), alike.index(int(cause.name)))
         what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
-        series = self._series(self.job.points.rank, self.ranks, self.what == what)
+        series = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared & (self.what == what))
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
@@ -488,16 +525,18 @@ class Blaming:
         shapes = self.beyond.shapes
         return [number for number, shape in enumerate(shapes.tolist()) if shape == shapes[link]]
 
-    def _series(self, whose: Ints, those: Sequence[int], some: Flags) -> Floats:
-        """Return what each takes longer than others usually do in each step [ns]."""
-        rows = np.flatnonzero(some & self.counts & self.beyond.is_compared)
-        place = np.full(max(int(whose.max(initial=0)), *those) + 2, -1)  # some may have nothing in these steps
+    def _series_of_links(self, those: Sequence[int]) -> Floats:
+        """Return what each link takes longer than others usually do in each step [ns]."""
+        rows = np.flatnonzero((self.job.link >= 0) & self.counts & self.beyond.is_compared)
+        place = np.full(len(self.job.links), -1)
         place[list(those)] = np.arange(len(those))
-        columns = place[whose[rows]]
+        columns = place[self.job.link[rows]]
         rows, columns = rows[columns >= 0], columns[columns >= 0]
         values = self.beyond.lasting[rows] + self.beyond.passing[rows]
         size = len(self.steps) * len(those)
-        sums: Floats = np.bincount(self.at[rows] * len(those) + columns, values, size).astype(np.float64)
+        sums: Floats = np.bincount(self.at[rows].astype(np.int64) * len(those) + columns, values, size).astype(
+            np.float64
+        )
         return sums.reshape(len(self.steps), len(those))
 
     @functools.cached_property
@@ -525,21 +564,34 @@ class Blaming:
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
         if not slow or len(lengths) < _FEWEST:
             return {}
-        passing = np.where(self.counts & (self.what < 3), self.beyond.passing, 0)
         worst = self.alone.argmax(1)
-        of_worst = worst[np.minimum(self.at, len(self.steps) - 1)] == self.of[self.job.points.rank]
-        picked = np.where(of_worst & np.isin(self.at, slow), passing, 0)
-        without = self.lengths(self._replayed(picked))
+        picked = self.nothing()
+        for column, own in self.of_ranks(self.ranks):
+            is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
+            is_slow &= self.counts[own] & (self.what[own] < 3)
+            picked[own] = np.where(is_slow, self.beyond.passing_of(own), 0)
+        without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
         for at in slow:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
             is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
-            here = np.where(self.at == at, picked if is_one else np.where(self.counts, self.beyond.passing, 0), 0)
+            here, rows = self.nothing(), np.flatnonzero((self.at == at) & self.counts)
+            here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
             step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
             largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
             causes[step] = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
         return causes
+
+
+def _places(step: Ints, steps: Ints) -> tuple[Ints, Flags]:
+    """Return of points, whose steps are given, which of some steps theirs is, and whether it is one of them."""
+    at, counts = np.empty(len(step), small(len(steps))), np.zeros(len(step), bool)
+    for low in range(0, len(step), _BLOCK):
+        some = slice(low, low + _BLOCK)
+        at[some] = np.searchsorted(steps, step[some])
+        counts[some] = steps[np.minimum(at[some], len(steps) - 1)] == step[some] if len(steps) else False
+    return at, counts

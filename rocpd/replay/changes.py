@@ -27,13 +27,14 @@ from rocpd.base.errors import RocpdError, UsageError
 from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
 from rocpd.base.types import Flags, Ints
+from rocpd.facts.columns import runs
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
 from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, explained
+from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, left_unexplained, narrowed
 from rocpd.table.human import readable
 
 
@@ -272,14 +273,15 @@ class Changing:
             RocpdError: a change names nothing that there is.
         """
         points, job = self.job.points, self.job
-        less = np.zeros(len(points), np.int64) if also is None else also
+        less = self.blaming.nothing() if also is None else also
         hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
         for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
             if change.verb is Verb.WITHOUT:
                 more = self.excess(change, hosts)
                 more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
-        factor = np.ones(len(points))
+        work = np.clip(np.subtract(points.work, less, dtype=np.int64), 0, int(_LONGEST))
+        factor: Any = 1.0
         lag = job.edges.lag
         for change in asked:
             if change.verb is Verb.SCALE:
@@ -287,8 +289,8 @@ class Changing:
                 if change.kind == "launch":
                     launches = (job.edges.kind == Edge.LAUNCH) & self.counts[job.edges.target]
                     lag = np.where(launches, in_ns(lag * change.factor), lag)
-        work = in_ns(np.maximum(points.work - less, 0) * factor)
-        job = replace(job, edges=replace(job.edges, lag=lag))
+        if any(change.verb is Verb.SCALE for change in asked):
+            work, job = in_ns(work * factor), replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
                 job = replace(job, edges=self._overlapped(job, change, is_waited))
@@ -315,7 +317,7 @@ class Changing:
         return self._of(CauseKind.HOST, ranks, change.name)
 
     def _link(self, change: Change) -> Ints:
-        less = np.zeros(len(self.job.points), np.int64)
+        less = self.blaming.nothing()
         for number in self._links(change):
             less += self._of(CauseKind.LINK, self.job.links[number].ranks, str(number))
         return less
@@ -331,7 +333,7 @@ class Changing:
         _, place = np.unique(np.stack([*keys, number]), axis=1, return_inverse=True)
         usual = np.zeros(int(place.max(initial=0)) + 1, np.int64)
         usual[place.reshape(-1)[len(here) :]] = passing[there]
-        less = np.zeros(len(points), np.int64)
+        less = self.blaming.nothing()
         less[here] = passing[here] - usual[place.reshape(-1)[: len(here)]]
         return less
 
@@ -359,7 +361,8 @@ class Changing:
         count, number = int(np.count_nonzero(pauses)), int(change.name)
         if not 1 <= number <= count:
             raise RocpdError(f"{change}: there is none", f"gaps are numbered from 1, the longest, to {count}")
-        at = np.argpartition(-pauses, number - 1)[:number]
+        order = self.job.order  # of equal ones
+        at = order[np.argpartition(-pauses[order], number - 1)[:number]]
         return int(at[np.argmin(pauses[at])])
 
     def about(self, change: Change, asked: Sequence[Change]) -> str:
@@ -544,7 +547,7 @@ class Changing:
         _, stream = np.unique(np.stack([points.rank[rows], points.lane[rows]]), axis=1, return_inverse=True)
         longest = np.zeros(len(rows) + 1, np.int64)
         np.maximum.at(longest, stream.reshape(-1), points.work[rows])
-        ends[rows] = points.work[rows] * _SHORT >= longest[stream.reshape(-1)]
+        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream.reshape(-1)]
         return ends
 
     def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:
@@ -569,10 +572,13 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     keys = np.stack([edges.kind[inferred], points.name[target], points.lane[target], points.lane[source]])
     _, kind = np.unique(keys, axis=1, return_inverse=True)
     seen = np.bincount(kind.reshape(-1), binds)[kind.reshape(-1)]
+    if (seen >= _SEEN).all():
+        return job
     kept = np.ones(len(edges), bool)
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)
-    return replace(job, points=explained(points, left), edges=left)
+    lag = left_unexplained(points, left, slice(0, len(points)), job.origin)
+    return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
 
 
 def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
@@ -621,17 +627,39 @@ def _freed(before: Edges, after: Edges, is_host: Flags) -> Flags:
 def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     """Return a changed job in which pauses shrink or grow as the work does that they belong to."""
     points, edges = job.points, job.edges
-    ratio = np.where(before > 0, points.work / np.maximum(before, 1), 1.0)
-    ratio = np.where(points.kind == Point.HOST, 1.0, ratio)
-    by = np.arange(len(points))
-    after = points.time[edges.source] + edges.lag
-    latest = np.full(len(points), np.iinfo(np.int64).min)
-    np.maximum.at(latest, edges.target, after)
-    binds = after == latest[edges.target]
-    by[edges.target[binds]] = edges.source[binds]
-    lag = np.where(points.lag > 0, in_ns(points.lag * ratio[by]), points.lag)
-    waits = in_ns(edges.lag * ratio[edges.source])
+    changed = np.flatnonzero((points.work != before) & (before > 0) & (points.kind != Point.HOST))
+    ratio = np.ones(len(points))
+    ratio[changed] = points.work[changed] / before[changed]
+    near = np.zeros(len(points), bool)
+    near[changed] = True
+    after_it = np.flatnonzero(near[edges.source])
+    near[edges.target[after_it]] = True
+    rows = np.flatnonzero(near & (points.lag > 0))
+    lag = _replaced(points.lag, rows, in_ns(points.lag[rows] * ratio[_binding(job, rows)]))
+    waits = _replaced(edges.lag, after_it, in_ns(edges.lag[after_it] * ratio[edges.source[after_it]]))
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
+
+
+def _binding(job: JobGraph, rows: Ints) -> Ints:
+    """Return what each of some points came after in the recording: the last source, itself where it has none."""
+    points, edges, by = job.points, job.edges, rows.copy()
+    some = np.zeros(len(points), bool)
+    some[rows] = True
+    waiting = np.flatnonzero(some[edges.target])
+    if len(waiting):
+        source, target = edges.source[waiting], edges.target[waiting]
+        after = points.time[source] + edges.lag[waiting]
+        first, count = runs(target)
+        binds = after == np.repeat(np.maximum.reduceat(after, first), count)
+        by[np.searchsorted(rows, target[binds])] = source[binds]
+    return by
+
+
+def _replaced(column: Ints, rows: Ints, values: Ints) -> Ints:
+    """Return a column with other values in some rows."""
+    replaced: Ints = column.astype(np.result_type(column, narrowed(values)))
+    replaced[rows] = values
+    return replaced
 
 
 def in_ns(times: Any) -> Ints:

@@ -10,7 +10,7 @@ in what they do equally often in a step, name by name: the stages of a pipeline 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,65 +19,151 @@ from rocpd.base.types import Flags, Ints
 from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Point, Points
+from rocpd.replay.points import Point, Points, narrowed, small
 
 _FEWEST = 3  # steps that make a median
+_BLOCK = 1 << 18  # points at once
+_SHORT = 1 << 28  # ns: sums of a few such times take four bytes
+_TIMES = (0, 2, 3)
+"""Which columns of units are times."""
+
+
+@frozen
+class StepPlaces:
+    """Units: the points of all steps that stand at one place in the step, on one rank or link.
+
+    All columns are equally long. Their last row stands for points of no unit, whose number is -1.
+
+    Args:
+        usual: what points usually take [ns].
+        passes: whether steps are enough to say so.
+        reference: what others that do the same usually take [ns].
+        lasting: how much more that is than theirs [ns].
+        is_compared: whether others do the same.
+        place: a number that those of ranks which compare share; -1 where nothing compares, and of links.
+        rank: number of the rank; -1: it is one of a link.
+        count: how many points.
+        first: the first one.
+    """
+
+    usual: Ints
+    passes: Flags
+    reference: Ints
+    lasting: Ints
+    is_compared: Flags
+    place: Ints
+    rank: Ints
+    count: Ints
+    first: Ints
+
+
+NO_UNIT = (0, False, 0, 0, False, -1, -1, 0, 0)
+"""The columns of the last row of units."""
 
 
 @frozen
 class Excess:
-    """The excess of points over what is usual; all columns are those of the points of the job.
+    """The excess of points over what is usual.
 
     Args:
-        lasting: more than others that do the same usually take [ns]; negative: less.
-        passing: more than the same place of other steps of the rank, or link [ns].
-        is_compared: whether others do the same.
-        reference: what others that do the same usually take [ns].
+        work: of the points of the job [ns].
+        unit: of each the number of its unit; -1: none.
+        units: these.
         shapes: of each link a number that links which compare share.
-        place: of each point a number that those which compare share, whatever their rank; -1 where nothing compares.
     """
 
-    lasting: Ints
-    passing: Ints
-    is_compared: Flags
-    reference: Ints
+    work: Ints
+    unit: Ints
+    units: StepPlaces
     shapes: Ints
-    place: Ints
+
+    @property
+    def lasting(self) -> Ints:
+        """What each point takes more than others that do the same usually take [ns]; negative: less."""
+        lasting: Ints = self.of_units(self.units.lasting)
+        return lasting
+
+    @property
+    def passing(self) -> Ints:
+        """What each point takes more than the same place of other steps of the rank, or link [ns]."""
+        return self.passing_of(slice(None))
+
+    def passing_of(self, rows: Ints | slice) -> Ints:
+        """Return the same of some points."""
+        more: Ints = self.of_units(self.units.usual, rows)
+        np.subtract(self.work[rows], more, out=more, casting="same_kind")
+        more[~self.of_units(self.units.passes, rows)] = 0
+        return more
+
+    def of_units(self, column: Any, rows: Ints | slice = slice(None)) -> Any:
+        """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
+        unit = self.unit[rows]
+        values = np.empty(len(unit), column.dtype)
+        for low in range(0, len(unit), _BLOCK):
+            values[low : low + _BLOCK] = column[unit[low : low + _BLOCK]]
+        return values
+
+    @property
+    def is_compared(self) -> Flags:
+        """Whether others do the same as each point."""
+        is_compared: Flags = self.of_units(self.units.is_compared)
+        return is_compared
+
+    @property
+    def place(self) -> Ints:
+        """The number of the place of each point."""
+        place: Ints = self.of_units(self.units.place)
+        return place
 
     def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
-        """Return what points take longer than is usual for those of others, and what all of `whose` they are do [ns].
+        """Return what units take longer than is usual for those of others, and what all of `whose` they are do [ns].
 
         The second is the median of those that compare: a rank that takes longer than all others of its host is no
-        property of the host. Both are 0 where nothing compares.
+        property of the host. Both are 0 where nothing compares. A median is that of points.
 
         Args:
-            whose: each point is, such as the number of its host.
+            whose: each unit is, such as the number of its host.
         """
-        own, common = np.zeros(len(whose), np.int64), np.zeros(len(whose), np.int64)
-        rows = np.flatnonzero(self.place >= 0)
-        place, usual = self.place[rows], self.reference[rows] + self.lasting[rows]
-        medians, others = _medians_of_others(place, usual, whose[rows])
-        own[rows] = np.where(others > 0, usual - medians, 0)
-        together = numbered(place, whose[rows])
-        common[rows] = np.where(others > 0, _medians(together, usual)[together] - medians, 0)
+        units = self.units
+        own, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
+        some = np.flatnonzero(units.place >= 0)
+        place, times = units.place[some], _weights(units.place[some], units.count[some])
+        usual = units.reference[some] + units.lasting[some]
+        rows = np.repeat(np.arange(len(some)), times)  # a unit stands there as often as it counts
+        medians, others = (
+            column[np.cumsum(times) - times]
+            for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
+        )
+        together = numbered(place, whose[some])
+        own[some] = np.where(others > 0, usual - medians, 0)
+        common[some] = np.where(others > 0, _medians(together[rows], usual[rows])[together] - medians, 0)
         return own, common
 
-    def lasting_without(self, removed: Ints, whose: Ints) -> Ints:
+    def lasting_without(self, removed: Ints) -> Ints:
         """Return what points take longer than others usually do, had some of all taken less [ns].
 
         Args:
-            removed: what points take less [ns].
-            whose: the rank of each point.
+            removed: what points take less, all of a unit the same [ns].
         """
-        rows = np.flatnonzero(self.place >= 0)
-        place = self.place[rows]
-        own = numbered(place, whose[rows])
-        first = first_of(own)
-        usual = (self.reference + self.lasting - removed)[rows[first]]
-        others, _ = _medians_of_others(place[first], usual, np.arange(len(first)))
-        lasting = self.lasting - removed
-        lasting[rows] = (usual - others)[own]
-        return lasting
+        units = self.units
+        some = np.flatnonzero(units.place >= 0)
+        usual = units.reference[some] + units.lasting[some] - removed[units.first[some]]
+        others, _ = _medians_of_others(units.place[some], usual, np.arange(len(some)))
+        table = units.lasting.copy()
+        table[some] = usual - others
+        is_one = np.zeros(len(table), bool)
+        is_one[some] = True
+        lasting: Ints = self.of_units(table)
+        return lasting - np.where(self.of_units(is_one), 0, removed)
+
+
+def _weights(place: Ints, count: Ints) -> Ints:
+    """Return how often units count in medians of points: once, where all of a place have equally many points."""
+    most = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    least = most + np.iinfo(np.int64).max
+    np.maximum.at(most, place, count)
+    np.minimum.at(least, place, count)
+    return np.where((most == least)[place], 1, count)
 
 
 def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
@@ -87,63 +173,130 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         job: the graph.
         steps: numbers of the steps that count.
     """
-    points = job.points
-    counts = np.isin(points.step, np.array(steps, np.int64))
-    nothing = np.zeros(len(points), np.int64)
-    into = _Columns(nothing, nothing.copy(), nothing.copy(), nothing - 1)
-    works = np.isin(points.kind, (Point.HOST, Point.STEP, Point.OPERATION, Point.TRANSFER))
-    own = np.flatnonzero(counts & works & (job.link < 0))
-    host = (points.part[own] < 0).astype(np.int64)
-    often = _often((points.rank[own], host, points.name[own]), len(steps))
+    ranks = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    moved = np.concatenate([each.moved for each in ranks])
+    roles: dict[object, int] = {}
     # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
-    role = np.where(host > 0, _roles(job, counts, len(steps))[points.rank[own]], -1)
-    _compare(points, own, (host, points.name[own], often, role), points.rank[own], into)
-    moved = np.flatnonzero(counts & (job.link >= 0))
-    shapes = _shapes(job, counts, len(steps))
-    _compare(points, moved, (shapes[job.link[moved]],), job.link[moved], into)
-    place = np.where(job.link < 0, into.place, -1)
-    return Excess(into.lasting, into.passing, into.place >= 0, into.reference, shapes, place)
+    of_role = [roles.setdefault(each.role, len(roles)) for each in ranks]
+    sizes = [len(each.units.host) for each in ranks]
+    role, rank = (np.repeat(np.array(numbers, np.int64), sizes) for numbers in (of_role, list(job.own)))
+    units = _UnitsOfRank(*map(np.concatenate, zip(*(each.units for each in ranks), strict=True)))
+    seen = len(set[int]().union(*(each.steps for each in ranks)))
+    same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
+    parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
+    unit = np.full(len(job.points), -1, small(len(rank) + len(moved)))
+    for each, own, base in zip(ranks, job.own.values(), np.cumsum([0, *sizes]).tolist(), strict=False):
+        unit[slice(*own)] = np.where(each.unit < 0, -1, each.unit + unit.dtype.type(base))
+    shapes = _shapes(job, job.link[moved], len(steps))
+    rows = [(*parts[0], *parts[1])]
+    if len(moved):
+        unit[moved], of_links = _of_links(job.points, moved, shapes[job.link[moved]], job.link[moved])
+        unit[moved] += len(rank)
+        rows.append(of_links)
+    columns = [np.concatenate([*column, [none]]) for *column, none in zip(*rows, NO_UNIT, strict=True)]
+    most = max(int(columns[0].max()), int(job.points.work.max(initial=0, where=unit >= 0)))
+    kind = np.int32 if most < _SHORT else np.int64
+    columns = [column.astype(kind) if at in _TIMES else column for at, column in enumerate(columns)]
+    return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
-class _Columns(NamedTuple):
-    """The columns that are filled in, of all points."""
+class _UnitsOfRank(NamedTuple):
+    """The units of a rank, or of several: of the host or not, name, how often a step has it, which of these each is.
 
-    lasting: Ints
-    passing: Ints
-    reference: Ints
-    place: Ints
+    Then what they usually take [ns], how many points they have, and the first one.
+    """
+
+    host: Ints
+    name: Ints
+    often: Ints
+    nth: Ints
+    usual: Ints
+    many: Ints
+    first: Ints
 
 
-def _roles(job: JobGraph, counts: Flags, steps: int) -> Ints:
-    """Return of each rank a number that those which run the same kernels equally often share.
+class _OfRank(NamedTuple):
+    """A rank in steps that count.
 
     Args:
-        job: the graph.
-        counts: which points are in steps that count.
-        steps: how many of these there are.
+        units: its units.
+        unit: of each point the number of its own among `units`; -1: none.
+        moved: its transfers, of which links have units.
+        role: the kernels that it runs, and how often; None: none.
+        steps: numbers of the steps in which it has points.
     """
-    points = job.points
-    rows = np.flatnonzero(counts & (points.part == COMPUTE))
-    often = _often((points.rank[rows], points.name[rows]), steps)
-    one = first_of(numbered(points.rank[rows], points.name[rows]))
-    rows, often = rows[one], often[one]
-    does: dict[int, set[tuple[int, int]]] = {}
-    for rank, name, times in zip(points.rank[rows].tolist(), points.name[rows].tolist(), often.tolist(), strict=True):
-        does.setdefault(rank, set()).add((name, times))
-    numbers: dict[frozenset[tuple[int, int]], int] = {}
-    roles = np.full(int(points.rank.max(initial=-1)) + 1, -1)
-    for rank, every in sorted(does.items()):
-        roles[rank] = numbers.setdefault(frozenset(each for each in every if each[1]), len(numbers))
-    return roles
+
+    units: _UnitsOfRank
+    unit: Ints
+    moved: Ints
+    role: frozenset[tuple[int, int]] | None
+    steps: frozenset[int]
 
 
-def _often(keys: tuple[Ints, ...], steps: int) -> Ints:
-    """Return how often a step has each combination of keys, of so many steps."""
-    group = numbered(*keys)
+def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
+    """Return the units of a rank, which has points of its `own`, in some steps."""
+    points, link = job.points.take(own), job.link[own]
+    counts = np.isin(points.step, steps)
+    works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
+    rows = np.flatnonzero(works)
+    host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
+    key = numbered(host, name)
+    often = _often(key, len(steps))
+    nth = nth_of((key,), step)
+    unit = numbered(key, nth)
+    first = first_of(unit)
+    of_all = np.full(len(points), -1)
+    of_all[rows] = unit
+    usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
+    host, name, often, nth = (column[first] for column in (host, name, often, nth))
+    computes = points.name[counts & (points.part == COMPUTE)]
+    names = first_of(numbered(computes))
+    times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
+    return _OfRank(
+        _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
+        narrowed(of_all),
+        np.flatnonzero(counts & (link >= 0)) + own.start,
+        frozenset(each for each in times if each[1]) if len(computes) else None,
+        frozenset(distinct(step.astype(np.int64)).tolist()),
+    )
+
+
+def _often(group: Ints, steps: int) -> Ints:
+    """Return how often a step has each group, of so many steps."""
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
-def _shapes(job: JobGraph, counts: Flags, steps: int) -> Ints:
+def _of_links(points: Points, moved: Ints, shape: Ints, link: Ints) -> tuple[Ints, tuple[Any, ...]]:
+    """Return of transfers the number of their unit, and the columns of these; `shape`: of the link of each."""
+    work, step = points.work[moved], points.step[moved]
+    nth = nth_of((shape, link, points.rank[moved]), step)
+    unit = numbered(shape, nth, link)
+    first = first_of(unit)
+    usual, count = _medians(unit, work).astype(np.int64), np.bincount(unit)
+    steps = len(distinct(step.astype(np.int64)))
+    *columns, _ = _compared((shape[first], nth[first]), usual, count, steps)
+    nothing = np.full(len(first), -1)
+    return unit, (*columns, nothing, nothing, count, moved[first])
+
+
+def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> tuple[Any, ...]:
+    """Return the columns of units, up to `place`.
+
+    Args:
+        same: units which compare share these.
+        usual: the median of the points of each [ns].
+        count: how many these are.
+        steps: in how many steps there are such points.
+    """
+    usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
+    kind = numbered(*same)
+    others, number = _medians_of_others(kind, usual, np.arange(len(usual)))
+    known = number >= 1
+    lasting, reference = np.where(known, usual - others, 0), np.where(known, others, usual)
+    return usual, np.full(len(usual), steps >= _FEWEST), reference, lasting, known, np.where(known, kind, -1)
+
+
+def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
     """Return of each link a number that those share which compare.
 
     They are between equally many ranks, on as many hosts, by one kernel, and move equally often in a step. Those that
@@ -151,10 +304,10 @@ def _shapes(job: JobGraph, counts: Flags, steps: int) -> Ints:
 
     Args:
         job: the graph.
-        counts: which points are in steps that count.
-        steps: how many of these there are.
+        moved: of each transfer in steps that count its link.
+        steps: how many steps these are.
     """
-    often = np.bincount(job.link[counts & (job.link >= 0)], minlength=len(job.links)) / max(steps, 1)
+    often = np.bincount(moved, minlength=len(job.links)) / max(steps, 1)
     shapes = [
         (
             link.name,
@@ -167,25 +320,6 @@ def _shapes(job: JobGraph, counts: Flags, steps: int) -> Ints:
     ]
     numbers: dict[tuple[float, ...], int] = {}
     return np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.int64)
-
-
-def _compare(points: Points, rows: Ints, same: tuple[Ints, ...], whose: Ints, into: _Columns) -> None:
-    """Fill what rows take beyond what is usual for `whose` they are, and for others of the `same` kind."""
-    if not len(rows):
-        return
-    work = points.work[rows]
-    place = nth_of((*same, whose, points.rank[rows]), points.step[rows])
-    own = numbered(*same, place, whose)
-    steps = len(distinct(points.step[rows]))
-    usual = np.where(np.bincount(own) * 2 < steps, 0, _medians(own, work))  # what few steps have is not usual
-    into.passing[rows] = work - usual[own] if steps >= _FEWEST else 0
-    first = first_of(own)
-    kind = numbered(*(column[first] for column in (*same, place)))
-    others, count = _medians_of_others(kind, usual, np.arange(len(usual)))
-    known = count >= 1
-    into.lasting[rows] = np.where(known, usual - others, 0)[own]
-    into.reference[rows] = np.where(known, others, usual)[own]
-    into.place[rows] = np.where(known, kind, -1)[own]
 
 
 def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:

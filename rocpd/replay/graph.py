@@ -9,7 +9,8 @@ latest of what it waits for as its own work takes: that of a kernel, or of the h
 - operations of other streams that were launched before may be waited for as well: that is inferred, where one of a
   kind never starts before them and often starts at once when they end.
 
-What no edge explains stays as the lag of a point, so that a replay without a change is the recording. Sources: the
+What no edge explains stays as the lag of a point, once ranks are joined, so that a replay without a change is the
+recording. Sources: the
 dependency graphs of Daydream (Zhu et al., ATC 2020) and dPRO (Hu et al., MLSys 2022).
 """
 
@@ -33,8 +34,7 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import RankRegions, read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
-from rocpd.federate.run.rank_reader import Fact
-from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, explained, in_order, in_time
+from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, in_order, in_time, narrowed
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
 
@@ -91,7 +91,7 @@ class RankGraph:
     """One rank as a graph.
 
     Args:
-        points: those of the rank, in order.
+        points: those of the rank, in order; what is not explained of them is not known yet.
         edges: between them.
         arrivals: row of each communication kernel, in order, and the number of the point at which it starts; the point
             after it, in `ends`, is when it ends.
@@ -116,6 +116,26 @@ class RankGraph:
     possible: PossibleWaits | None = None
     hidden: Edges = NO_EDGES
 
+    def in_order(self, order: Ints, place: Ints) -> RankGraph:
+        """Return the same with points in another order, in which each has its place; edges are not in order then."""
+        rows, points = self.arrivals
+        possible = self.possible
+        return replace(
+            self,
+            points=self.points.take(order),
+            edges=self.edges.between(place),
+            arrivals=(rows, place[points]),
+            ends=place[self.ends],
+            steps={number: (int(place[a]), int(place[b])) for number, (a, b) in self.steps.items()},
+            possible=possible and replace(possible, edges=possible.edges.between(place)),
+            hidden=self.hidden.between(place),
+        )
+
+    @property
+    def could_be(self) -> int:
+        """How many edges more there may be."""
+        return len(self.possible.edges) if self.possible else 0
+
     @property
     def computes(self) -> bool:
         """Whether a kernel other than communication ran."""
@@ -135,13 +155,10 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     def derive() -> tuple[RankGraph, dict[str, int]]:
         return _read_graph(whole, categories, step), dict(whole.left_out)
 
-    asked = _GRAPH.of(whole.rank.number, step.pattern, step.flags)
+    asked = "graph", step  # no fact: to keep it takes a quarter of what it takes to draw it again, and much room
     graph, left_out = whole.reader.once(asked, derive) if categories.is_built_in else derive()
     reading.also_left_out(left_out)
     return graph
-
-
-_GRAPH = Fact("graph", 2, (RankGraph, Points, Edges, WaitPlace, PossibleWaits))
 
 
 def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
@@ -308,15 +325,14 @@ class _Drawing:
         )  # fmt: skip
         time, work, kind, lane, name, step, part = (np.concatenate(column) for column in columns)
         nothing = np.zeros(len(time), np.int64)
-        kind, part = kind.astype(np.int8), part.astype(np.int8)
+        name, step = np.maximum(name, -1), np.maximum(step, -1)  # `NULL` needs eight bytes
         points = Points(time, work, nothing, kind, nothing + rank, lane, name, step, part)
         order, place = in_time(time)
         edges = in_order([each.between(place) for each in self.edges])
-        points = explained(points.take(order), edges)
         rows = ops.row[talks]
         return RankGraph(
-            points,
-            edges,
+            points.take(order).narrowed(),
+            edges.narrowed(),
             (rows, place[arrival[talks]]),
             place[ends[talks]],
             self.texts,
@@ -324,7 +340,7 @@ class _Drawing:
             self.contradicted,
             frozenset(self.waits),
             self._possible(place),
-            Edges.joined(self.hidden).between(place),
+            Edges.joined(self.hidden).between(place).narrowed(),
         )
 
     def _possible(self, place: Ints) -> PossibleWaits | None:
@@ -333,8 +349,8 @@ class _Drawing:
             return None
         first = np.cumsum([0, *(len(each.places) for each in self.possible)]).tolist()
         return PossibleWaits(
-            Edges.joined([each.edges for each in self.possible]).between(place),
-            np.concatenate([each.at + by for each, by in zip(self.possible, first, strict=False)]),
+            Edges.joined([each.edges for each in self.possible]).between(place).narrowed(),
+            narrowed(np.concatenate([each.at + by for each, by in zip(self.possible, first, strict=False)])),
             tuple(chain.from_iterable(each.places for each in self.possible)),
         )
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rocpd.base import process
 from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Codes, Flags, Ints
+from rocpd.base.types import Codes, Flags, Ints
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of
@@ -28,10 +28,29 @@ from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.replay.graph import RankGraph, WaitPlace, read_graph
-from rocpd.replay.points import INFERRED, NO_EDGES, Edge, Edges, Point, Points, explained, in_order, in_time
+from rocpd.replay.points import (
+    INFERRED,
+    NO_EDGES,
+    Edge,
+    Edges,
+    Point,
+    Points,
+    in_order,
+    in_time,
+    left_unexplained,
+    narrowed,
+    small,
+)
 from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
+
+_MANY, _LARGE = 6_000_000, 1 << 20  # points, from which on columns of so many bytes are given back to the system
+_FEW = 128  # ranks, after which memory is given back
+_AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
+"""The columns of points of meetings, but for their times."""
+_NAME = 6
+"""Which column of points names are."""
 
 
 @frozen
@@ -55,10 +74,12 @@ class JobGraph:
     """A job as a graph.
 
     Args:
-        points: those of all ranks, in order, on one line of time.
+        points: those of each rank, in order, on one line of time; then those of meetings.
         edges: between them, in order of what waits.
+        own: rank -> the numbers of its first point, and of the first one after it.
+        order: numbers of points so that each comes after all that it waits for.
+        origin: when the first one comes [ns].
         link: of each transfer the number of its link, -1 of all other points.
-        meeting: of each transfer the number of its collective, in order of links and time; -1 of all others.
         move: of each transfer the number in `moves` of what it does, -1 where unknown and of all others.
         links: those that collectives and transfers run on.
         moves: what calls say that transfers do, as MPI names it, such as `ALLREDUCE`.
@@ -72,8 +93,10 @@ class JobGraph:
 
     points: Points
     edges: Edges
+    own: Mapping[int, tuple[int, int]]
+    order: Ints
+    origin: int
     link: Ints
-    meeting: Ints
     move: Ints
     links: tuple[Link, ...]
     moves: tuple[str, ...]
@@ -84,21 +107,29 @@ class JobGraph:
     contradicted: int
     hidden: Edges = NO_EDGES
 
-    def replay(self, work: Ints | None = None, kept: Flags | None = None) -> Ints:
-        """Return when each point comes [ns].
+    def replay(self, work: Ints | None = None) -> Ints:
+        """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
+        return self._times(np.array(self.points.work if work is None else work, np.int64))
 
-        Args:
-            work: how long each point takes [ns]; None: as recorded.
-            kept: which edges count; None: all.
-        """
-        edges = self.edges if kept is None else self.edges.take(kept)
-        work = self.points.work if work is None else work
-        return times_of(edges, work + self.points.lag)
+    def replay_without(self, less: Ints) -> Ints:
+        """Return when each point comes where it takes so much less [ns], but no less than nothing."""
+        takes = np.subtract(self.points.work, less, dtype=np.int64)
+        return self._times(np.maximum(takes, 0, out=takes))
+
+    def _times(self, takes: Ints) -> Ints:
+        takes += self.points.lag
+        return times_of(self.edges, self.first, self.order, takes, self.origin)
+
+    @functools.cached_property
+    def first(self) -> Ints:
+        """Number of the first edge of each point, and of one more."""
+        return self.edges.first(len(self.points))
 
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
+        if not len(self.hidden):
+            return self
         edges = Edges.joined([self.edges, self.hidden])
-        edges = edges.take(edges.source < edges.target)
         return replace(self, edges=edges.take(np.argsort(edges.target, kind="stable")), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
@@ -108,15 +139,15 @@ class JobGraph:
             ranks: whose pieces they are, one for each column of the others.
             start, end: of each piece (row) on each rank [ns of the line].
         """
-        step = np.full(len(self.points), NULL)
+        step = np.full(len(self.points), -1, small(len(start)))
         steps = {}
         for column, rank in enumerate(ranks):
-            own = np.flatnonzero(self.points.rank == rank)
-            times = self.points.time[own]
+            first, last = self.own[rank]
+            times = self.points.time[first:last]
             at = np.searchsorted(start[:, column], times, side="right") - 1
-            step[own] = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, NULL)
-            edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) for side in (start, end)]
-            steps[rank] = dict(enumerate(zip(*(own[edge].tolist() for edge in edges), strict=True)))
+            step[first:last] = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, -1)
+            edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
+            steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
         return replace(self, points=replace(self.points, step=step), steps=steps)
 
     def recorded(self) -> Flags:
@@ -148,17 +179,20 @@ def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) 
 
 
 def join(
-    graphs: Mapping[int, RankGraph], matched: MatchedChannels, clocks: Clocks, hosts: Mapping[int, str | None]
+    graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, hosts: Mapping[int, str | None]
 ) -> JobGraph:
     """Return the graph of a job.
 
     Args:
-        graphs: rank -> its graph.
+        graphs: rank -> its graph; they are let go one by one, so that nothing is in memory twice.
         matched: its communication.
         clocks: which times of ranks compare.
         hosts: rank -> name of its host.
     """
-    process.keep_freed()
+    if sum(len(graph.points) for graph in graphs.values()) < _MANY:
+        process.keep_freed()
+    else:
+        process.keep_freed(_LARGE)
     return _Joining(graphs, clocks, hosts).job(matched)
 
 
@@ -185,125 +219,151 @@ class _Meeting(NamedTuple):
 
 
 class _Joining:
-    """Joins the graphs of ranks. Points are numbered rank by rank, then those of meetings, before they are in order."""
+    """Joins the graphs of ranks. Points are numbered rank by rank, then those of meetings."""
 
-    def __init__(self, graphs: Mapping[int, RankGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
+    def __init__(self, graphs: dict[int, RankGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
         self.graphs, self.clocks, self.hosts = graphs, clocks, hosts
-        sizes = [len(graph.points) for graph in graphs.values()]
-        self.first = dict(zip(graphs, np.concatenate([[0], np.cumsum(sizes)])[:-1].tolist(), strict=True))
+        edges = np.cumsum([0, *(len(graph.points) for graph in graphs.values())]).tolist()
+        self.own = dict(zip(graphs, pairwise(edges), strict=True))
+        self.count: int = edges[-1]
         self.codes: dict[str, int] = {}
         self.links: dict[Link, int] = {}
         self.moves: dict[str, int] = {}
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
-        ranks = np.concatenate([self.clocks.on_line(rank, graph.points.time) for rank, graph in self.graphs.items()])
-        meetings = list(self._meetings(matched, ranks))
-        time = np.concatenate([ranks, *(meeting.time for meeting in meetings)])
-        order, place = in_time(time, self._ties(len(time)))
-        points = self._points(time[order], place)
-        columns = link, _, _ = self._moving(points, meetings, place)
-        is_met = link >= 0
-        local = [self._edges(rank, place, is_met) for rank in self.graphs]
-        edges = in_order([*chain.from_iterable(local), *(self._between(points, each, place) for each in meetings)])
-        return JobGraph(
-            explained(points, edges),
-            edges,
-            *columns,
-            tuple(self.links),
-            tuple(self.moves),
-            tuple(self.codes),
-            {rank: self._steps(rank, place) for rank in self.graphs},
-            self.hosts,
-            self._matched(ranks, is_met[place]),
-            sum(graph.contradicted for graph in self.graphs.values()),
-            Edges.joined([graph.hidden.between(self._own(rank, place)) for rank, graph in self.graphs.items()]),
+        groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
+        groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
+        time = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64)
+        for rank in _few_at_once(self.graphs):
+            self.graphs[rank] = self._on_line(rank, time[slice(*self.own[rank])])
+        meetings = list(self._meetings(groups, time))
+        points = self._points(time)
+        link, move = self._moving(points, meetings)
+        origin = int(time.min()) if len(time) else 0
+        steps = {rank: self._steps(rank) for rank in self.graphs}
+        share, contradicted = self._matched(time, link >= 0), sum(each.contradicted for each in self.graphs.values())
+        hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
+        points, edges = self._edges(points, link >= 0, meetings, origin)
+        order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
+        texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
+        graph = JobGraph(
+            points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
+        return replace(graph, hidden=Edges.joined(hidden))
 
-    def _meetings(self, matched: MatchedChannels, time: Ints) -> Iterator[_Meeting]:
-        """Yield the collectives of groups whose times compare; `time`: of the points of ranks [ns]."""
-        number = len(time)
-        for group in (*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)):
-            if len({self.clocks.line(member.rank) for member in group}) == 1:
-                came, left = (np.array(side) for side in zip(*map(self._ends_of, group), strict=True))
-                yield _Meeting(group, came, left, time[came].max(0), number)
-                number += came.shape[1]
+    def _on_line(self, rank: int, time: Ints) -> RankGraph:
+        """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
+        graph = self.graphs[rank]
+        time[:] = self.clocks.on_line(rank, graph.points.time)
+        ties = _ties(graph.points.kind)
+        if not ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all():
+            order, place = in_time(time, ties)
+            time[:] = time[order]
+            graph = graph.in_order(order, place)
+        return replace(graph, points=replace(graph.points, time=time))
 
-    def _own(self, rank: int, column: Any) -> Any:
-        """Return the part of a column of all points that is a rank's."""
-        return column[self.first[rank] : self.first[rank] + len(self.graphs[rank].points)]
+    def _meetings(self, groups: Sequence[Sequence[Channel]], time: Ints) -> Iterator[_Meeting]:
+        """Yield the collectives of groups; their times go into `time`, behind those of the points of ranks [ns]."""
+        number = self.count
+        for group in groups:
+            came, left = (np.array(side) for side in zip(*map(self._ends_of, group), strict=True))
+            meeting = _Meeting(group, came, left, time[came].max(0), number)
+            time[meeting.numbers] = meeting.time
+            yield meeting
+            number += came.shape[1]
 
-    def _ties(self, size: int) -> Codes:
-        """Return of points at one time which come first: meetings after what comes to them, then transfers."""
-        ties = np.ones(size, np.int8)
-        for rank, graph in self.graphs.items():
-            self._own(rank, ties)[:] = np.where(graph.points.kind == Point.TRANSFER, 2, 0)
-        return ties
+    def _points(self, time: Ints) -> Points:
+        """Return the points with names of the job; those of meetings without what they have of members.
 
-    def _points(self, time: Ints, place: Ints) -> Points:
-        """Return the points in order, with names of the job; those of meetings without what they have of members."""
-        nothing, none = np.zeros(len(time), np.int64), np.full(len(time), -1)
-        kind, part = np.full(len(time), Point.MEETING, np.int8), np.full(len(time), -1, np.int8)
-        points = Points(time, nothing, nothing, kind, none, none.copy(), none.copy(), none.copy(), part)
-        for rank, graph in self.graphs.items():
-            own, at = graph.points, self._own(rank, place)
-            codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in graph.names], np.int64)
-            name = np.where(own.name == NULL, NULL, codes[np.maximum(own.name, 0)] if len(codes) else NULL)
-            for column, values in (
-                (points.work, own.work), (kind, own.kind), (points.rank, own.rank), (points.lane, own.lane),
-                (points.name, name), (points.step, own.step), (part, own.part),
-            ):  # fmt: skip
-                column[at] = values
+        The graphs have views of them from then on.
+        """
+        every = [graph.points for graph in self.graphs.values()]
+        names = [
+            np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
+            for graph in self.graphs.values()
+        ]
+        kinds = [
+            np.result_type(*{column.dtype for column in each})
+            for each in zip(*(p.columns() for p in every), strict=True)
+        ]
+        kinds[_NAME] = np.dtype(small(len(self.codes)))
+        points = Points(time, *(np.full(len(time), *each) for each in zip(_AT_MEETINGS, kinds[1:], strict=True)))
+        for rank, codes in zip(_few_at_once(self.graphs), names, strict=True):
+            own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
+            for into, column in zip(own.columns(), graph.points.columns(), strict=True):
+                into[:] = codes[column] if into is own.name else column
+            self.graphs[rank] = replace(graph, points=own)
         return points
 
-    def _moving(self, points: Points, meetings: Sequence[_Meeting], place: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return link, meeting and move of points; give transfers the work that is left once all have come."""
-        link, meeting, move = (np.full(len(points), -1) for _ in range(3))
+    def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
+        """Return link and move of points; give transfers the work that is left once all have come."""
+        link: Any = np.full(len(points), -1, small(len(meetings)))
+        move: Any = np.full(len(points), -1, np.int16)
         for each in meetings:
-            came, left, numbers = place[each.came], place[each.left], each.numbers
-            points.name[place[numbers]], points.step[place[numbers]] = points.name[left[0]], points.step[came[0]]
+            left, numbers = each.left, each.numbers
+            points.name[numbers], points.step[numbers] = points.name[left[0]], points.step[each.came[0]]
             of = self.links.setdefault(self._link(each.group, int(points.name[left[0, 0]])), len(self.links))
             moves = self._moves(each.group[0], len(each.time))
             for ends in left:
                 some = points.time[ends] >= each.time
                 into = ends[some]
                 points.work[into] = points.time[into] - each.time[some]
-                link[into], meeting[into], move[into] = of, numbers[some], moves[some]
-        return link, meeting, move
+                link[into], move[into] = of, moves[some]
+        return link, move
 
-    def _edges(self, rank: int, place: Ints, is_met: Flags) -> Iterator[Edges]:
-        """Yield the edges of a rank, but for those from its own arrival to transfers that wait for all members."""
-        graph, own = self.graphs[rank], self._own(rank, place)
-        edges = graph.edges.between(own)
-        yield edges.take(~((edges.kind == Edge.COLLECTIVE) & is_met[edges.target]))
-        if graph.possible:
-            yield graph.possible.where(self.waits).between(own)
+    def _edges(self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int) -> tuple[Points, Edges]:
+        """Return the points with what their edges leave unexplained, and the edges, by target; graphs are let go."""
+        sizes = [len(graph.edges) + graph.could_be for graph in self.graphs.values()]
+        count = sum(sizes) + 2 * sum(each.came.size for each in meetings)
+        lags = {graph.edges.lag.dtype for graph in self.graphs.values()} | {np.dtype(np.int16)}
+        every = Edges(*(np.empty(count, kind) for kind in (self.kind, self.kind, np.result_type(*lags), np.int8)))
+        waits, left, unexplained, filled = self.waits, self._left(points.time, meetings), [], 0
+        for rank in _few_at_once(self.own):
+            graph, (first, last) = self.graphs.pop(rank), self.own[rank]
+            own = _own_edges(graph, is_met[first:last], waits).among(first, self.kind)
+            own = Edges.joined([own, left.get(rank, NO_EDGES)])
+            own = own.take(np.argsort(own.target, kind="stable"))
+            filled = every.fill(filled, own)
+            unexplained.append(narrowed(left_unexplained(points, own, slice(first, last), origin)))
+        for each in meetings:
+            ends = each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came))
+            filled = every.fill(filled, Edges.of(Edge.COLLECTIVE, *ends))
+        lag = np.concatenate([*unexplained, np.zeros(len(points) - self.count, np.int8)])
+        return replace(points, lag=lag), every.take(slice(filled))
+
+    @functools.cached_property
+    def kind(self) -> Any:
+        """The type of numbers of points."""
+        return small(2 * self.count)
 
     @functools.cached_property
     def waits(self) -> frozenset[WaitPlace]:
         """Places that wait on some rank."""
         return frozenset[WaitPlace]().union(*(graph.waits for graph in self.graphs.values()))
 
-    def _between(self, points: Points, meeting: _Meeting, place: Ints) -> Edges:
-        """Return the edges of collectives."""
-        came, left = place[meeting.came], place[meeting.left]
-        in_time = points.time[left] >= meeting.time
-        meets = np.broadcast_to(place[meeting.numbers], came.shape)
-        source = np.concatenate([came.reshape(-1), meets[in_time]])
-        return Edges.of(Edge.COLLECTIVE, source, np.concatenate([meets.reshape(-1), left[in_time]]))
+    def _left(self, time: Ints, meetings: Sequence[_Meeting]) -> dict[int, Edges]:
+        """Return rank -> the edges from collectives to its transfers."""
+        parts: dict[int, list[Edges]] = {}
+        for each in meetings:
+            for member, ends in zip(each.group, each.left, strict=True):
+                some = time[ends] >= each.time
+                edges = Edges.of(Edge.COLLECTIVE, each.numbers[some], ends[some])
+                parts.setdefault(member.rank, []).append(edges)
+        return {rank: Edges.joined(of_rank) for rank, of_rank in parts.items()}
 
-    def _steps(self, rank: int, place: Ints) -> dict[int, tuple[int, int]]:
-        own = self._own(rank, place)
-        return {number: (int(own[a]), int(own[b])) for number, (a, b) in self.graphs[rank].steps.items()}
+    def _steps(self, rank: int) -> dict[int, tuple[int, int]]:
+        first, _ = self.own[rank]
+        return {number: (a + first, b + first) for number, (a, b) in self.graphs[rank].steps.items()}
 
     def _matched(self, time: Ints, is_met: Flags) -> float:
         """Return the share of the time in communication kernels that wait for all; 1 without any time."""
         every = known = 0
         for rank, graph in self.graphs.items():
-            own = self._own(rank, time)
-            lengths = own[graph.ends] - own[graph.arrivals[1]]
+            own = slice(*self.own[rank])
+            lengths = time[own][graph.ends] - time[own][graph.arrivals[1]]
             every += int(lengths.sum())
-            known += int(lengths[self._own(rank, is_met)[graph.ends]].sum())
+            known += int(lengths[is_met[own][graph.ends]].sum())
         return known / every if every else 1.0
 
     def _moves(self, member: Channel, count: int) -> Ints:
@@ -320,8 +380,27 @@ class _Joining:
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
         """Return the points at which the kernels of a channel start, and those at which they end."""
-        graph, by = self.graphs[member.rank], self.first[member.rank]
+        graph, (first, _) = self.graphs[member.rank], self.own[member.rank]
         rows, points = graph.arrivals
         order = np.argsort(rows)
         at = order[np.searchsorted(rows[order], member.rows)]
-        return points[at] + by, graph.ends[at] + by
+        return points[at] + first, graph.ends[at] + first
+
+
+def _few_at_once(ranks: Iterable[int]) -> Iterator[int]:
+    """Yield ranks whose graphs are taken apart; memory that was theirs is given back now and then."""
+    for number, rank in enumerate(ranks, 1):
+        yield rank
+        if number % _FEW == 0:
+            process.give_back()
+
+
+def _ties(kind: Codes) -> Codes:
+    """Return of points at one time which come first: meetings after what comes to them, then transfers."""
+    return np.select([kind == Point.MEETING, kind == Point.TRANSFER], [np.int8(1), np.int8(2)], np.int8(0))
+
+
+def _own_edges(graph: RankGraph, is_met: Flags, waits: Collection[WaitPlace]) -> Edges:
+    """Return the edges of a rank, by target, but for those from its arrival to transfers that wait for all members."""
+    edges = graph.edges.take(~((graph.edges.kind == Edge.COLLECTIVE) & is_met[graph.edges.target]))
+    return in_order([edges, graph.possible.where(waits)] if graph.possible else [edges])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,24 @@ import numpy as np
 from rocpd.base.frozen import frozen
 from rocpd.base.types import Codes, Flags, Ints
 from rocpd.facts.columns import runs
+
+
+def small(least: int, most: int = 0) -> Any:
+    """Return the type of least size that holds all numbers between two, and sums of two of them.
+
+    >>> small(-1, 60).__name__, small(40_000).__name__
+    ('int8', 'int32')
+    """
+    room = max(abs(least), abs(most)) * 2
+    return next((kind for kind in (np.int8, np.int16, np.int32) if room <= np.iinfo(kind).max), np.int64)
+
+
+def narrowed(column: Any) -> Any:
+    """Return whole numbers in as few bytes as hold them, and sums of two of them."""
+    return column.astype(small(int(column.min(initial=0)), int(column.max(initial=0))), copy=False)
+
+
+_BLOCK = 1 << 20  # edges at once
 
 
 class Point(enum.IntEnum):
@@ -51,10 +68,10 @@ class Points:
         work: how long it takes from the latest of what it waits for: of an operation, or of the host [ns].
         lag: what is not explained by that [ns].
         kind: number in `Point`.
-        rank: number of the rank.
+        rank: number of the rank; -1: of none.
         lane: stream of operations, thread of the host.
-        name: number in the names: of an operation, of the call at the end of a piece of host work.
-        step: number of the step, `NULL` outside of steps.
+        name: number in the names: of an operation, of the call at the end of a piece of host work; -1: none.
+        step: number of the step, -1 outside of steps.
         part: number in `KINDS` of an operation; -1: the host.
     """
 
@@ -77,9 +94,14 @@ class Points:
             self.time, self.work, self.lag, self.kind, self.rank, self.lane, self.name, self.step, self.part,
         )  # fmt: skip
 
-    def take(self, rows: Ints | Flags) -> Points:
+    def take(self, rows: Ints | Flags | slice) -> Points:
         """Return some of the points."""
         return Points(*(column[rows] for column in self.columns()))
+
+    def narrowed(self) -> Points:
+        """Return the same in fewer bytes, but for the times."""
+        time, *others = self.columns()
+        return Points(time, *map(narrowed, others))
 
 
 @frozen
@@ -112,13 +134,40 @@ class Edges:
         """Sources and lags as lists, which plain Python goes through three times as fast."""
         return self.source.tolist(), self.lag.tolist()
 
-    def take(self, rows: Ints | Flags) -> Edges:
+    def first(self, count: int) -> Ints:
+        """Return the number of the first edge of each of so many points, in order of targets; and of one more."""
+        first = np.zeros(count + 1, small(len(self)))
+        for low in range(0, len(self), _BLOCK):
+            target = self.target[low : low + _BLOCK]
+            many = np.bincount(target - target[0])
+            first[1 + target[0] :][: len(many)] += many.astype(first.dtype)
+        return np.cumsum(first, out=first)
+
+    def take(self, rows: Ints | Flags | slice) -> Edges:
         """Return some of the edges."""
         return Edges(self.source[rows], self.target[rows], self.lag[rows], self.kind[rows])
+
+    def narrowed(self) -> Edges:
+        """Return the same in fewer bytes."""
+        return Edges(*map(narrowed, (self.source, self.target, self.lag, self.kind)))
 
     def between(self, place: Ints) -> Edges:
         """Return the same edges between points that have other numbers."""
         return Edges(place[self.source], place[self.target], self.lag, self.kind)
+
+    def among(self, first: int, kind: Any) -> Edges:
+        """Return the same edges between points that are numbered from `first` on, in a type of numbers."""
+        return Edges(
+            self.source.astype(kind) + kind(first), self.target.astype(kind) + kind(first), self.lag, self.kind
+        )
+
+    def fill(self, at: int, edges: Edges) -> int:
+        """Let other edges stand in the places from `at` on; return the place after them."""
+        until = at + len(edges)
+        for into, column in ((self.source, edges.source), (self.target, edges.target)):
+            into[at:until] = column
+        self.lag[at:until], self.kind[at:until] = edges.lag, edges.kind
+        return until
 
     @classmethod
     def joined(cls, parts: Sequence[Edges]) -> Edges:
@@ -145,10 +194,18 @@ def in_order(parts: Sequence[Edges]) -> Edges:
     return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 
-def explained(points: Points, edges: Edges) -> Points:
-    """Return points with what their edges, by target, leave unexplained as their lag: a replay is the recording."""
+def left_unexplained(points: Points, edges: Edges, some: slice, origin: int) -> Ints:
+    """Return what is not explained of points: with it as their lag, a replay is the recording.
+
+    Args:
+        points: the points.
+        edges: all that `some` of them wait for, by target.
+        some: of which it is asked.
+        origin: what points that wait for nothing come after [ns].
+    """
     after = points.time[edges.source] + edges.lag
     first, _ = runs(edges.target)
-    latest = np.zeros(len(points), np.int64)
-    latest[edges.target[first]] = np.maximum.reduceat(after, first) if len(first) else 0
-    return replace(points, lag=points.time - points.work - latest)
+    lag: Ints = np.subtract(points.time[some], points.work[some], dtype=np.int64)
+    latest = np.full(len(lag), origin, np.int64)
+    latest[edges.target[first] - some.start] = np.maximum.reduceat(after, first) if len(first) else 0
+    return lag - latest

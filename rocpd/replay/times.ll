@@ -1,28 +1,38 @@
-; Fills %times: each point comes its work after the latest of its sources, without one its work after 0.
-; The edges of point p are those from first[p] to first[p + 1]; each says its source, and how much later it counts.
-define void @times(i64 %count, ptr %first, ptr %source, ptr %lag, ptr %work, ptr %times) {
+; Turns what points take into when they come: that after the latest of their sources, without one after the origin.
+; Points come in order. The edges of point p are those from first[p] to first[p + 1]; each says its source, and how much
+; later it counts. Numbers in columns have as many bits as they need: what stands in braces is put in.
+define void @times(i64 %count, i64 %origin, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %times) {
 entry:
   %is.empty = icmp eq i64 %count, 0
   br i1 %is.empty, label %done, label %point
 
 point:
-  %p = phi i64 [ 0, %entry ], [ %next, %comes ]
-  %begin = phi i64 [ 0, %entry ], [ %end, %comes ]
-  %next = add i64 %p, 1
-  %end.at = getelementptr i64, ptr %first, i64 %next
-  %end = load i64, ptr %end.at
+  %n = phi i64 [ 0, %entry ], [ %n.next, %comes ]
+  %n.next = add i64 %n, 1
+  %p.at = getelementptr {order}, ptr %order, i64 %n
+  %p.read = load {order}, ptr %p.at
+  %p = {widen order} {order} %p.read to i64
+  %begin.at = getelementptr {first}, ptr %first, i64 %p
+  %begin.read = load {first}, ptr %begin.at
+  %begin = {widen first} {first} %begin.read to i64
+  %p.next = add i64 %p, 1
+  %end.at = getelementptr {first}, ptr %first, i64 %p.next
+  %end.read = load {first}, ptr %end.at
+  %end = {widen first} {first} %end.read to i64
   %waits = icmp slt i64 %begin, %end
   br i1 %waits, label %edge, label %comes
 
 edge:
   %e = phi i64 [ %begin, %point ], [ %e.next, %edge ]
   %latest = phi i64 [ -9223372036854775808, %point ], [ %later, %edge ]
-  %source.at = getelementptr i64, ptr %source, i64 %e
-  %from = load i64, ptr %source.at
+  %source.at = getelementptr {source}, ptr %source, i64 %e
+  %from.read = load {source}, ptr %source.at
+  %from = {widen source} {source} %from.read to i64
   %from.at = getelementptr i64, ptr %times, i64 %from
   %came = load i64, ptr %from.at
-  %lag.at = getelementptr i64, ptr %lag, i64 %e
-  %lasts = load i64, ptr %lag.at
+  %lag.at = getelementptr {lag}, ptr %lag, i64 %e
+  %lasts.read = load {lag}, ptr %lag.at
+  %lasts = {widen lag} {lag} %lasts.read to i64
   %after = add i64 %came, %lasts
   %is.later = icmp sgt i64 %after, %latest
   %later = select i1 %is.later, i64 %after, i64 %latest
@@ -31,13 +41,12 @@ edge:
   br i1 %goes.on, label %edge, label %comes
 
 comes:
-  %since = phi i64 [ 0, %point ], [ %later, %edge ]
-  %work.at = getelementptr i64, ptr %work, i64 %p
-  %takes = load i64, ptr %work.at
-  %time = add i64 %since, %takes
+  %since = phi i64 [ %origin, %point ], [ %later, %edge ]
   %time.at = getelementptr i64, ptr %times, i64 %p
+  %takes = load i64, ptr %time.at
+  %time = add i64 %since, %takes
   store i64 %time, ptr %time.at
-  %is.last = icmp eq i64 %next, %count
+  %is.last = icmp eq i64 %n.next, %count
   br i1 %is.last, label %done, label %point
 
 done:

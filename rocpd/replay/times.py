@@ -20,29 +20,32 @@ from rocpd.replay.points import Edges
 _MANY = 100_000  # points, 0.6 us each, that take as long as it takes to import what compiles the loop
 
 
-def times_of(edges: Edges, work: Ints) -> Ints:
+def times_of(edges: Edges, first: Ints, order: Ints, takes: Ints, origin: int) -> Ints:
     """Return when each point comes [ns], given what passes from the latest of its sources on.
 
     Args:
-        edges: in order of their targets; each source is before its target.
-        work: what passes [ns].
+        edges: in order of their targets.
+        first: the number of the first edge of each point, and of one more.
+        order: numbers of the points; each comes after all of its sources.
+        takes: what passes [ns]; times may be written there.
+        origin: from when on it passes where a point has no source [ns].
     """
-    first = np.append(0, np.cumsum(np.bincount(edges.target, minlength=len(work))))
-    if len(work) < _MANY:
-        return np.array(_plain(first.tolist(), *edges.lists, work.tolist()), np.int64)
-    times = np.zeros(len(work), np.int64)
-    columns = first, edges.source, edges.lag, work, times
-    held = [np.ascontiguousarray(column) for column in columns]
-    _compiled()(len(work), *(column.ctypes.data for column in held))
-    return times
+    if len(takes) < _MANY:
+        return np.array(_plain(first.tolist(), *edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
+    held = [np.ascontiguousarray(column) for column in (order, first, edges.source, edges.lag)]
+    loop = _compiled(*(column.dtype.itemsize * 8 for column in held))
+    loop(len(takes), origin, *(column.ctypes.data for column in (*held, takes)))
+    return takes
 
 
-def _plain(first: list[int], source: list[int], lag: list[int], work: list[int]) -> list[int]:
+def _plain(
+    first: list[int], source: list[int], lag: list[int], order: list[int], takes: list[int], origin: int
+) -> list[int]:
     """Return when each point comes, where its edges are those from its `first` to the next one's."""
-    times: list[int] = []
-    edge = 0
-    for takes, end in zip(work, first[1:], strict=True):
-        latest = 0
+    times = takes.copy()
+    for point in order:
+        edge, end = first[point], first[point + 1]
+        latest = origin
         if edge < end:
             latest = times[source[edge]] + lag[edge]
             edge += 1
@@ -51,21 +54,29 @@ def _plain(first: list[int], source: list[int], lag: list[int], work: list[int])
             if after > latest:
                 latest = after
             edge += 1
-        times.append(latest + takes)
+        times[point] += latest
     return times
 
 
 @functools.cache
-def _compiled() -> Callable[..., None]:
-    """Return the loop, compiled once a process: the number of points and the addresses of the columns go in."""
+def _compiled(*bits: int) -> Callable[..., None]:
+    """Return the loop, compiled once a process: count and origin, then the addresses of the columns go in.
+
+    Args:
+        bits: of the numbers in the columns of order, of first edges, of sources and of lags.
+    """
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module: Any = llvm.parse_assembly(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8"))
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+    for name, size in zip(("order", "first", "source", "lag"), bits, strict=True):
+        text = text.replace(f"{{{name}}}", f"i{size}").replace(f"{{widen {name}}}", "sext" if size < 64 else "bitcast")
+    module: Any = llvm.parse_assembly(text)
     machine = llvm.Target.from_default_triple().create_target_machine(opt=3)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    loop = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 5)(engine.get_function_address("times"))
+    pointers = [ctypes.c_void_p] * 5
+    loop = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, *pointers)(engine.get_function_address("times"))
     loop.engine = engine  # type: ignore[attr-defined]  # holds the machine code
     return loop

@@ -12,6 +12,7 @@ The answer is about the steps that were recorded, not about those to come. Its b
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -53,7 +54,12 @@ class Replays:
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
         self._exact = Changing(job, self.blaming, self.found.causes)
-        self._others: tuple[Changing, ...] = ()
+
+    @functools.cached_property
+    def _others(self) -> tuple[Changing, ...]:
+        """The same without waits that are doubtful, and with those that are hidden, where there are such."""
+        graphs = (without_doubtful(self.job), self.job.cautious())
+        return tuple(self._exact.on(graph) for graph in graphs if graph is not self.job)
 
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
@@ -83,9 +89,6 @@ class Replays:
             raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
 
     def _predicted(self, asked: Sequence[Change]) -> Prediction:
-        if not self._others:
-            graphs = (without_doubtful(self.job), self.job.cautious())
-            self._others = tuple(map(self._exact.on, graphs))
         asked = self._exact.resolved(asked)
         off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
         least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
@@ -162,7 +165,7 @@ class Replays:
         """Return the sum of values of each link (column) in each step (row)."""
         rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
         count = len(self.job.links)
-        at = self.blaming.at[rows] * count + self.job.link[rows]
+        at = self.blaming.at[rows].astype(np.int64) * count + self.job.link[rows]
         sums: Floats = np.bincount(at, values[rows], len(self.steps) * count).astype(np.float64)
         return sums.reshape(len(self.steps), count)
 
@@ -185,7 +188,7 @@ class Replays:
         bound = np.flatnonzero(after == latest[edges.target])[::-1]
         by = np.full(len(points), -1)
         by[edges.target[bound]] = bound
-        inside = np.flatnonzero(self.blaming.counts)
+        inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []

@@ -238,7 +238,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
     def _read(self) -> Iterator[tuple[Rank, Answer]]:
         left_out: Counter[str] = Counter()
-        for rank, answer in self._ranks() if self.known is None else self.known:
+        for rank, answer in self._ranks() if self.known is None else _let_go(self.known):
             if isinstance(answer, Exception):
                 raise answer
             left_out += answer[1]
@@ -250,6 +250,13 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         for done, answer in enumerate(self.reading.session.map_ranks(self.task(self.reading.windows())), 1):
             yield answer
             self.reading.report(done)
+
+
+def _let_go(answers: list[Answer]) -> Iterator[Answer]:
+    """Yield answers, and let go of each: those of a thousand ranks fill memory."""
+    answers.reverse()
+    while answers:
+        yield answers.pop()
 
 
 Tables: TypeAlias = "Iterator[Summary | RankAnswers[Any]]"

@@ -74,7 +74,7 @@ def test_tables_are_the_same(job: list[Path], name: str, read: list[Fact]) -> No
     assert _of(job, SELECTIONS["all"], "auto") == _of(job, SELECTIONS["all"], "off")
     read.clear()
     assert _of(job, SELECTIONS[name], "auto") == plain
-    of_rows = {"operations", "regions", "markers", "activities", "graph"}
+    of_rows = {"operations", "regions", "markers", "activities"}
     of_analyses = {"blamed", "busy", "budget", "call trees", "checked", "compared", "contexts", "counters", "graphs"}
     of_analyses |= {"idle", "kernels-of-agents", "measured", "operators", "runs", "sampled-with-kernels", "sites"}
     of_analyses |= {"stacks", "totals"}
@@ -112,7 +112,7 @@ def test_damaged_files_leave_out_the_same(tmp_path: Path, read: list[Fact]) -> N
     job = list(simulate(JobOptions(out=tmp_path / "job", ranks=4, nodes=2, events_per_rank=300, seed=7, faults=True)))
     plain = _of(job, SELECTIONS["all"], "off")
     assert [_of(job, SELECTIONS["all"], "auto") for _ in range(2)] == [plain, plain]
-    assert "graph" in {fact.name for fact in read}
+    assert "channels" in {fact.name for fact in read}
 
 
 def _kept(files: list[Path], every: list[Fact]) -> list[set[str]]:
@@ -207,7 +207,6 @@ DEFINITIONS = {
     "contexts 1": "b96d3966a8c4",
     "copying calls 1": "f570ce07a6a6",
     "counters 1": "4fef4925686c",
-    "graph 2": "1db575789625",
     "graphs 1": "07a57571acfc",
     "idle 1": "86dc35d34082",
     "is-counted 1": "070f7d7723d9",

@@ -13,8 +13,10 @@ import pytest
 
 import rocpd
 from rocpd.base.errors import RocpdError
+from rocpd.replay import job as job_module
 from rocpd.replay.blame import Blame, CauseKind, blame
-from rocpd.replay.excess import Excess
+from rocpd.replay.excess import Excess, StepPlaces
+from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
@@ -85,6 +87,41 @@ def test_a_compiled_replay_is_the_plain_one(dataset: JobGraph, monkeypatch: pyte
     assert (dataset.replay(dataset.points.work * 2) == plain).all()
 
 
+def test_points_come_after_all_that_they_wait_for(dataset: JobGraph) -> None:
+    place = np.empty(len(dataset.points), np.int64)
+    place[dataset.order] = np.arange(len(place))
+    assert np.sort(dataset.order).tolist() == list(range(len(place)))
+    assert (place[dataset.edges.source] < place[dataset.edges.target]).all()
+    for rank, (first, last) in dataset.own.items():
+        assert set(dataset.points.rank[first:last].tolist()) == {rank}
+
+
+def test_a_graph_takes_few_bytes(dataset: JobGraph) -> None:
+    """A thousand ranks have ten million points, and half as many edges more."""
+    edges = dataset.edges.source, dataset.edges.target, dataset.edges.lag, dataset.edges.kind
+    columns = (*dataset.points.columns(), *edges, dataset.link, dataset.move, dataset.order)
+    assert sum(column.nbytes for column in columns) <= 60 * len(dataset.points)
+
+
+def test_the_graphs_of_ranks_are_let_go_as_they_are_joined(
+    dataset: JobGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever memory is given back in between, it is the same job."""
+    graphs: list[dict[int, RankGraph]] = []
+    joining = job_module.join
+
+    def noted(of_ranks: dict[int, RankGraph], *rest: Any) -> JobGraph:
+        graphs.append(of_ranks)
+        return joining(of_ranks, *rest)
+
+    monkeypatch.setattr(job_module, "join", noted)
+    monkeypatch.setattr(job_module, "_FEW", 1)
+    monkeypatch.setattr(job_module, "_MANY", 0)
+    again = graph_of(tmp_path, seed=9, ranks=2, steps=4)
+    assert graphs == [{}]
+    assert again.replay().tolist() == dataset.points.time.tolist()
+
+
 def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
     """Files in any order, and a window of whole steps: the same points at the same times, the same causes."""
     files = simulate(JobOptions(tmp_path, ranks=4, steps=6, seed=12, plant="straggler=20", profile="gemm"))
@@ -101,12 +138,16 @@ def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
 def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     random = np.random.default_rng(seed)
     whose, place = random.integers(0, 4, 60), random.integers(-1, 5, 60)
-    usual = random.integers(0, 1_000, 60)
+    usual, count = random.integers(0, 1_000, 60), random.integers(1, 4, 60)
+    count[place == 4] = 3
     nothing = np.zeros(60, np.int64)
-    own, common = Excess(nothing, nothing, place >= 0, usual, nothing, place).beyond_others(whose)
+    units = StepPlaces(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing)
+    own, common = Excess(usual, np.arange(60), units, nothing).beyond_others(whose)
+    points = np.repeat(np.arange(60), count)
     for at in range(60):
-        others = sorted(usual[(place == place[at]) & (whose != whose[at])].tolist())
-        together = sorted(usual[(place == place[at]) & (whose == whose[at])].tolist())
+        same = points[place[points] == place[at]]
+        others = sorted(usual[same[whose[same] != whose[at]]].tolist())
+        together = sorted(usual[same[whose[same] == whose[at]]].tolist())
         if others and place[at] >= 0:
             middle = others[(len(others) - 1) // 2]
             assert own[at] == usual[at] - middle

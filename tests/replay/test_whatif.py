@@ -204,6 +204,24 @@ def test_the_truth_lies_within_the_bounds(kind: str, tmp_path: Path) -> None:
     assert median(pair.error for pair in pairs) <= 0.1
 
 
+@pytest.mark.soak(60)
+@pytest.mark.parametrize("seed", sized([500], [500, 501, 702, 705]))
+def test_the_truth_of_a_straggler_on_a_late_host_lies_within_the_bounds(seed: int, tmp_path: Path) -> None:
+    """The host hides most of what the rank takes longer; it is one of that host."""
+    size, late = (13, 423) if seed < 700 else (7, 700)
+    options = {"seed": seed, "steps": 10, **LAYOUTS["tensor and data"]}
+    both = f"straggler={size},late-node={late}"
+    slow, usual = (graph_of(tmp_path / plant, plant=plant, **options) for plant in (both, "none"))
+    facts = plan(JobOptions(tmp_path, plant=both, **options)).facts
+    rank = next(fact.rank for fact in facts if fact.plant == "straggler")
+    node = next(fact.node for fact in facts if fact.plant == "late-node")
+    assert (rank or 0) // 4 == node
+    found = Replays(slow, steps_of(slow)).predict(asked([f"host:gpu-node-{node:02d}", f"rank:{rank}"]))
+    pair = Pair(found, Replays(usual, steps_of(usual)).blaming.step_ns)
+    assert pair.is_within
+    assert pair.width <= 0.3
+
+
 def _pairs(plant: str, layouts: Sequence[str], folder: Path, count: int) -> Iterator[Pair]:
     for number in range(count):
         options = {"seed": 9000 + number, "steps": 10, **LAYOUTS[layouts[number % len(layouts)]]}

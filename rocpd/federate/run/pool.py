@@ -206,13 +206,21 @@ class Pool:
         for old in surplus:
             old.close()
 
-    def close(self) -> None:
-        """Close everything."""
+    def close_idle(self) -> None:
+        """Close the connections that are not in use."""
         with self._lock:
-            databases = [*self._busy, *self._idle.values()]
-            self._busy.clear()
+            idle = [*self._idle.values()]
             self._idle.clear()
         self.keep_only(())
+        for database in idle:
+            database.close()
+
+    def close(self) -> None:
+        """Close everything."""
+        self.close_idle()
+        with self._lock:
+            databases = [*self._busy]
+            self._busy.clear()
         for database in databases:
             try:
                 database.close()

@@ -204,7 +204,7 @@ def serve(parent: int) -> None:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            pickle.dump(_answer(cache, work, task), answers)
+            pickle.dump(_answer(cache, work, task), answers, pickle.HIGHEST_PROTOCOL)
             answers.flush()
 
 

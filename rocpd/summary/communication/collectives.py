@@ -242,15 +242,18 @@ class Waiting:
         ]
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
-    def pair_rows(self) -> list[Row]:
-        """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+    def pair_rows(self) -> Iterator[Row]:
+        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first.
+
+        Of a thousand ranks there are a million, which few look at.
+        """
         totals = whole([total for _, total, _ in self.pairs.values()])
         rows = [
             (*pair, count, total, most)
             for (pair, (count, _, most)), total in zip(self.pairs.items(), totals, strict=True)
         ]
         ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
-        return [(*waiter, *late, *pair) for waiter, late, *pair in ordered]
+        yield from ((*waiter, *late, *pair) for waiter, late, *pair in ordered)
 
 
 def whole(times: Collection[float]) -> list[int]:
@@ -522,14 +525,15 @@ class MatchedCommunication:
     judgement: Judgement
 
     @classmethod
-    def of(cls, reading: Reading, ranks: Mapping[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
-        """Match the communication of ranks, and judge them in their steps but those of warm-up."""
+    def of(cls, reading: Reading, ranks: dict[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
+        """Match the communication of ranks, and judge them in their steps but those of warm-up; graphs are let go."""
         session = reading.session
         channels = [channel for rank in ranks.values() for channel in rank.channels]
         clocks = Clocks.of(session, channels)
         matched = clocks.match(channels)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         graphs = {number: rank.graph for number, rank in ranks.items() if rank.graph}
+        ranks |= {number: rank._replace(graph=None) for number, rank in ranks.items()}
 
         @functools.cache
         def job() -> JobGraph:
@@ -603,7 +607,7 @@ def _count(channels: Iterable[Channel]) -> int:
 
 
 def communication(
-    reading: Reading, by: By, ranks: Mapping[int, RankCommunication], kept: KeptBlame
+    reading: Reading, by: By, ranks: dict[int, RankCommunication], kept: KeptBlame
 ) -> CommunicationTables:
     """Return the tables of communication and the verdict; what can't be told is noted."""
     session = reading.session
@@ -639,7 +643,7 @@ def _tables(
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
         rows = _straggler_rows(by, waiting, matched.judgement)
         late = Summary(TABLES["stragglers"], fields, rows, findings=findings)
-        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows, findings=findings)
         yield late
         yield late.pictured_by
     if matched.judgement.causes:

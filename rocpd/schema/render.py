@@ -78,7 +78,7 @@ class RankTables:
         """The GUID as an expression that compares like a column of texts."""
         return f"CAST({quote_text(self.guid)} AS TEXT)"
 
-    @property
+    @cached_property
     def has_outside(self) -> bool:
         """Whether a merged window keeps rows from outside of it."""
         return any(base.startswith(OUTSIDE) for base in self.columns)

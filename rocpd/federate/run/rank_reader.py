@@ -187,6 +187,10 @@ class Works:
         return answers
 
 
+STATEMENT_BYTES = 4 << 20
+"""`brief_bytes` of one or two short statements."""
+
+
 @frozen
 class RankTask(Generic[Answer]):
     """Work on one rank, as a value that can be sent to another process.
@@ -196,14 +200,14 @@ class RankTask(Generic[Answer]):
         tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
         facts: keeps facts of ranks; None: nothing does.
-        is_brief: the work is one or two short statements.
+        brief_bytes: size of a file below which the work takes less time than another process takes to open the file.
     """
 
     rank: Rank
     tables: RankTables
     work: Callable[[RankReader], Answer]
     facts: FactStore | None = None
-    is_brief: bool = False
+    brief_bytes: int = 0
 
 
 class _NotKeptError(BaseException):

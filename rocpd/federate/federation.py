@@ -7,7 +7,7 @@ to `on_note` and stays in `notes`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -180,20 +180,9 @@ class Federation:
         """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
         return int(self.reader(rank).rows(f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}")[0][0])
 
-    def counts(self, rank: int, of: Sequence[tuple[str, str]]) -> list[int]:
-        """Return numbers of selected rows of a rank, all by one statement, which needs no view.
-
-        Args:
-            rank: its number.
-            of: tables that it has, each with SQL on their columns that rows have to meet; empty: all rows count.
-        """
-        rows = self.rank_tables(rank).rows
-        each = (f"(SELECT COUNT(*) FROM {rows(base)}{f' WHERE {sql}' if sql else ''})" for base, sql in of)
-        return list(self.reader(rank).rows(f"SELECT {', '.join(each)}")[0]) if of else []
-
     def table_rows(self, rank: Rank) -> dict[str, int]:
         """Return table -> number of selected rows, of all tables that a rank has."""
-        return dict(zip(rank.tables, self.counts(rank.number, [(base, "") for base in rank.tables]), strict=True))
+        return self.reader(rank.number).table_rows()
 
     def require_rows(self) -> None:
         """Refuse a selection without rows in the tables that filters name, if any, or else in all tables.

@@ -138,6 +138,19 @@ class RankReader:
         with self.lend() as database:
             return database.execute(select, parameters, (self.tables,)).fetchall()
 
+    def counts(self, of: Sequence[tuple[str, str]]) -> list[int]:
+        """Return numbers of rows, all by one statement, which needs no view.
+
+        Args:
+            of: tables that the rank has, each with SQL on their columns that rows have to meet; empty: all rows count.
+        """
+        each = (f"(SELECT COUNT(*) FROM {self.tables.rows(base)}{f' WHERE {sql}' if sql else ''})" for base, sql in of)
+        return list(self.rows(f"SELECT {', '.join(each)}")[0]) if of else []
+
+    def table_rows(self) -> dict[str, int]:
+        """Return table -> number of rows, of all tables that the rank has."""
+        return dict(zip(self.rank.tables, self.counts([(base, "") for base in self.rank.tables]), strict=True))
+
     def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
         """Run a SELECT and yield its rows in lists of up to `size`, so that memory stays flat."""
         with self.lend() as database:

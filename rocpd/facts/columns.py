@@ -403,8 +403,11 @@ def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = 
 
 
 def _joined_pieces(reader: RankReader, select: Select, damaged: Counter[str] | None) -> Piece:
-    nothing = Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
-    return joined([nothing, *pieces(reader, select, damaged)])
+    return joined([_nothing(select), *pieces(reader, select, damaged)])
+
+
+def _nothing(select: Select) -> Piece:
+    return Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
 
 
 def batches(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Iterator[Piece]:
@@ -488,6 +491,8 @@ def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select
     """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
         ((last, count, *columns),) = run(packing, (first,))
+        if not count:
+            return first, _nothing(select)
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]
         edge = len(select.numbers) + len(select.reals)
         reals = [_unpacked_numbers(column, count).astype(np.float64) for column in columns[len(select.numbers) : edge]]

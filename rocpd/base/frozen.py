@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform, overload
 
 Class = TypeVar("Class", bound=type[Any])
+_MADE = getattr(dataclasses, "_HAS_DEFAULT_FACTORY", dataclasses.MISSING)  # which `help` shows as <factory>
 
 
 @overload
@@ -54,7 +55,7 @@ def _constructor(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Ca
 
     A small job makes two thousand values for each rank.
     """
-    given: dict[str, Any] = {"MISSING": dataclasses.MISSING}
+    given: dict[str, Any] = {"MISSING": _MADE}
     parameters, body = {False: ["self"], True: ["*"]}, ["fields_of_self = self.__dict__"]
     for field in fields:
         name, default = field.name, f"default_{field.name}"

@@ -14,6 +14,7 @@ import pytest
 import rocpd
 from rocpd.base.types import NULL
 from rocpd.facts.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
+from rocpd.federate.run.pool import ShareDatabase
 from tests.build import TraceBuilder
 
 START = 1_700_000_000_000_000_000
@@ -52,6 +53,15 @@ def test_no_rows_are_no_piece(tmp_path: Path, size: int) -> None:
     with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
         assert list(pieces(session.reader(0), KERNELS, size=size)) == []
         assert [len(each) for each in columns(session.reader(0), "rocpd_arg", "SELECT * FROM rocpd_arg", ["id"])] == [0]
+
+
+def test_texts_of_no_row_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    execute = ShareDatabase.execute
+    monkeypatch.setattr(ShareDatabase, "execute", lambda *of, **more: ran.append(of[1]) or execute(*of, **more))
+    with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
+        assert list(pieces(session.reader(0), ARGUMENTS)) == []
+    assert len(ran) == 1
 
 
 @SIZES

@@ -43,7 +43,7 @@ def test_a_description_opens_files_that_can_not_stay_open_once(tmp_path: Path, m
     files = [TraceBuilder(number).kernel("gemm", 1, 2).write(tmp_path / f"rank{number}.db") for number in range(20)]
     opened: list[Path] = []
     connect = Opening.connect
-    monkeypatch.setattr(Opening, "connect", lambda opening: opened.append(opening.path) or connect(opening))
+    monkeypatch.setattr(Opening, "connect", lambda opening: (opened.append(opening.path), connect(opening))[1])
     with rocpd.connect(files, limits=Limits(idle_connections=4)) as session:
         describe(session, ("job", "agents", "tables", "problems"))
         assert len(session.spans) == len(files)

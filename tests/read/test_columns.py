@@ -58,7 +58,7 @@ def test_no_rows_are_no_piece(tmp_path: Path, size: int) -> None:
 def test_texts_of_no_row_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     execute = ShareDatabase.execute
-    monkeypatch.setattr(ShareDatabase, "execute", lambda *of, **more: ran.append(of[1]) or execute(*of, **more))
+    monkeypatch.setattr(ShareDatabase, "execute", lambda *of, **more: (ran.append(of[1]), execute(*of, **more))[1])
     with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
         assert list(pieces(session.reader(0), ARGUMENTS)) == []
     assert len(ran) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import apsw
 import pytest
 
 import rocpd
@@ -43,7 +44,12 @@ def test_a_description_opens_files_that_can_not_stay_open_once(tmp_path: Path, m
     files = [TraceBuilder(number).kernel("gemm", 1, 2).write(tmp_path / f"rank{number}.db") for number in range(20)]
     opened: list[Path] = []
     connect = Opening.connect
-    monkeypatch.setattr(Opening, "connect", lambda opening: (opened.append(opening.path), connect(opening))[1])
+
+    def counted(opening: Opening) -> apsw.Connection:
+        opened.append(opening.path)
+        return connect(opening)
+
+    monkeypatch.setattr(Opening, "connect", counted)
     with rocpd.connect(files, limits=Limits(idle_connections=4)) as session:
         describe(session, ("job", "agents", "tables", "problems"))
         assert len(session.spans) == len(files)

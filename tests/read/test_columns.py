@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -58,7 +59,12 @@ def test_no_rows_are_no_piece(tmp_path: Path, size: int) -> None:
 def test_texts_of_no_row_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     execute = ShareDatabase.execute
-    monkeypatch.setattr(ShareDatabase, "execute", lambda *of, **more: (ran.append(of[1]), execute(*of, **more))[1])
+
+    def counted(database: ShareDatabase, sql: str, *of: Any, **more: Any) -> Any:
+        ran.append(sql)
+        return execute(database, sql, *of, **more)
+
+    monkeypatch.setattr(ShareDatabase, "execute", counted)
     with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
         assert list(pieces(session.reader(0), ARGUMENTS)) == []
     assert len(ran) == 1

@@ -7,7 +7,7 @@ to `on_note` and stays in `notes`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -179,6 +179,15 @@ class Federation:
     def count(self, rank: int, base: str, condition: str = "1") -> int:
         """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
         return int(self.reader(rank).rows(f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}")[0][0])
+
+    def counts(self, rank: int, of: Sequence[tuple[str, str]]) -> list[int]:
+        """Return numbers of selected rows of a rank, all by one statement, which needs no view.
+
+        Args:
+            rank: its number.
+            of: tables that it has, each with SQL on their columns that rows have to meet; empty: all rows count.
+        """
+        return self.reader(rank).counts(of)
 
     def table_rows(self, rank: Rank) -> dict[str, int]:
         """Return table -> number of selected rows, of all tables that a rank has."""

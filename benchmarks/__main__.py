@@ -18,6 +18,7 @@ BENCHMARKS = (
     "report",
     "timeline",
     "scale",
+    "ranks",
     "cluster",
     "recorder",
     "summary",

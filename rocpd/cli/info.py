@@ -18,7 +18,7 @@ from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 
 if TYPE_CHECKING:
-    from rocpd.session import Session
+    from rocpd.federate.describe import Problem
     from rocpd.table.palette import Screen
 
 
@@ -77,7 +77,8 @@ def info(
     only = asked.only or (InfoSection.RANKS if form else None)
     with selection.connect(inputs, execution) as session, tables.open_output(path, output) as out:
         screen = screen_of(out)
-        for number, (name, section) in enumerate(describe(session, (only,) if only else ()).items()):
+        described = describe(session, (only,) if only else ())
+        for number, (name, section) in enumerate(described.items()):
             if only is None:
                 heading = screen.bold(name.upper()) if screen else name.upper()
                 out.write(("\n" if number else "") + heading + "\n")
@@ -87,7 +88,9 @@ def info(
                 out.write("no problems\n" if name == InfoSection.PROBLEMS else "none\n")
             else:
                 is_problems = name == InfoSection.PROBLEMS
-                columns, rows = (_SHARED, _shared(session)) if is_problems else (section.columns, iter(section))
+                columns, rows = (
+                    (_SHARED, _shared(described.problems)) if is_problems else (section.columns, iter(section))
+                )
                 _show(name, columns, rows, out)
 
 
@@ -116,12 +119,12 @@ def _fact(fact: str, value: str, screen: Screen) -> Iterator[str]:
     yield from (f"{'':{_FACT}}{line}\n" for line in more)
 
 
-def _shared(session: Session) -> Iterator[Row]:
+def _shared(problems: Sequence[Problem]) -> Iterator[Row]:
     """Yield problems as people read them: those of several ranks once."""
     from rocpd.facts.communication.collectives import listed
-    from rocpd.federate.describe import problems_of, shared
+    from rocpd.federate.describe import shared
 
-    for problem in shared(problems_of(session)):
+    for problem in shared(problems):
         yield len(problem.ranks), listed(sorted(set(problem.ranks))), problem.text
 
 

@@ -89,13 +89,13 @@ def _dense(values: Ints) -> tuple[int, Flags] | None:
     return low, is_known
 
 
-def numbered(*keys: Ints) -> Ints:
+def numbered(first: Ints, *keys: Ints) -> Ints:
     """Return a number from 0 for each combination of keys, in their order.
 
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    code = np.zeros(len(keys[0]), np.int64)
+    code = _small(first)
     for key in keys:
         small = _small(key.astype(np.int64, copy=False))
         code = _small(code * (int(small.max(initial=0)) + 1) + small)
@@ -317,7 +317,6 @@ _JSON = json.JSONDecoder()
 _NO_INTS, _NO_REALS = np.empty(0, np.int64), np.empty(0, np.float64)
 _ROWS = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector; divides PIECE
 _NOT_PACKABLE = (apsw.SQLError, apsw.TooBigError)  # JSON holds no blobs; many long texts exceed the longest one
-_ODD = ('"', ".", "e", "[", "{")  # in a column that holds more than whole numbers: text, fractions, over 64 bits, JSON
 
 
 @frozen
@@ -404,8 +403,11 @@ def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = 
 
 
 def _joined_pieces(reader: RankReader, select: Select, damaged: Counter[str] | None) -> Piece:
-    nothing = Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
-    return joined([nothing, *pieces(reader, select, damaged)])
+    return joined([_nothing(select), *pieces(reader, select, damaged)])
+
+
+def _nothing(select: Select) -> Piece:
+    return Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
 
 
 def batches(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Iterator[Piece]:
@@ -459,12 +461,7 @@ def pieces(
 
 def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:
     """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
-    numbers = (f"json_group_array(COALESCE({quote_name(name)}, {NULL}))" for name in select.numbers)
-    reals = (f"json_group_array({_whole(name)})" for name in select.reals)
-    texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
-    rest = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id"
-    some = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
-    packing = f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({some})"
+    packing, some, rest = _texts_of_packing(select, size)
     first = -1 << 63
     while packed := _packed(run, packing, first, select):
         last, piece = packed
@@ -479,10 +476,23 @@ def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | 
     yield from _by_rows(run(f"SELECT {_listed(select.names)} {rest}", (first,)), select, damaged)
 
 
+@functools.lru_cache(256)  # rank after rank
+def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
+    """Return what packs rows from an id on, up to `size`; what selects these; and what follows the columns of all."""
+    numbers = (f"json_group_array(COALESCE({quote_name(name)}, {NULL}))" for name in select.numbers)
+    reals = (f"json_group_array({_whole(name)})" for name in select.reals)
+    texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
+    rest = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id"
+    some = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
+    return f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({some})", some, rest
+
+
 def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select) -> tuple[int, Piece] | None:
     """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
         ((last, count, *columns),) = run(packing, (first,))
+        if not count:
+            return first, _nothing(select)
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]
         edge = len(select.numbers) + len(select.reals)
         reals = [_unpacked_numbers(column, count).astype(np.float64) for column in columns[len(select.numbers) : edge]]
@@ -502,8 +512,8 @@ def _whole(name: str) -> str:
 
 def _unpacked_numbers(column: str, count: int) -> Ints:
     body = column[1:-1]
-    if any(odd in body for odd in _ODD):
-        raise ValueError("not only whole numbers")
+    if '"' in body or "." in body or "e" in body or "[" in body or "{" in body:
+        raise ValueError("not only whole numbers")  # but text, fractions, over 64 bits, JSON
     return np.fromstring(body, np.int64, count, sep=",")
 
 

@@ -66,6 +66,7 @@ def host_call(function: str | None, category: str | None) -> HostCall | None:
     return next((kind for kind, pattern in _RULES if pattern.fullmatch(name)), HostCall.OTHER)
 
 
+@functools.lru_cache(maxsize=4096)
 def in_hip(function: str | None) -> str:
     """Return the function of HIP that a function of CUDA corresponds to; any other as it is.
 

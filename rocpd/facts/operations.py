@@ -304,7 +304,7 @@ def has_its_time(reader: RankReader) -> Callable[[int], bool]:
 
     Of any other agent, such as NULL, nothing is known but what ran there.
     """
-    gpus = {number for (number,) in reader.rows(GPUS)}
+    gpus = reader.once(GPUS, lambda: {number for (number,) in reader.rows(GPUS)})
     return lambda agent: not gpus or agent in gpus
 
 
@@ -321,8 +321,9 @@ def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
 
 
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
-    read = columns(reader, base, statement(name), _COLUMNS if stacks else _COLUMNS[:-1])
-    return list(read) if stacks else [*read, np.full(len(read[0]), NULL)]
+    also = ("size",) if base == "rocpd_memory_copy" else ()  # analyses ask for it; of few rows a statement costs most
+    read = columns(reader, base, statement(name), (*(_COLUMNS if stacks else _COLUMNS[:-1]), *also))
+    return read[: len(_COLUMNS)] if stacks else [*read[: len(_COLUMNS) - 1], np.full(len(read[0]), NULL)]
 
 
 _CALLS = ("id", "stack", "start", "end")

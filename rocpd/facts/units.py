@@ -24,7 +24,7 @@ from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import Fact, RankReader
+from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.events import VALID_TIMES
@@ -174,7 +174,7 @@ def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
     """Return what is read of all rows of each rank, once for a job."""
-    answers = partial(session.job.map_ranks, work, is_brief=True)
+    answers = partial(session.job.map_ranks, work, brief_bytes=STATEMENT_BYTES)
     return session.job.once(what, lambda: {rank.number: answer for rank, answer in answers()})
 
 

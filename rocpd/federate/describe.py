@@ -11,14 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.base.amount import amount
 from rocpd.base.documents import json_object
-from rocpd.base.types import Row
+from rocpd.base.types import Answer, Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Clock
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name
@@ -53,11 +56,45 @@ class Agents(NamedTuple):
     mhz: int | None = None
 
 
-def agents_of(session: Federation) -> list[Agents]:
+class _Ranks:
+    """The ranks of a session, and what was read of each: one visit for all, as of thousands not all stay open.
+
+    Args:
+        session: what to read.
+        reads: what is read of a rank.
+    """
+
+    def __init__(self, session: Federation, reads: Iterable[_Read]) -> None:
+        self.session = session
+        self._known: dict[_Read, dict[int, Any]] = {read: {} for read in reads}
+        for rank in session.ranks if self._known else ():
+            reader = session.reader(rank.number)
+            for read, known in self._known.items():
+                known[rank.number] = read(reader)
+
+    def __getitem__(self, read: Callable[[RankReader], Answer]) -> dict[int, Answer]:
+        """Return rank number -> what `read` gave."""
+        return self._known[read]
+
+    @cached_property
+    def problems(self) -> Sequence[Problem]:
+        """Their problems."""
+        return [*_problems_of(self)]
+
+
+_Read: TypeAlias = Callable[[RankReader], Any]
+
+
+def _listed_agents(reader: RankReader) -> list[Row]:
+    return reader.rows(_AGENTS)
+
+
+def _agents_of(ranks: _Ranks) -> list[Agents]:
     """Return the agents of all hosts; every rank of a host lists those of the host."""
+    session = ranks.session
     most: dict[Row, tuple[int, Rank, int]] = {}
     for rank in session.ranks:
-        for kind, name, product, number, first in session.reader(rank.number).rows(_AGENTS):
+        for kind, name, product, number, first in ranks[_listed_agents][rank.number]:
             key = (rank.hostname, kind, name, product)
             if key not in most or number > most[key][0]:
                 most[key] = number, rank, first
@@ -84,8 +121,9 @@ def _whole(details: Any, name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
+def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
     """Yield what the job is: (fact, value)."""
+    session = of_ranks.session
     hosts = sorted({rank.hostname or "?" for rank in session.ranks})
     ranks = amount(len(session.ranks), "rank")
     separate = f", {session.runs} separate runs, not one job" if session.runs > 1 else ""
@@ -96,7 +134,7 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
     commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
     if commands:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
-    gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
+    gpus = Counter(_described(each) for each in _agents_of(of_ranks) if each.type == "GPU")
     if gpus:
         hosts_of = {words: "1 host" if number == 1 else f"each of {number} hosts" for words, number in gpus.items()}
         yield "gpus", _some(f"{words} on {where}" for words, where in hosts_of.items())
@@ -193,19 +231,23 @@ def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
 
 def problems_of(session: Federation) -> Iterator[Problem]:
     """Yield the problems of all ranks."""
+    yield from _Ranks(session, (_doubtful, _repeated_ids)).problems
+
+
+def _problems_of(ranks: _Ranks) -> Iterator[Problem]:
+    session = ranks.session
     for rank in session.ranks:
         if rank.number not in session.spans:
             yield Problem(rank.number, "no events with valid timestamps")
-        doubtful = _doubtful_rows(rank)
-        rows = dict(zip(doubtful, session.counts(rank.number, list(doubtful)), strict=True))
-        streamed = rows.pop(_STREAMED, 0)
-        for (base, condition), count in rows.items():
-            if count:
-                yield Problem(rank.number, f"{base}: {_ROWS} {doubtful[base, condition]}", count)
+        doubtful = ranks[_doubtful][rank.number]
+        for (base, what), count in doubtful.items():
+            if count and (base, what) != _STREAMED:
+                yield Problem(rank.number, f"{base}: {_ROWS} {what}", count)
         yield from (Problem(rank.number, note.of_any) for note in (*filter(None, (rank.opening.note,)), *rank.notes))
         yield from _missing(rank)
-        yield from _repeated_ids(session, rank)
-        if streamed:
+        for base, count in ranks[_repeated_ids][rank.number].items():
+            yield Problem(rank.number, f"{base}: {count} id{' occurs' if count == 1 else 's occur'} more than once")
+        if streamed := doubtful.get(_STREAMED):
             values = amount(streamed, "streamed (SPM) value")
             yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
         later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
@@ -233,28 +275,30 @@ def _missing(rank: Rank) -> Iterator[Problem]:
             yield Problem(rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL")
 
 
-_STREAMED = ("rocpd_pmc_event", "sample_id IS NOT NULL")
+_STREAMED = ("rocpd_pmc_event", "streamed")
 
 
-def _doubtful_rows(rank: Rank) -> dict[tuple[str, str], str]:
-    """Return table and condition -> what rows lack that meet it; of counter values, that they are streamed."""
-    rows = {}
+def _doubtful(reader: RankReader) -> dict[tuple[str, str], int]:
+    """Return table and what rows of it lack -> how many do; of counter values, how many are streamed."""
+    conditions, tables = {}, reader.rank.tables
     for base in SPANS:
-        if {"start", "end"} <= set(rank.tables.get(base, ())):
-            rows[base, f"({VALID_START}) IS NOT 1"] = "without a start"
-            rows[base, f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1"] = "without an end, or with one before the start"
-    if "sample_id" in rank.tables.get(_STREAMED[0], ()):
-        rows[_STREAMED] = "streamed"
-    return rows
+        if {"start", "end"} <= set(tables.get(base, ())):
+            conditions[base, "without a start"] = f"({VALID_START}) IS NOT 1"
+            no_end = f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1"
+            conditions[base, "without an end, or with one before the start"] = no_end
+    if "sample_id" in tables.get(_STREAMED[0], ()):
+        conditions[_STREAMED] = "sample_id IS NOT NULL"
+    counts = reader.counts([(base, condition) for (base, _), condition in conditions.items()])
+    return dict(zip(conditions, counts, strict=True))
 
 
-def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Problem]:
-    """Yield tables with ids that occur more than once; in those with a primary key none does."""
-    for base in sorted(rank.keyless):
-        repeated = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
-        ((count,),) = session.reader(rank.number).rows(f"SELECT COUNT(*) FROM ({repeated})")
-        if count:
-            yield Problem(rank.number, f"{base}: {count} id{' occurs' if count == 1 else 's occur'} more than once")
+def _repeated_ids(reader: RankReader) -> dict[str, int]:
+    """Return tables with ids that occur more than once -> how many; in those with a primary key none does."""
+    repeated = {}
+    for base in sorted(reader.rank.keyless):
+        ids = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
+        ((repeated[base],),) = reader.rows(f"SELECT COUNT(*) FROM ({ids})")
+    return {base: count for base, count in repeated.items() if count}
 
 
 def _recorded_twice(session: Federation) -> Iterator[Problem]:
@@ -275,7 +319,13 @@ def _process(rank: Rank) -> tuple[object, ...]:
 
 
 class Description(dict[str, Result]):
-    """The content of a job: the sections of `describe` by name, each a Result. Prompts and notebooks show all."""
+    """The content of a job: the sections of `describe` by name, each a Result. Prompts and notebooks show all.
+
+    Attributes:
+        problems: the rows of the section of problems.
+    """
+
+    problems: Sequence[Problem] = ()
 
     def __repr__(self) -> str:
         """Return all sections as text tables."""
@@ -299,7 +349,10 @@ def describe(session: Federation, only: Collection[str] = ()) -> Description:
     """
     session.note_runs()
     chosen = {name: section for name, section in _SECTIONS.items() if name in (only or _SECTIONS)}
-    return Description({name: _result(columns, rows(session)) for name, (columns, rows) in chosen.items()})
+    ranks = _Ranks(session, dict.fromkeys(chain.from_iterable(reads for _, _, *reads in chosen.values())))
+    described = Description({name: _result(columns, rows(ranks)) for name, (columns, rows, *_) in chosen.items()})
+    described.problems = ranks.problems if "problems" in chosen else ()
+    return described
 
 
 def _result(columns: str, rows: Iterable[Row]) -> Result:
@@ -307,7 +360,8 @@ def _result(columns: str, rows: Iterable[Row]) -> Result:
     return Result(lambda: Rows(columns.split(), iter(known)))
 
 
-def _ranks(session: Federation) -> Iterator[Row]:
+def _ranks(ranks: _Ranks) -> Iterator[Row]:
+    session = ranks.session
     domains = sorted(session.clock_domains, key=lambda domain: min(domain.ranks))
     domain_of = {rank: index for index, domain in enumerate(domains) for rank in domain.ranks}
     for rank in session.ranks:
@@ -326,8 +380,9 @@ def _ranks(session: Federation) -> Iterator[Row]:
         )
 
 
-def _clocks(session: Federation) -> Iterator[Row]:
+def _clocks(ranks: _Ranks) -> Iterator[Row]:
     """Yield one row per host; its offset is NULL where ranks of it are moved by different ones."""
+    session = ranks.session
     hosts = {rank.number: rank.hostname for rank in session.ranks}
     by_host: dict[str | None, list[Clock]] = {}
     for clock in session.alignment.clocks:
@@ -338,20 +393,29 @@ def _clocks(session: Federation) -> Iterator[Row]:
         yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()
 
 
-def _tables(session: Federation) -> Iterator[Row]:
+def _table_rows(reader: RankReader) -> dict[str, int]:
+    return reader.table_rows()
+
+
+def _tables(ranks: _Ranks) -> Iterator[Row]:
     counts = Counter[str]()
-    for rank in session.ranks:
-        counts.update(session.table_rows(rank))
-    names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
+    for rows in ranks[_table_rows].values():
+        counts.update(rows)
+    names = dict.fromkeys((*TABLES, *(base for rank in ranks.session.ranks for base in sorted(rank.tables))))
     yield from ((base, counts[base]) for base in names if base in counts)
 
 
-_SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
-    "job": ("fact value", facts_of),
+_SECTIONS: Mapping[str, tuple[Any, ...]] = {
+    "job": ("fact value", _facts_of, _listed_agents),
     "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
-    "agents": ("host type agent product count cus memory_gib mhz", agents_of),
-    "tables": ("table rows", _tables),
+    "agents": ("host type agent product count cus memory_gib mhz", _agents_of, _listed_agents),
+    "tables": ("table rows", _tables, _table_rows),
     "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
-    "problems": ("rank what", lambda session: ((each.rank, each.text) for each in problems_of(session))),
+    "problems": (
+        "rank what",
+        lambda ranks: ((each.rank, each.text) for each in ranks.problems),
+        _doubtful,
+        _repeated_ids,
+    ),
 }
-"""Section -> its columns, and what yields its rows."""
+"""Section -> its columns, what yields its rows, and what that reads of each rank."""

@@ -187,13 +187,11 @@ class Federation:
             rank: its number.
             of: tables that it has, each with SQL on their columns that rows have to meet; empty: all rows count.
         """
-        rows = self.rank_tables(rank).rows
-        each = (f"(SELECT COUNT(*) FROM {rows(base)}{f' WHERE {sql}' if sql else ''})" for base, sql in of)
-        return list(self.reader(rank).rows(f"SELECT {', '.join(each)}")[0]) if of else []
+        return self.reader(rank).counts(of)
 
     def table_rows(self, rank: Rank) -> dict[str, int]:
         """Return table -> number of selected rows, of all tables that a rank has."""
-        return dict(zip(rank.tables, self.counts(rank.number, [(base, "") for base in rank.tables]), strict=True))
+        return self.reader(rank.number).table_rows()
 
     def require_rows(self) -> None:
         """Refuse a selection without rows in the tables that filters name, if any, or else in all tables.

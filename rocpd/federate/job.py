@@ -21,7 +21,7 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import Fact, FactsOfRank, RankReader, RankTask, with_kept
+from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, FactsOfRank, RankReader, RankTask, with_kept
 from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
@@ -44,6 +44,7 @@ Derived = TypeVar("Derived")
 
 
 _SPAN = Fact("span", 1, ())
+_CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
 
 
 @frozen
@@ -141,7 +142,8 @@ class Job:
             return given_offsets(self.clock_offsets, self.ranks)
         # Ranks of other runs had no collectives with those of the largest.
         largest = self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
-        measure = partial(self.aligner, largest.map_ranks) if self.aligner else None
+        map_ranks = partial(largest.map_ranks, brief_bytes=_CLOCK_BYTES)
+        measure = partial(self.aligner, map_ranks) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
         of_day = [rank.number for rank in self.ranks if rank.has_date]
         return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
@@ -166,7 +168,7 @@ class Job:
         if not groups:
             return ()
         some = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
-        runs = {rank.number: run for rank, run in some.map_ranks(_counted, is_brief=True)}
+        runs = {rank.number: run for rank, run in some.map_ranks(_counted, brief_bytes=STATEMENT_BYTES)}
         began = {rank.number: (rank.life or (0, 0), rank.number) for rank in self.ranks}
         passes = (group for group in groups if _are_passes([runs[number] for number in group]))
         return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
@@ -194,27 +196,25 @@ class Job:
         """The window of which the files hold the rows; None where none was merged from one."""
         return stored_cut({rank.number: rank.window for rank in self.ranks if rank.window})
 
-    def map_ranks(
-        self, work: Callable[[RankReader], Answer], *, is_brief: bool = False
-    ) -> Iterator[tuple[Rank, Answer]]:
+    def map_ranks(self, work: Callable[[RankReader], Answer], *, brief_bytes: int = 0) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, as `work_on`, on all rows."""
-        return self.work_on(self.rank_tables, work, is_brief=is_brief)
+        return self.work_on(self.rank_tables, work, brief_bytes=brief_bytes)
 
     def work_on(
-        self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer], *, is_brief: bool = False
+        self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer], *, brief_bytes: int = 0
     ) -> Generator[tuple[Rank, Answer], None, None]:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
             tables: rank number -> its tables, with the rows that count.
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
-            is_brief: it runs one or two short statements, for which opening a small file again does not pay.
+            brief_bytes: size of files below which the work takes less time than opening them in another process.
 
         Raises:
             what `work` raises.
         """
         self.files.check_open()
-        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, is_brief) for rank in self.ranks]
+        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, brief_bytes) for rank in self.ranks]
         index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
             for answered in zip(self.ranks, answers, strict=True):

@@ -78,7 +78,7 @@ class RankTables:
         """The GUID as an expression that compares like a column of texts."""
         return f"CAST({quote_text(self.guid)} AS TEXT)"
 
-    @property
+    @cached_property
     def has_outside(self) -> bool:
         """Whether a merged window keeps rows from outside of it."""
         return any(base.startswith(OUTSIDE) for base in self.columns)
@@ -172,11 +172,40 @@ def with_relations(sql: str, tables: RankTables) -> str:
 
 
 def _with_relations(sql: str, tables: RankTables) -> str:
-    texts = {name: select_text(name, [tables]) for name in named(sql, relations([tables]))}
+    names = named(sql, relations([tables]))
+    if (text := _by_their_names(sql, names, tables)) is not None:
+        return text
+    texts = {name: select_text(name, [tables]) for name in names}
     texts |= {name: keyed_text(name, tables, sql) for name in keyed_views(sql)}
     # As views are: read where they are named, as often as that is.
     parts = ",\n".join(f"{quote_name(name)} AS NOT MATERIALIZED (\n{text}\n)" for name, text in texts.items())
     return f"WITH {parts}\n{sql}" if texts else sql
+
+
+_OTHER_STARS = re.compile(r"(?<!\()\*|\*(?!\))")
+"""Stars that count no rows: which columns they stand for differs from file to file."""
+
+
+def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str | None:
+    """Return a statement with the rank's own tables after FROM and JOIN: preparing it takes a fifth of the time.
+
+    None where a table lacks or has other rows or columns, or a name may stand for something else.
+    """
+    if not names or _OTHER_STARS.search(sql) or keyed_views(sql):
+        return None
+    if any("rocpd_" in literal for literal in re.findall("'[^']*'", sql)):
+        return None
+    if tables.guid is not None and re.search(r"(?i)\bguid\b", sql):
+        return None
+    for name in names:
+        has = {column.lower() for column in tables.columns.get(name, ())}
+        other = not has.issuperset(map(str.lower, _columns_of(name, (tables.further.get(name, ()),)))) if has else True
+        if other or tables.rows(name) != tables.name(name):
+            return None
+    any_of = "|".join(map(re.escape, names))
+    own = {name.lower(): tables.name(name) for name in names}
+    text, count = re.subn(rf"(?i)\b(FROM|JOIN)(\s+)({any_of})\b", lambda m: m[1] + m[2] + own[m[3].lower()], sql)
+    return text if count == len(re.findall(rf"(?i)\b(?:{any_of})\b", sql)) else None
 
 
 def outside_of(base: str) -> str:

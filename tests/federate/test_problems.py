@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import apsw
 import pytest
 
 import rocpd
-from rocpd.federate.describe import Problem, problems_of, shared
-from rocpd.federate.open.opening import FileNote, lines_of
+from rocpd.federate.describe import Problem, describe, problems_of, shared
+from rocpd.federate.limits import Limits
+from rocpd.federate.open.opening import FileNote, Opening, lines_of
 from tests.build import TraceBuilder
 from tests.conftest import Cli
 
@@ -36,6 +38,22 @@ def test_what_is_shared_is_what_ranks_have(tmp_path: Path) -> None:
     assert [(rank, text.split(" row")[0]) for rank, text in by_rank] == [
         (number, f"rocpd_kernel_dispatch: {number}") for number in range(1, 5)
     ]
+
+
+def test_a_description_opens_files_that_can_not_stay_open_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [TraceBuilder(number).kernel("gemm", 1, 2).write(tmp_path / f"rank{number}.db") for number in range(20)]
+    opened: list[Path] = []
+    connect = Opening.connect
+
+    def counted(opening: Opening) -> apsw.Connection:
+        opened.append(opening.path)
+        return connect(opening)
+
+    monkeypatch.setattr(Opening, "connect", counted)
+    with rocpd.connect(files, limits=Limits(idle_connections=4)) as session:
+        describe(session, ("job", "agents", "tables", "problems"))
+        assert len(session.spans) == len(files)
+    assert len(opened) <= 3 * len(files)  # to be identified, for spans, and for all else
 
 
 def test_notes_on_files_are_grouped_by_what_they_say() -> None:

@@ -7,11 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import rocpd
 from rocpd.base.errors import RocpdError
 from rocpd.federate.run.workers import Workers
+from rocpd.simulator import JobOptions, simulate
 
 
 @pytest.fixture
@@ -79,3 +82,10 @@ def test_those_at_work_end_when_answers_are_not_wanted_and_only_those(workers: W
     before = {next(others), next(others)}
     answers.close()
     assert len(set(workers.each(_pid, range(8))) & before) == 1
+
+
+def test_clocks_of_small_files_are_read_where_they_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = list(simulate(JobOptions(out=tmp_path / "job", ranks=4, nodes=2, steps=2)))
+    monkeypatch.setattr(Workers, "each", lambda *_: pytest.fail("a process was started"))
+    with rocpd.connect(files, jobs=2) as session:
+        assert session.alignment.clocks

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import rocpd
 from rocpd.base.types import NULL
 from rocpd.facts.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
+from rocpd.federate.run.pool import ShareDatabase
 from tests.build import TraceBuilder
 
 START = 1_700_000_000_000_000_000
@@ -52,6 +54,20 @@ def test_no_rows_are_no_piece(tmp_path: Path, size: int) -> None:
     with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
         assert list(pieces(session.reader(0), KERNELS, size=size)) == []
         assert [len(each) for each in columns(session.reader(0), "rocpd_arg", "SELECT * FROM rocpd_arg", ["id"])] == [0]
+
+
+def test_texts_of_no_row_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    execute = ShareDatabase.execute
+
+    def counted(database: ShareDatabase, sql: str, *of: Any, **more: Any) -> Any:
+        ran.append(sql)
+        return execute(database, sql, *of, **more)
+
+    monkeypatch.setattr(ShareDatabase, "execute", counted)
+    with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
+        assert list(pieces(session.reader(0), ARGUMENTS)) == []
+    assert len(ran) == 1
 
 
 @SIZES

@@ -54,7 +54,7 @@ def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
     best: list[Ints] = []
     widest, most = 1.0, len(apart) if size is None else size
     for parts in _joined(apart):
-        if min(map(len, parts)) > 1 and max(map(len, parts)) <= most and len(parts) > 1:
+        if max(map(len, parts)) <= most and len(parts) > 1:
             own, other = _distances(apart, parts)
             ratio = float((other / np.maximum(own, 1)).min())
             if ratio >= widest and all(
@@ -65,18 +65,29 @@ def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
 
 
 def _joined(apart: Floats) -> Iterator[list[Ints]]:
-    """Yield ever larger clusters: the two that are nearest to each other, on average, become one."""
+    """Yield ever larger clusters, once none is of one: the two that are nearest to each other, on average, become one.
+
+    The distance of each from its nearest is known, as looking for the least of all each time is cubic.
+    """
     mean = apart + np.diag(np.full(len(apart), np.inf))
-    parts = {number: np.array([number]) for number in range(len(apart))}
+    parts, alone = {number: np.array([number]) for number in range(len(apart))}, len(apart)
+    nearest = mean.min(1, initial=np.inf)
     while len(parts) > 1:
-        first, second = divmod(int(mean.argmin()), len(mean))
+        first = int(nearest.argmin())
+        second = int(mean[first].argmin())
         if not np.isfinite(mean[first, second]):
             return
+        stale = ((nearest == mean[first]) | (nearest == mean[second])) & np.isfinite(nearest)
         counts = len(parts[first]), len(parts[second])
         mean[first] = mean[:, first] = (counts[0] * mean[first] + counts[1] * mean[second]) / sum(counts)
         mean[second] = mean[:, second] = mean[first, first] = np.inf
+        stale[[first, second]] = True
+        nearest = np.minimum(nearest, mean[first])
+        nearest[stale] = mean[stale].min(1)
         parts[first] = np.sort(np.concatenate([parts[first], parts.pop(second)]))
-        yield list(parts.values())
+        alone -= counts.count(1)
+        if not alone:
+            yield list(parts.values())
 
 
 def _distances(apart: Floats, parts: list[Ints]) -> tuple[Floats, Floats]:

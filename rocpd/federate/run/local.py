@@ -19,14 +19,13 @@ from rocpd.base.types import Answer, Progress, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Pool, Share, StatementConnections
-from rocpd.federate.run.rank_reader import RankTask, run_task
+from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankTask, run_task
 from rocpd.federate.run.request import Request
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
-_BRIEF_BYTES = 4 << 20  # of a file: less than this is read by a brief work before another process has opened it
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
 _BATCHES = 8  # of each process: it must not wait long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
@@ -122,7 +121,7 @@ class Local:
 
     def _long_s(self, shares: Sequence[Share]) -> float:
         """Return from how many seconds of a statement on threads are worth it; of large files at once."""
-        return _LONG_S if sum(share.opening.size for share in shares) < _BRIEF_BYTES * len(shares) else 0.0
+        return _LONG_S if sum(share.opening.size for share in shares) < STATEMENT_BYTES * len(shares) else 0.0
 
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order; as `Executor.each`."""
@@ -145,7 +144,7 @@ class Local:
     def _process_count(self, tasks: Sequence[RankTask[Answer]]) -> int:
         count = self._processes
         size = sum(_sizes(tasks))
-        if all(task.is_brief for task in tasks) and size < _BRIEF_BYTES * len(tasks):
+        if size < sum(task.brief_bytes for task in tasks):
             return 1
         if count is None:
             count = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1

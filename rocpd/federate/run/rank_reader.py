@@ -138,6 +138,19 @@ class RankReader:
         with self.lend() as database:
             return database.execute(select, parameters, (self.tables,)).fetchall()
 
+    def counts(self, of: Sequence[tuple[str, str]]) -> list[int]:
+        """Return numbers of rows, all by one statement, which needs no view.
+
+        Args:
+            of: tables that the rank has, each with SQL on their columns that rows have to meet; empty: all rows count.
+        """
+        each = (f"(SELECT COUNT(*) FROM {self.tables.rows(base)}{f' WHERE {sql}' if sql else ''})" for base, sql in of)
+        return list(self.rows(f"SELECT {', '.join(each)}")[0]) if of else []
+
+    def table_rows(self) -> dict[str, int]:
+        """Return table -> number of rows, of all tables that the rank has."""
+        return dict(zip(self.rank.tables, self.counts([(base, "") for base in self.rank.tables]), strict=True))
+
     def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
         """Run a SELECT and yield its rows in lists of up to `size`, so that memory stays flat."""
         with self.lend() as database:
@@ -187,6 +200,10 @@ class Works:
         return answers
 
 
+STATEMENT_BYTES = 4 << 20
+"""`brief_bytes` of one or two short statements."""
+
+
 @frozen
 class RankTask(Generic[Answer]):
     """Work on one rank, as a value that can be sent to another process.
@@ -196,14 +213,14 @@ class RankTask(Generic[Answer]):
         tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
         facts: keeps facts of ranks; None: nothing does.
-        is_brief: the work is one or two short statements.
+        brief_bytes: size of a file below which the work takes less time than another process takes to open the file.
     """
 
     rank: Rank
     tables: RankTables
     work: Callable[[RankReader], Answer]
     facts: FactStore | None = None
-    is_brief: bool = False
+    brief_bytes: int = 0
 
 
 class _NotKeptError(BaseException):

@@ -40,6 +40,7 @@ from rocpd.federate.run.workers import serve
 serve(parent)
 """
 _POLL_S = 0.2  # how often a child checks that its parent is alive
+_PROTOCOL = 5  # arrays are not copied to be written
 
 
 class Workers:
@@ -187,7 +188,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 def _send(child: subprocess.Popen[bytes], value: object) -> None:
     assert child.stdin
-    pickle.dump(value, child.stdin)
+    pickle.dump(value, child.stdin, _PROTOCOL)
     child.stdin.flush()
 
 
@@ -204,7 +205,7 @@ def serve(parent: int) -> None:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            pickle.dump(_answer(cache, work, task), answers, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(_answer(cache, work, task), answers, _PROTOCOL)
             answers.flush()
 
 

@@ -213,16 +213,18 @@ class Waiting:
         most = np.zeros(shape, np.int64)
         np.maximum.at(most.reshape(-1), at, waits)
         is_there, is_last = members > 0, shared > 0
-        total, count = waited @ shared.T, (most > 0).astype(float) @ is_last.astype(float).T
+        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all does not fit where there are many
+        total, count = waited @ shared[late].T, (most > 0).astype(float) @ is_last[late].astype(float).T
         for code in np.flatnonzero(is_there.any(1)).tolist():
             self.took_part[keys[code]] += int(is_there[code].sum())
             self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
-        for late in np.flatnonzero(is_last.any(1)).tolist():
-            longest = most[:, is_last[late]].max(1)
-            for waiter in np.flatnonzero(count[:, late]).tolist():
-                times, time, before = self.pairs.get((keys[waiter], keys[late]), (0, 0.0, 0))
-                now = int(count[waiter, late]), float(total[waiter, late]), int(longest[waiter])
-                self.pairs[keys[waiter], keys[late]] = times + now[0], time + now[1], max(before, now[2])
+        for column, code in enumerate(late.tolist()):
+            waiters = np.flatnonzero(count[:, column])
+            longest = most[waiters][:, is_last[code]].max(1)
+            columns = (values.tolist() for values in (waiters, count[waiters, column], total[waiters, column], longest))
+            for waiter, *now in zip(*columns, strict=True):
+                times, time, before = self.pairs.get((keys[waiter], keys[code]), (0, 0.0, 0))
+                self.pairs[keys[waiter], keys[code]] = times + int(now[0]), time + now[1], max(before, now[2])
 
     def collective_rows(self) -> list[Row]:
         """Return the rows of the table of collectives; those with most waiting come first."""

@@ -20,11 +20,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base.types import NULL, Flags, Ints, Row
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.memory import Allocations, changes, read_allocations, read_callers
 from rocpd.facts.places import through_steps
@@ -199,8 +199,6 @@ churns [ns]."""
 _BySteps = dict[Key, dict[int, Sums]]
 """Division -> step -> ranks, allocations, frees, bytes of both."""
 
-Made: TypeAlias = "np.recarray[Any, Any]"
-
 _Leaks = dict[_Site, list[tuple[int, int]]]
 """Sites that leave memory behind in nearly every step -> ranks, and how much in all [bytes]."""
 
@@ -247,13 +245,36 @@ def _read_sites(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _B
     return sites, _by_step(reading, made, lanes), leaks, {"most": Largest(count), "all": count}
 
 
-def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
-    """Return the allocations of a rank that are no scratch memory, as columns; `names` gets names.
+class Made(NamedTuple):
+    """Allocations of a rank that are no scratch memory.
 
-    Agent; call, marker and level as numbers of names; size [bytes]; number of the step, `NULL` outside; whether it
-    counts; time of the calls that make and free it [ns]; whether something frees it, in which step, and whether that
-    counts.
+    Args:
+        agent: the agent.
+        call, marker, level: numbers of names.
+        bytes: size.
+        step: number of the step, `NULL` outside.
+        counts: whether it counts.
+        time: of the calls that make and free it [ns].
+        is_freed: whether something frees it.
+        freed_in: number of the step in which it is freed, `NULL` outside.
+        free_counts: whether that counts.
     """
+
+    agent: Ints
+    call: Ints
+    marker: Ints
+    level: Ints
+    bytes: Ints
+    step: Ints
+    counts: Flags
+    time: Ints
+    is_freed: Flags
+    freed_in: Ints
+    free_counts: Flags
+
+
+def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
+    """Return the allocations of a rank that are no scratch memory; `names` gets names."""
     callers, texts = read_callers(reading, allocations), allocations.names.texts
     known = dict(enumerate(callers.names.texts))
     numbers = (number for (number,) in through_steps(reading.reader, step).at(allocations.start))
@@ -262,20 +283,19 @@ def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str],
     made = np.flatnonzero(allocations.allocates & is_memory)
     freed_by = allocations.ended_by[made]
     is_freed = freed_by >= 0
-    columns = {
-        "agent": allocations.agent[made],
-        "call": names.codes(callers.call[made], known.get),
-        "marker": names.codes(callers.marker[made], lambda code: None if code == NULL else folded(known[code] or "")),
-        "level": names.codes(allocations.level[made], texts.__getitem__),
-        "bytes": allocations.size[made],
-        "step": in_step[made],
-        "counts": allocations.counts[made],
-        "time": callers.duration[made] + np.where(is_freed, callers.duration[freed_by], 0),
-        "is_freed": is_freed,
-        "freed_in": np.where(is_freed, in_step[freed_by], NULL),
-        "free_counts": is_freed & allocations.counts[freed_by],
-    }
-    return np.rec.fromarrays([*columns.values()], dtype=[(name, column.dtype) for name, column in columns.items()])
+    return Made(
+        agent=allocations.agent[made],
+        call=names.codes(callers.call[made], known.get),
+        marker=names.codes(callers.marker[made], lambda code: None if code == NULL else folded(known[code] or "")),
+        level=names.codes(allocations.level[made], texts.__getitem__),
+        bytes=allocations.size[made],
+        step=in_step[made],
+        counts=allocations.counts[made],
+        time=callers.duration[made] + np.where(is_freed, callers.duration[freed_by], 0),
+        is_freed=is_freed,
+        freed_in=np.where(is_freed, in_step[freed_by], NULL),
+        free_counts=is_freed & allocations.counts[freed_by],
+    )
 
 
 def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:

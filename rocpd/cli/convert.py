@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base.option import Heading, declare
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
@@ -29,18 +27,16 @@ def _listing() -> str:
 class FormatChoice:
     """Which formats are written."""
 
-    formats: Annotated[
-        tuple[str, ...],
-        Option(
-            "Formats, several after one flag; else by the ending of -o:",
-            "FORMAT...",
-            ("-f", "--output-format", "--format"),
-            Heading.OUTPUT,
-            complete=_names,
-            listing=_listing,
-            is_plain=True,
-        ),
-    ] = ()
+    formats: tuple[str, ...] = declare(
+        (),
+        "Formats, several after one flag; else by the ending of -o:",
+        "FORMAT...",
+        ("-f", "--output-format", "--format"),
+        Heading.OUTPUT,
+        complete=_names,
+        listing=_listing,
+        is_plain=True,
+    )
 
 
 @also_takes(lambda: entries.shown({name: entry.options for name, entry in known_formats().items()}))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Option
+from rocpd.base.option import declare
 from rocpd.base.types import Row
 from rocpd.base.visible import visible
 from rocpd.cli import tables
@@ -51,11 +51,10 @@ _MINOR: Mapping[str, frozenset[str]] = {
 class InfoOptions:
     """Which section, and how it looks."""
 
-    only: Annotated[
-        InfoSection | None,
-        Option("One section; formats other than console have the ranks, if none is named.", is_plain=True),
-    ] = None
-    format: Annotated[str, tables.FORMAT] = ""
+    only: InfoSection | None = declare(
+        None, "One section; formats other than console have the ranks, if none is named.", is_plain=True
+    )
+    format: str = tables.format_option()
 
 
 def info(
@@ -136,10 +135,10 @@ def _names() -> Iterable[str]:
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
-    relation: Annotated[
-        str | None, Option("One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names, is_plain=True)
-    ] = None
-    format: Annotated[str, tables.FORMAT] = ""
+    relation: str | None = declare(
+        None, "One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names, is_plain=True
+    )
+    format: str = tables.format_option()
 
 
 def schema(asked: SchemaOptions, output: TableOptions) -> None:

@@ -122,8 +122,7 @@ class Session(Federation):
         """
         chosen = find(format)
         target = destination(os.fspath(path), Path(), endings_of([chosen]))
-        without_effect = check_options([chosen], options)
-        if without_effect:
+        if without_effect := check_options([chosen], options):
             self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
         fields = fields_of(ConvertOptions, chosen.values(options))
         outputs = ConvertOptions.at(target, force, **fields)

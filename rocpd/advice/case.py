@@ -179,8 +179,7 @@ class Case:
         """
         known = self.tables.get(table)
         findings = [finding for finding in (known.findings if known else ()) if finding.rule == rule]
-        unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
-        if unknown:
+        if unknown := [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]:
             raise CannotLookError(unknown[0].text)
         return [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
 

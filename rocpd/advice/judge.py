@@ -248,8 +248,7 @@ def _critical_rank(
     """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
     findings = tables["ranks"].findings if "ranks" in tables else ()
     guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
-    blamed = next(guilty, None)
-    if blamed:
+    if blamed := next(guilty, None):
         host = blamed.evidence.get("hostname")
         suspects = [
             rank.number for rank in session.ranks if blamed.rank == rank.number or (host and rank.hostname == host)

@@ -111,8 +111,7 @@ def check_folder_free(path: Path, force: bool) -> None:
         raise OutputError(f"{path}: is a file, not a folder", "choose another name")
     if not force and path.exists():
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
-    foreign = _foreign_file(path)
-    if foreign:
+    if foreign := _foreign_file(path):
         holds = f"holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced"
         raise OutputError(f"{path}: {holds}", "choose another name, or remove the folder yourself")
 

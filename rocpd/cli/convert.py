@@ -61,8 +61,7 @@ def convert(
     """
     formats = _formats(chosen, output)
     asked.refuse_taken({name: entry.options for name, entry in formats.items()})
-    without_effect = check_options(formats.values(), asked.given)
-    if without_effect:
+    if without_effect := check_options(formats.values(), asked.given):
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
     target = output.destination(endings_of(formats.values()))
     options = ConvertOptions.at(target, output.force, **asked.fields(ConvertOptions))

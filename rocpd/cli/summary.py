@@ -433,8 +433,7 @@ def edge(session: Session, text: str | None) -> str | None:
     """
     if text is None or text.endswith("%"):
         return text
-    match = _TIME.fullmatch(text)
-    if match:
+    if match := _TIME.fullmatch(text):
         sign, number, unit = match.groups()
         return f"{sign or '+'}{round(float(number) * _UNITS[unit])}ns"
     from rocpd.federate.select.window import Window

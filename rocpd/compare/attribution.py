@@ -427,8 +427,7 @@ def _of_calls(base: _Sum, new: _Sum) -> float:
 
 def _ratio(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> float | None:
     """Return how many times as long a call is, by medians; each grid counts by its calls in the base."""
-    common = [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]
-    if common:
+    if common := [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]:
         now = sum(new[grid].median_calls / new[grid].calls * base[grid].calls for grid in common)
         return now / sum(base[grid].median_calls for grid in common)
     before, after = _sum(base.values()), _sum(new.values())

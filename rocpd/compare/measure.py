@@ -358,8 +358,7 @@ def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdg
     """Return the time of the marker ranges that were asked for, where they start."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
-    ranges = [(each.start, each.end) for each in every if marker and marker.search(each.text)]
-    if ranges:
+    if ranges := [(each.start, each.end) for each in every if marker and marker.search(each.text)]:
         start, end = np.array(ranges, np.int64).T
         unit = np.searchsorted(units.edges, start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))

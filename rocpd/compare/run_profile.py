@@ -701,8 +701,7 @@ def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
     edges: dict[int, UnitEdges] = {}
     for member in reversed(group):
         ends = np.maximum.accumulate(member.end)
-        within = inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank])
-        if within:
+        if within := inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank]):
             edges[member.rank] = within
     numbers = [set(each.numbers.tolist()) for each in edges.values()]
     is_enough = len(edges) == len(parts) and len(set.intersection(*numbers)) >= _FEWEST - 1

@@ -270,8 +270,7 @@ class ViewReader:
             return None
         values = _joined([values for _, values in parts])
         keys = {_source(column) for column in self._read if column.lookup}
-        tangled = [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]
-        if tangled:
+        if tangled := [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]:
             texts = self._pieces([replace(column, kind=Kind.TEXT) for column in tangled])
             values |= _joined([values for _, values in texts])
         return ViewRows(self, values, sum(count for count, _ in parts))

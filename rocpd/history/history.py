@@ -412,8 +412,7 @@ class JobHistory:
             yield f"run {_few(numbers)}: another configuration that came and went, {why}; in no series"
 
     def _others(self) -> Iterator[str]:
-        others = sum(map(len, self.jobs)) - len(self.entries)
-        if others:
+        if others := sum(map(len, self.jobs)) - len(self.entries):
             numbers = [str(number) for number in range(1, len(self.jobs) + 1) if number != self.asked.job]
             yield f"{amount(others, 'run')} of other jobs, which do not compare: --job {_few(numbers)}"
 

@@ -498,8 +498,7 @@ def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
 
 
 def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
-    undated = [entry.name for entry in entries if entry.date is None]
-    if undated:
+    if undated := [entry.name for entry in entries if entry.date is None]:
         yield f"{_some(undated)}: nothing says when it ran: it stands where it was added; --date says so"
     odd = {
         "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],

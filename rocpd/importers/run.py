@@ -302,8 +302,7 @@ def import_once(
     for path, importer in known.items():
         if entry := _known_entry(path, importer):
             answers[path] = entry.files
-    missing = {path: importer for path, importer in known.items() if path not in answers}
-    if missing:
+    if missing := {path: importer for path, importer in known.items() if path not in answers}:
         answers |= _import_missing(missing, jobs, on_note, progress)
     return answers
 

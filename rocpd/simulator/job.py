@@ -101,8 +101,7 @@ def _write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
     trace = open_trace(file, job, rank)
     write_symbols(trace, identity_of(rank), job.role(0).kernels.values())
-    lost = int(job.planting.size(Plant.LOST_EVENTS, 0))
-    if lost:
+    if lost := int(job.planting.size(Plant.LOST_EVENTS, 0)):
         trace.note(LOST_EVENTS_TAG, str(lost))
     if rank.empty:
         return

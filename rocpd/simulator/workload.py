@@ -280,8 +280,7 @@ def _begin_step(script: Script, role: Role, special: bool) -> None:
 
 def _begin_badly(script: Script, planting: Planting) -> None:
     """Do what no step of a good job does."""
-    leaked = int(planting.size(Plant.LEAK, 0.0) * MIB)
-    if leaked:
+    if leaked := int(planting.size(Plant.LEAK, 0.0) * MIB):
         script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), leaked, _LEAK_SLOT, leaks=True)
     if Plant.SLOW_INPUT in planting:
         script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="load batch")

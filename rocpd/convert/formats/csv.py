@@ -134,8 +134,7 @@ class _Files:
         """Add statistics and agents."""
         if self._options.stats:
             self._add_stats(reports)
-        agents = [line for report in reports for line in report.agents[1:]]
-        if agents:
+        if agents := [line for report in reports for line in report.agents[1:]]:
             self._write("agent_info", [reports[0].agents[0], *agents])
 
     def _add_stats(self, reports: Sequence[_Report]) -> None:
@@ -171,8 +170,7 @@ def _write_part(part: deliver.RankPart, reader: RankReader) -> _Report:
     part.path.mkdir()
     source = _Source(reader, files_of(part.options.amd_version))
     for file in source.files:
-        views = source.rows(file)
-        if views:
+        if views := source.rows(file):
             with deliver.open_part(part, file.name) as out:
                 numbers = [cell.is_number for _, cell in file.all_columns(part.options.with_rank)]
                 for columns in _in_order(file, views, part.options):

@@ -487,8 +487,7 @@ class Operations:
 
     def _kernel(self, operation: _Operation, launch: Row) -> dict[str, Any]:
         """Return the columns of a kernel; sizes of a launch of many kernels, a graph's, are not those of each."""
-        graph = self._graphs.get(operation.call or 0)
-        if graph:
+        if graph := self._graphs.get(operation.call or 0):
             self._count_launched(operation)
         if launch[_WORKGROUP] is None or (graph and operation.kernel != operation.name):
             launch = (graph.stream if graph else None, None, None, 0, 0, 0, 0, 0, 0)
@@ -572,8 +571,7 @@ def _direction(operation: str, kind: object) -> str:
     """
     if operation.startswith("MEMORY_COPY_"):
         return operation
-    ends = re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation)
-    if ends:
+    if ends := re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation):
         source, to = (end.upper().replace("PEER", "DEVICE") for end in ends.groups())
         return f"MEMORY_COPY_{source}_TO_{to}"
     if isinstance(kind, int) and 0 <= kind < len(_KINDS):

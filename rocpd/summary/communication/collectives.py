@@ -721,8 +721,7 @@ def _time(channels: Iterable[Channel]) -> int:
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
     """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
     inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
-    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
-    if words:
+    if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
         more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
         which = f"{'; '.join(words[:_FEW])}{more}"
         reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")

@@ -360,8 +360,7 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
     rows = []
     for number, measure in enumerate(_MEASURES):
         values = {key: loads[key].times()[number] for key in sorted(loads, key=order_of)}
-        time = sum(values.values())
-        if time:
+        if time := sum(values.values()):
             least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
             even = values[most] * len(values) / time
             nobody = (None,) * len(least)

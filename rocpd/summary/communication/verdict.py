@@ -385,8 +385,7 @@ def _suspected(found: Blame, pieces: Periods) -> str:
 
 def _not_compared(found: Blame) -> Iterator[str]:
     """Yield which ranks do what no others do."""
-    alone = sorted(rank for rank, share in found.compared.items() if share < _COMPARED)
-    if alone:
+    if alone := sorted(rank for rank, share in found.compared.items() if share < _COMPARED):
         yield f"{_named(alone)} {'does' if len(alone) == 1 else 'do'} work that no other rank does"
 
 

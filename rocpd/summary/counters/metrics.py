@@ -193,8 +193,7 @@ def nothing_known(is_counted: bool) -> RocpdError:
 def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[str, ...]) -> KernelGroups:
     metrics: KernelGroups = {}
     for kind, hardware in enumerate(counted.hardware):
-        known = hardware.architecture
-        if known:
+        if known := hardware.architecture:
             chosen = np.flatnonzero(counted.gpus == kind)
             wanted = [entry for name in panels for entry in known.panel(name)]
             calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)

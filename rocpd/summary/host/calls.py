@@ -397,8 +397,7 @@ def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[s
     for labels, unit, stacks in profiles(reading):
         own = [(path, time) for path, time in stacks if time]
         samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
-        weights = [time for _, time in own]
-        if weights:
+        if weights := [time for _, time in own]:
             has_times = unit != SAMPLES
             span = {"unit": "nanoseconds" if has_times else "none", "startValue": 0, "endValue": sum(weights)}
             whose = " ".join(labels) or ("all ranks" if has_times else "")

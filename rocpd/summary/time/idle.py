@@ -205,8 +205,7 @@ def idle(reading: Reading) -> Tables:
 
 def _note_steady(reading: Reading, times: list[RankTime]) -> None:
     """Say what is left out at both ends."""
-    steady = [time for time in times if time.steps]
-    if steady:
+    if steady := [time for time in times if time.steps]:
         steps, warm_up = (sorted({getattr(time, name) for time in steady}) for name in ("steps", "warm_up"))
         shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
         before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""

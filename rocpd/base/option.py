@@ -119,6 +119,9 @@ def _declaring(make: Callable[Said, Option]) -> Callable[Concatenate[Value, Said
 declare = _declaring(Option)
 """Returns the field of a dataclass that holds the value of an option: its default, then the arguments of `Option`."""
 
+plain = functools.partial(declare, is_plain=True)
+"""The same of an option that people need often."""
+
 
 def spelt(option: Option, value: object) -> Iterator[str]:
     """Yield an option as it stands on a command line; nothing where it has its default.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, plain
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
@@ -27,7 +27,7 @@ def _listing() -> str:
 class FormatChoice:
     """Which formats are written."""
 
-    formats: tuple[str, ...] = declare(
+    formats: tuple[str, ...] = plain(
         (),
         "Formats, several after one flag; else by the ending of -o:",
         "FORMAT...",
@@ -35,7 +35,6 @@ class FormatChoice:
         Heading.OUTPUT,
         complete=_names,
         listing=_listing,
-        is_plain=True,
     )
 
 

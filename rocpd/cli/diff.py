@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rocpd.base.amount import amount
 from rocpd.base.errors import Exit, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare, field_of, options_of
+from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery
@@ -41,22 +41,21 @@ class DiffInputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: tuple[str, ...] = declare(
+    words: tuple[str, ...] = plain(
         (),
         "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
         "[BASE] [NEW]",
         is_positional=True,
-        is_plain=True,
     )
-    base: tuple[str, ...] = declare(
-        (), "Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...", is_plain=True
+    base: tuple[str, ...] = plain(
+        (), "Runs of the base, several after one flag, or a file of --save-baseline.", "RUN..."
     )
-    new: tuple[str, ...] = declare((), "Runs of the other side.", "RUN...", is_plain=True)
-    history: Path | None = declare(
-        None, "The base is the newest level of this history, and runs deviate as they do there.", "STORE", is_plain=True
+    new: tuple[str, ...] = plain((), "Runs of the other side.", "RUN...")
+    history: Path | None = plain(
+        None, "The base is the newest level of this history, and runs deviate as they do there.", "STORE"
     )
-    against: str | None = declare(
-        None, "Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST", is_plain=True
+    against: str | None = plain(
+        None, "Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST"
     )
     skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 
@@ -84,16 +83,15 @@ class DiffInputs:
 class DiffSelection(SpanOptions, PlaceOptions):
     """The part of both sides that counts; of one job the steps or ranks that are compared with its others."""
 
-    step: str | None = declare(
-        None, "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST", is_plain=True
+    step: str | None = plain(
+        None, "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST"
     )
-    rank: str | None = declare(
+    rank: str | None = plain(
         None,
         "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
         "LIST",
         heading=Heading.FILTERS,
         complete_from="ranks",
-        is_plain=True,
     )
 
     def selected(self, *, has_rank: bool) -> SelectionOptions:
@@ -119,12 +117,8 @@ class Gate:
     """The exit code and the file of the base."""
 
     allow_unclear: bool = declare(False, "End with 0 where the verdict is unclear.")
-    save_baseline: Path | None = declare(
-        None,
-        "Write what there is to compare of runs, and compare nothing.",
-        "FILE",
-        heading=Heading.OUTPUT,
-        is_plain=True,
+    save_baseline: Path | None = plain(
+        None, "Write what there is to compare of runs, and compare nothing.", "FILE", heading=Heading.OUTPUT
     )
     accept: bool = declare(False, "Make the other side the base, in the file of the base; needs --reason.")
     reason: str | None = declare(None, "Why a change is accepted.", "TEXT")
@@ -338,13 +332,12 @@ class HistoryInputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: tuple[str, ...] = declare(
+    words: tuple[str, ...] = plain(
         (),
         "What to do, none: show; the store, a folder; runs to add or check, or tables to show.",
         "[add|check|report|export] STORE [RUN|TABLE]...",
         is_positional=True,
         complete=_verbs,
-        is_plain=True,
     )
     skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 
@@ -353,9 +346,7 @@ class HistoryInputs:
 class AddOptions:
     """Labels and dates of runs that are added."""
 
-    label: tuple[str, ...] = declare(
-        (), "add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE", is_plain=True
-    )
+    label: tuple[str, ...] = plain((), "add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE")
     date: str | None = declare(
         None, "add: when they ran, 2026-11-12 or 2026-11-12T03:00:00+01:00, else as recorded.", "DATE"
     )
@@ -368,13 +359,11 @@ class AddOptions:
 class AskedOfHistory:
     """The part of a history that is shown."""
 
-    job: int = declare(1, "Which job of the store, from 1; the first one ran last.", "N", least=1, is_plain=True)
-    kernel: str | None = declare(None, "Only the time of kernels that match.", "REGEX", is_plain=True)
+    job: int = plain(1, "Which job of the store, from 1; the first one ran last.", "N", least=1)
+    kernel: str | None = plain(None, "Only the time of kernels that match.", "REGEX")
     by: str = declare("host", "Runs of one host, gpu or value of a label may lie apart from others.", "NAME")
     least: float = declare(1.0, "Leave out changes of less than this.", "PERCENT", least=0, most=1e3)
-    sql: str | None = declare(
-        None, "Ask SQL of the tables changes, runs, series, noise and labels.", "SQL", is_plain=True
-    )
+    sql: str | None = plain(None, "Ask SQL of the tables changes, runs, series, noise and labels.", "SQL")
     allow_unclear: bool = declare(False, "check: end with 0 where the verdict is unclear.")
     format: str = tables.format_option("Format, else by the ending of -o:", tables.of_analyses)
     limit: int = field_of(20, tables.LIMIT)

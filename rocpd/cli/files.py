@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rocpd.base.amount import amount
 from rocpd.base.errors import InputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import REQUIRED, Heading, declare
+from rocpd.base.option import REQUIRED, Heading, declare, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, TableOptions
@@ -30,16 +30,13 @@ class ImportOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Path = declare(
-        Path("imported"), "New folder for the rocpd files.", "DIR", ("-d", "--output-path"), is_plain=True
-    )
-    force: bool = declare(False, "Replace a folder that an earlier run wrote.", is_plain=True)
-    join: tuple[str, ...] = declare(
+    folder: Path = plain(Path("imported"), "New folder for the rocpd files.", "DIR", ("-d", "--output-path"))
+    force: bool = plain(False, "Replace a folder that an earlier run wrote.")
+    join: tuple[str, ...] = plain(
         (),
         "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
         "TRACE",
         several=True,
-        is_plain=True,
     )
     jobs: int | None = declare(
         None, "Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1
@@ -101,7 +98,7 @@ _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 class MergeOptions:
     """The summary of the merged file."""
 
-    summary: bool = declare(False, "Also print the summary of the merged file.", is_plain=True)
+    summary: bool = plain(False, "Also print the summary of the merged file.")
     limit: int = declare(20, "Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)
 
 
@@ -206,21 +203,18 @@ class PackageOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Path | None = declare(
+    folder: Path | None = plain(
         None,
         "The package; .rpdb is added. Without it, or for `.`: ./index.yaml is written, with --copy or -c job.rpdb.",
         "NAME.rpdb",
         ("-o", "-d", "--output-path"),
         hidden_flags=("--output-file",),
-        is_plain=True,
     )
-    copy: bool = declare(False, "Copy the files into the package, with --consolidate too.", is_plain=True)
-    consolidate: bool = declare(
-        False, "Move the files into the package; needs --yes.", flags=("-c", "--consolidate"), is_plain=True
-    )
-    yes: bool = declare(False, "Confirm that the raw files may be moved.", is_plain=True)
-    with_index: bool = declare(False, "Build an index in the package, as `rocpd index` does.", is_plain=True)
-    force: bool = declare(False, "Replace an existing package or index.yaml.", is_plain=True)
+    copy: bool = plain(False, "Copy the files into the package, with --consolidate too.")
+    consolidate: bool = plain(False, "Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
+    yes: bool = plain(False, "Confirm that the raw files may be moved.")
+    with_index: bool = plain(False, "Build an index in the package, as `rocpd index` does.")
+    force: bool = plain(False, "Replace an existing package or index.yaml.")
 
     @property
     def target(self) -> Path:
@@ -280,8 +274,8 @@ class Place:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Path = declare(Path("redacted"), "New folder for rank0.db …", "DIR", ("-d", "--output-path"), is_plain=True)
-    force: bool = declare(False, "Replace a folder that an earlier run wrote.", is_plain=True)
+    folder: Path = plain(Path("redacted"), "New folder for rank0.db …", "DIR", ("-d", "--output-path"))
+    force: bool = plain(False, "Replace a folder that an earlier run wrote.")
 
 
 def redact(
@@ -353,14 +347,13 @@ class IndexOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Path | None = declare(
+    folder: Path | None = plain(
         None,
         "Folder of the index, for other users or machines; their commands get it as --index-folder.",
         "DIR",
         ("-d", "--output-path"),
-        is_plain=True,
     )
-    no_summary: bool = declare(False, "Only the index: the first rocpd summary reads the files.", is_plain=True)
+    no_summary: bool = plain(False, "Only the index: the first rocpd summary reads the files.")
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
@@ -422,9 +415,7 @@ class CacheAction(enum.StrEnum):
 class CacheOptions:
     """The action, and the look of its answer."""
 
-    action: CacheAction = declare(
-        REQUIRED, "What to do.", "list|clear", is_positional=True, is_required=True, is_plain=True
-    )
+    action: CacheAction = plain(REQUIRED, "What to do.", "list|clear", is_positional=True, is_required=True)
     format: str = tables.format_option()
 
 

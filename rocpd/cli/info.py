@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from rocpd.base import entries
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import declare
+from rocpd.base.option import plain
 from rocpd.base.types import Row
 from rocpd.base.visible import visible
 from rocpd.cli import tables
@@ -51,9 +51,7 @@ _MINOR: Mapping[str, frozenset[str]] = {
 class InfoOptions:
     """Which section, and how it looks."""
 
-    only: InfoSection | None = declare(
-        None, "One section; formats other than console have the ranks, if none is named.", is_plain=True
-    )
+    only: InfoSection | None = plain(None, "One section; formats other than console have the ranks, if none is named.")
     format: str = tables.format_option()
 
 
@@ -135,9 +133,7 @@ def _names() -> Iterable[str]:
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
-    relation: str | None = declare(
-        None, "One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names, is_plain=True
-    )
+    relation: str | None = plain(None, "One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names)
     format: str = tables.format_option()
 
 

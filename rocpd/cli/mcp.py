@@ -6,7 +6,7 @@ import importlib.util
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
@@ -18,12 +18,10 @@ class McpOptions:
 
     HEADING = Heading.OUTPUT
 
-    http: bool = declare(
-        False, "Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.", is_plain=True
-    )
-    port: int = declare(0, "With --http: port; 0: any that is free.", "N", least=0, most=65535, is_plain=True)
-    history: str = declare("", "Store of the job's history, which may be asked, too.", "STORE", is_plain=True)
-    seconds: float = declare(300, "A question is stopped after so many seconds.", "S", least=0.1, is_plain=True)
+    http: bool = plain(False, "Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.")
+    port: int = plain(0, "With --http: port; 0: any that is free.", "N", least=0, most=65535)
+    history: str = plain("", "Store of the job's history, which may be asked, too.", "STORE")
+    seconds: float = plain(300, "A question is stopped after so many seconds.", "S", least=0.1)
 
 
 def mcp(inputs: Inputs, asked: McpOptions) -> None:
@@ -72,10 +70,8 @@ def _announce(address: str) -> None:
 class QuestionsChoice:
     """Which questions."""
 
-    word: str | None = declare(
-        None, "Only questions and commands with this word.", "WORD", is_positional=True, is_plain=True
-    )
-    all: bool = declare(False, "Also questions that few people ask; a word finds them, too.", is_plain=True)
+    word: str | None = plain(None, "Only questions and commands with this word.", "WORD", is_positional=True)
+    all: bool = plain(False, "Also questions that few people ask; a word finds them, too.")
     format: str = tables.format_option()
 
 

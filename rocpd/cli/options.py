@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rocpd.base import output
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare, field_of
+from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
@@ -39,7 +39,7 @@ class Inputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: tuple[str, ...] = declare((), _ABOUT_INPUTS, "[INPUTS]...", is_positional=True, is_plain=True)
+    words: tuple[str, ...] = plain((), _ABOUT_INPUTS, "[INPUTS]...", is_positional=True)
     named: tuple[str, ...] = declare(
         (), "The same as an option; several after one flag.", "INPUT...", ("-i", "--input")
     )
@@ -61,20 +61,14 @@ class SpanOptions:
 
     HEADING: ClassVar = Heading.WINDOW
 
-    start: str | None = declare(
-        None, "From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME", is_plain=True
-    )
-    end: str | None = declare(None, "To, in the same forms.", "TIME", is_plain=True)
+    start: str | None = plain(None, "From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME")
+    end: str | None = plain(None, "To, in the same forms.", "TIME")
     start_marker: str | None = declare(
         None, "On each rank from the start of this marker: text, /regex/, text#2.", "TEXT", complete_from="markers"
     )
     end_marker: str | None = declare(None, "On each rank to the end of this marker.", "TEXT", complete_from="markers")
-    step: str | None = declare(
-        None,
-        "On each rank its own step of this number, or with this marker.",
-        "N|TEXT",
-        complete_from="steps",
-        is_plain=True,
+    step: str | None = plain(
+        None, "On each rank its own step of this number, or with this marker.", "N|TEXT", complete_from="steps"
     )
     window_kernel: str | None = declare(None, "From the first to the last of these kernels.", "REGEX")
     auto_roi: bool = declare(False, "From the first to the last dispatch of the hottest kernel.")
@@ -104,7 +98,7 @@ class PlaceOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    rank: str | None = declare(None, "Only these ranks: 0-3,8.", "LIST", complete_from="ranks", is_plain=True)
+    rank: str | None = plain(None, "Only these ranks: 0-3,8.", "LIST", complete_from="ranks")
     host: str | None = declare(None, "Only ranks of these hosts.", "LIST", complete_from="hosts")
     agent: str | None = declare(None, "Only GPU work of these agents: 4 or GPU-0.", "LIST")
 
@@ -117,7 +111,7 @@ class FilterOptions(PlaceOptions):
     category: str | None = declare(
         None, "Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories
     )
-    kernel: str | None = declare(None, "Only kernels that match.", "REGEX", is_plain=True)
+    kernel: str | None = plain(None, "Only kernels that match.", "REGEX")
     exclude_kernel: str | None = declare(None, "Only kernels that do not match.", "REGEX")
 
 
@@ -281,12 +275,11 @@ class OutputOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    name: str | None = declare(
+    name: str | None = plain(
         None,
         "File (a path, or with its format's ending) or base name. Else $ROCPD_OUTPUT_NAME or out.",
         "NAME",
         ("-o", "--output-file"),
-        is_plain=True,
     )
     folder: Path | None = declare(
         None, "Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path")

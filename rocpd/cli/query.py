@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rocpd.base.amount import amount
 from rocpd.base.errors import Exit, RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import check_free
 from rocpd.base.types import Row
 from rocpd.base.visible import VisibleStream
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class SqlAndInputs(Inputs):
     """SQL, and which files are read."""
 
-    words: tuple[str, ...] = declare(
-        (), "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True, is_plain=True
+    words: tuple[str, ...] = plain(
+        (), "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True
     )
 
 
@@ -43,9 +43,9 @@ class QueryOptions:
     """The statement, and the look of the answer."""
 
     query: str | None = declare(None, "SQL, as an option.", "SQL", heading=Heading.AMD)
-    script: Path | None = declare(None, "SQL script that runs first (temp views and tables).", is_plain=True)
+    script: Path | None = plain(None, "SQL script that runs first (temp views and tables).")
     format: str = tables.format_option()
-    limit: int = declare(100, "Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+    limit: int = plain(100, "Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)
 
 
 def query(

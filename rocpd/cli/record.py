@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import REQUIRED, Heading, declare
+from rocpd.base.option import REQUIRED, Heading, plain
 from rocpd.base.output import destination
 from rocpd.base.visible import visible
 from rocpd.cli.diagnostics import note, standard_output
@@ -23,17 +23,16 @@ from rocpd.record.control import Action
 class Program:
     """The command to record, and the folder of its files."""
 
-    command: tuple[str, ...] = declare(
-        (), "Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True, is_plain=True
+    command: tuple[str, ...] = plain(
+        (), "Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True
     )
-    folder: Path | None = declare(
+    folder: Path | None = plain(
         None,
         "Folder of the files. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
         "DIR",
         ("-o", "-d", "--output-path"),
         Heading.OUTPUT,
         hidden_flags=("--output-file",),
-        is_plain=True,
     )
 
 
@@ -87,17 +86,14 @@ _NAME, _STATE = 11, 7  # characters
 class DoctorOptions:
     """Where would be recorded, and how the answer looks."""
 
-    folder: Path | None = declare(
+    folder: Path | None = plain(
         None,
         "Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
         "DIR",
         ("-o", "-d"),
         Heading.OUTPUT,
-        is_plain=True,
     )
-    json: bool = declare(
-        False, "One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT, is_plain=True
-    )
+    json: bool = plain(False, "One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT)
 
 
 def doctor(asked: DoctorOptions) -> None:
@@ -127,12 +123,8 @@ def doctor(asked: DoctorOptions) -> None:
 class ControlOptions:
     """The request, and the process."""
 
-    action: Action = declare(
-        REQUIRED, "What to do.", "start|stop|flush|status", is_positional=True, is_required=True, is_plain=True
-    )
-    pid: int = declare(
-        REQUIRED, "Process that is recorded.", "PID", is_positional=True, is_required=True, least=1, is_plain=True
-    )
+    action: Action = plain(REQUIRED, "What to do.", "start|stop|flush|status", is_positional=True, is_required=True)
+    pid: int = plain(REQUIRED, "Process that is recorded.", "PID", is_positional=True, is_required=True, least=1)
 
 
 def control(asked: ControlOptions) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rocpd.base import entries
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare, options_of, spelt
+from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
@@ -38,27 +38,23 @@ class ReportChoice:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    path: Path = declare(
+    path: Path = plain(
         Path("report.html"),
         "File to write; its ending says which format:",
         "FILE",
         ("-o", "--output-file"),
         listing=partial(", ".join, REPORT_FORMATS),
-        is_plain=True,
     )
-    sections: tuple[str, ...] = declare(
-        (), "Only these sections:", "NAME...", complete=known_sections, listing=_section_listing, is_plain=True
+    sections: tuple[str, ...] = plain(
+        (), "Only these sections:", "NAME...", complete=known_sections, listing=_section_listing
     )
-    base: tuple[str, ...] = declare(
+    base: tuple[str, ...] = plain(
         (),
         "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
         "RUN...",
         heading=Heading.INPUTS,
-        is_plain=True,
     )
-    plots: Path | None = declare(
-        None, "Also write each chart as SVG, PNG and JPEG into this folder.", "DIR", is_plain=True
-    )
+    plots: Path | None = plain(None, "Also write each chart as SVG, PNG and JPEG into this folder.", "DIR")
     force: bool = declare(False, "Replace existing output.")
 
 

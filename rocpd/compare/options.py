@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare, regular_expression
+from rocpd.base.option import Heading, declare, plain, regular_expression
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class DiffOptions:
 
     HEADING: ClassVar = Heading.WHAT
 
-    metric: str = declare(
-        STEP, "What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC", is_plain=True
-    )
-    margin: float = declare(3.0, "Differences up to this do not matter.", "PERCENT", least=0, most=1e3, is_plain=True)
+    metric: str = plain(STEP, "What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC")
+    margin: float = plain(3.0, "Differences up to this do not matter.", "PERCENT", least=0, most=1e3)
     run_noise: float | None = declare(
         None,
         f"Standard deviation of runs, where a side has one; without: of the other side's, or {RUN_NOISE:g}.",

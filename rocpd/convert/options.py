@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import Destination
 from rocpd.base.types import AmdVersion
 
@@ -103,18 +103,16 @@ class ConvertOptions:
     annotate_pmc: bool = declare(False, "Show counter values with their kernel.", heading=Heading.AMD, is_lenient=True)
     processes: bool = declare(False, "Ranks as processes and threads, for queries by pid and tid.")
     queue_depth: bool = declare(False, "Also count, per agent, launched operations that wait.")
-    split: Split | None = declare(None, "One output per rank or node.", heading=Heading.OUTPUT, is_plain=True)
-    gzip: bool = declare(
-        False, "Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT, is_plain=True
-    )
+    split: Split | None = plain(None, "One output per rank or node.", heading=Heading.OUTPUT)
+    gzip: bool = plain(False, "Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)
     stats: bool = declare(False, "Also write rocprofv3's statistics files.", heading=Heading.AMD)
-    views: tuple[str, ...] = declare(
-        (), "Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views, is_plain=True
+    views: tuple[str, ...] = plain(
+        (), "Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views
     )
     amd_version: AmdVersion = declare(
         AmdVersion.V2025, "Files and columns of AMD's tool of this year.", heading=Heading.AMD
     )
-    with_rank: bool = declare(False, "Also columns with the rank and its host.", is_plain=True)
+    with_rank: bool = plain(False, "Also columns with the rank and its host.")
     arrow_stream: bool = declare(False, "Write a stream, not a file.")
     further: Mapping[str, object] = field(default_factory=dict)
 

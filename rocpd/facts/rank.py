@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Option, declare, field_of
+from rocpd.base.option import Option, declare, field_of, plain
 from rocpd.base.types import NULL
 from rocpd.counters.panels import Per
 from rocpd.federate.select.selection import Part
@@ -90,9 +90,7 @@ class Options:
     sequence: int = declare(0, "Kernels after the same N operations make a row.", "N", least=0, most=100)
     bins: int = declare(50, "Points of a curve, columns of the heat map.", "N", least=1, most=100_000)
     top: int = declare(20, "How many of the largest gaps, or slowest copies, to list.", "N", least=0)
-    everything: bool = declare(
-        False, "Count warm-up too: from the first dispatch to the last.", flags=("--all",), is_plain=True
-    )
+    everything: bool = plain(False, "Count warm-up too: from the first dispatch to the last.", flags=("--all",))
     per: Per = declare(Per.KERNEL, "What amounts of panels are counted per.")
     amd_compatible: bool = declare(False, "Panels with rocprof-compute's numbers, over all kernels.")
     roofs: Path | None = declare(None, "Measured rates for the roofline, a roofline.csv.", "FILE")

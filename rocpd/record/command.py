@@ -13,7 +13,7 @@ from types import FrameType
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import declare
+from rocpd.base.option import declare, plain
 from rocpd.record import library
 
 TRACES = (
@@ -53,16 +53,14 @@ class Settings:
         folder: folder of the files.
     """
 
-    trace: str | None = declare(None, f"What to record of the GPU: {','.join(TRACES)}.", "LIST", is_plain=True)
-    counters: str | None = declare(None, "Hardware counters, as A,B.", "LIST", is_plain=True)
-    sample_hz: float | None = declare(
-        None, "Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000, is_plain=True
+    trace: str | None = plain(None, f"What to record of the GPU: {','.join(TRACES)}.", "LIST")
+    counters: str | None = plain(None, "Hardware counters, as A,B.", "LIST")
+    sample_hz: float | None = plain(
+        None, "Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000
     )
-    smi: float | None = declare(
-        None, "Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000, is_plain=True
-    )
-    python_stacks: float | None = declare(
-        None, "Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000, is_plain=True
+    smi: float | None = plain(None, "Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000)
+    python_stacks: float | None = plain(
+        None, "Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000
     )
     stacks: float | None = declare(
         None, "Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000
@@ -73,12 +71,12 @@ class Settings:
     )
     flush_ms: int | None = declare(None, "Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
     drop: bool = declare(False, "When a buffer is full, lose events (counted) rather than wait.")
-    off: bool = declare(False, "Start with recording off; `rocpd control start PID`.", is_plain=True)
+    off: bool = plain(False, "Start with recording off; `rocpd control start PID`.")
     group: bool = declare(False, "Let your group read the files, too (mode 0640, not 0600).")
     keep_env: str | None = declare(
         None, "Variables to store although they look like secrets; `all` of them.", "NAME,..."
     )
-    best_effort: bool = declare(False, "Run the command even if it cannot be recorded.", is_plain=True)
+    best_effort: bool = plain(False, "Run the command even if it cannot be recorded.")
     folder: Path = Path()
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from rocpd.base.entries import closest
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, declare
+from rocpd.base.option import Heading, plain
 
 
 class Level(enum.StrEnum):
@@ -58,16 +58,14 @@ class RedactOptions:
 
     HEADING: ClassVar = Heading.WHAT
 
-    level: Level = declare(
-        Level.SHARE,
-        "share: where and by whom a job ran; strict: also kernels, markers, addresses and the date.",
-        is_plain=True,
+    level: Level = plain(
+        Level.SHARE, "share: where and by whom a job ran; strict: also kernels, markers, addresses and the date."
     )
-    keep: tuple[str, ...] = declare(
-        (), "Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable.", is_plain=True
+    keep: tuple[str, ...] = plain(
+        (), "Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable."
     )
-    rules: Path | None = declare(None, 'TOML file: [replace] "regular expression" = "word".', "FILE", is_plain=True)
-    dry_run: bool = declare(False, "Only count what would be replaced; write nothing.", is_plain=True)
+    rules: Path | None = plain(None, 'TOML file: [replace] "regular expression" = "word".', "FILE")
+    dry_run: bool = plain(False, "Only count what would be replaced; write nothing.")
 
     def check(self) -> None:
         """Refuse to keep what would go all the same.

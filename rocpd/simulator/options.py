@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rocpd.base.errors import UsageError
 from rocpd.base.frozen import frozen
-from rocpd.base.option import REQUIRED, Heading, Option, declare, options_of
+from rocpd.base.option import REQUIRED, Heading, Option, declare, options_of, plain
 from rocpd.schema.versions import LATEST, VERSIONS
 from rocpd.simulator.plants import listing
 
@@ -65,25 +65,22 @@ _of_layout, _of_timing = partial(declare, heading=Heading.LAYOUT), partial(decla
 class JobOptions:
     """The job to simulate: the arguments of `rocpd.simulate`, which says what each means."""
 
-    out: Path = declare(
+    out: Path = plain(
         REQUIRED,
         "Folder for rank0.db …",
         "DIR",
         ("-o", "-d", "--output-path"),
         Heading.OUTPUT,
         is_required=True,
-        is_plain=True,
         hidden_flags=("--output", "--output-file"),
     )
-    ranks: int = declare(4, "Processes that compute.", least=1, is_plain=True)
-    nodes: int = declare(1, "Machines they run on.", least=1, is_plain=True)
-    steps: int = declare(DEFAULT_STEPS, "Training steps.", least=1, is_plain=True)
-    seed: int = declare(0, "Same seed, same rows.", is_plain=True)
-    profile: str = declare(Workload.LLM.value, "Shape of the work.", kind=Workload, is_plain=True)
-    events_per_rank: int | None = declare(
-        None, "Dispatches and regions of a rank, instead of --steps.", "N", least=1, is_plain=True
-    )
-    faults: bool = declare(False, "Damage the files the way real ones are damaged.", is_plain=True)
+    ranks: int = plain(4, "Processes that compute.", least=1)
+    nodes: int = plain(1, "Machines they run on.", least=1)
+    steps: int = plain(DEFAULT_STEPS, "Training steps.", least=1)
+    seed: int = plain(0, "Same seed, same rows.")
+    profile: str = plain(Workload.LLM.value, "Shape of the work.", kind=Workload)
+    events_per_rank: int | None = plain(None, "Dispatches and regions of a rank, instead of --steps.", "N", least=1)
+    faults: bool = plain(False, "Damage the files the way real ones are damaged.")
     force: bool = declare(False, "Replace existing files.", heading=Heading.OUTPUT)
     version: str = LATEST
     live: float | None = declare(
@@ -128,13 +125,12 @@ class JobOptions:
     noise_memory: float = _of_timing(
         0.0, "Correlation of that from one step to the next; 0: none.", "RHO", least=0, most=MOST_MEMORY
     )
-    plant: str = declare(
+    plant: str = plain(
         DEFAULT_PLANT,
         f"Facts to plant, by NAME or NAME=SIZE, or none; {DEFAULT_PLANT} unless said. Names and usual sizes:",
         "NAMES",
         heading=Heading.PLANTED,
         listing=listing,
-        is_plain=True,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.base.option import options_of
 from rocpd.base.output import complete_or_nothing, destination
 from rocpd.base.version import __version__
@@ -20,7 +20,7 @@ from rocpd.session import Session, connect
 from rocpd.table import CONSOLE, find_format
 
 if TYPE_CHECKING:
-    from rocpd.base.types import Parameters
+    from rocpd.base import Parameters
 
 
 _NUMBERS = tuple(int(number) for number in __version__.split(".")[:3])

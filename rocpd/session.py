@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.base import InputError, frozen
 from rocpd.base.entries import fields_of, lists_options
-from rocpd.base.errors import InputError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import has_cache_folder
 from rocpd.base.option import member
 from rocpd.base.output import destination
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rocpd.advice.advice import Advice
-    from rocpd.base.types import Progress
+    from rocpd.base import Progress
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names

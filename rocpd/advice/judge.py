@@ -18,10 +18,8 @@ from rocpd.advice.advice import Advice, Explained
 from rocpd.advice.case import CannotLookError, Case, JobFacts
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
-from rocpd.base import entries
+from rocpd.base import Progress, RocpdError, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import Progress
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of

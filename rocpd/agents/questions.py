@@ -22,8 +22,7 @@ from rocpd.agents.document import (
     rows_of,
     table_of,
 )
-from rocpd.base.errors import InputError, QueryError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
 from rocpd.base.option import Option, declare, member, options_of, spelt, typed
 from rocpd.base.visible import visible
 from rocpd.federate.select.filters import Filters

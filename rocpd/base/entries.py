@@ -15,7 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.base.option import Option, options_of
 
 if TYPE_CHECKING:

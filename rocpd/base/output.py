@@ -14,10 +14,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocpd.base import evidence, leftovers
+from rocpd.base import OutputError, UsageError, WriteError, evidence, frozen, leftovers
 from rocpd.base.amount import bytes_text
-from rocpd.base.errors import OutputError, UsageError, WriteError
-from rocpd.base.frozen import frozen
 
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""

@@ -6,9 +6,7 @@ import shlex
 from functools import partial
 from pathlib import Path
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, entries, frozen
 from rocpd.base.option import plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables

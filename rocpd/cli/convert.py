@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, entries, frozen
 from rocpd.base.option import Heading, plain
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of

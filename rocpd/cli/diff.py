@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rocpd.base import Exit, UsageError, frozen
 from rocpd.base.amount import amount
-from rocpd.base.errors import Exit, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables

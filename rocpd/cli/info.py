@@ -6,11 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Row, UsageError, entries, frozen
 from rocpd.base.option import plain
-from rocpd.base.types import Row
 from rocpd.base.visible import visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note

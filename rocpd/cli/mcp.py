@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.option import Heading, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c

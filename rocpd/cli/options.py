@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import output
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen, output
 from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS

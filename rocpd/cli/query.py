@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rocpd.base import Exit, RocpdError, Row, UsageError, frozen
 from rocpd.base.amount import amount
-from rocpd.base.errors import Exit, RocpdError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import check_free
-from rocpd.base.types import Row
 from rocpd.base.visible import VisibleStream
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql

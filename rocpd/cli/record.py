@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.option import REQUIRED, Heading, plain
 from rocpd.base.output import destination
 from rocpd.base.visible import visible

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import entries
-from rocpd.base.frozen import frozen
+from rocpd.base import entries, frozen
 from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written

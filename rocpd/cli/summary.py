@@ -15,11 +15,8 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
-from rocpd.base.errors import OutputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, entries, frozen
 from rocpd.base.option import Heading, declare, field_of, plain
-from rocpd.base.types import AmdVersion, Row
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.base.errors import UsageError
+from rocpd.base import Row, UsageError
 from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.types import Row
 from rocpd.base.visible import as_data, visible
 from rocpd.cli.diagnostics import report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from rocpd.base import entries
-from rocpd.base.errors import Exit, InputError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Exit, InputError, UsageError, entries, frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables

@@ -6,7 +6,7 @@ import getpass
 import os
 import socket
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions

@@ -18,7 +18,7 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch
 from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
 from rocpd.facts.short_names import kernel_name

@@ -9,8 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.compare.attribution import (
     Attribution,
     KernelDifference,

@@ -18,9 +18,8 @@ from statistics import NormalDist, geometric_mean
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.base.student import survival
-from rocpd.base.types import Flags, Floats, Ints
 from rocpd.compare.options import RUN_NOISE, DiffOptions
 from rocpd.summary.findings import Confidence
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Floats, Ints
+from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.facts.agent_time import CAUSES, read_agent_times
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel

@@ -21,11 +21,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, frozen
 from rocpd.base.amount import amount
 from rocpd.base.documents import json_object
-from rocpd.base.errors import InputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints, Progress
 from rocpd.compare.measure import (
     COPY_KIND,
     WHOLE,

@@ -12,10 +12,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import AmdVersion, frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import Destination
-from rocpd.base.types import AmdVersion
 
 GZIP = ".gz"
 """Ending of compressed outputs."""

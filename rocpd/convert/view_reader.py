@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
 from rocpd.facts.columns import BATCH, Piece, Select, TextCodes, find_rows, pieces, read_all
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import decoded

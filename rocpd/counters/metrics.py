@@ -16,8 +16,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, is_counter, needs
 from rocpd.counters.formula import (
     AbstainError,

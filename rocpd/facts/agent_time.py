@@ -21,8 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops

@@ -37,10 +37,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from rocpd.base.errors import QueryError
-from rocpd.base.frozen import frozen
+from rocpd.base import NULL, Flags, Floats, Ints, QueryError, frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments

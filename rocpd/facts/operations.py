@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints, frozen
 from rocpd.facts.columns import as_text, columns, distinct, grouped, per_id, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name

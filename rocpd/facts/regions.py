@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints, frozen
 from rocpd.facts.columns import Names, Piece, Select, as_text, columns, distinct, grouped, read_all, statement
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading

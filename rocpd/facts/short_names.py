@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.facts.cxx import Function, readable, take_apart
 from rocpd.table.cell import alike, shorten_apart
 

@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints, frozen
 
 Union: TypeAlias = tuple[Ints, Ints]
 

@@ -18,8 +18,7 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Ints
+from rocpd.base import Answer, Ints, frozen
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from rocpd.base import Row
 from rocpd.base.amount import amount
 from rocpd.base.documents import json_object
-from rocpd.base.types import Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows

@@ -16,10 +16,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO, cast
 
-from rocpd.base import entries
-from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base import Parameters, QueryError, RocpdError, Row, UsageError, entries
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Parameters, Row
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import VIEWS, view
 

@@ -17,12 +17,10 @@ from statistics import median
 
 import numpy as np
 
+from rocpd.base import Parameters, RocpdError, UsageError, frozen
 from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.student import student_quantile
-from rocpd.base.types import Parameters
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import Plot
 from rocpd.compare.attribution import attribute, pair_kernels, side_of

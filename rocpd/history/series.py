@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.base.student import survival
-from rocpd.base.types import Flags, Floats, Ints
 from rocpd.compare.options import STEP
 from rocpd.compare.run_profile import NUMBER, masked
 from rocpd.facts.short_names import kernel_name

@@ -28,9 +28,8 @@ from typing import Any
 
 import orjson
 
+from rocpd.base import InputError, UsageError, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.errors import InputError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
 from rocpd.compare.options import ENERGY, MEMORY, STEP

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 
 _WALK_BLOCK = 1 << 20
 _BATCH = 1 << 13

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.facts.pc_sampling import signed
 from rocpd.importers import signs
 from rocpd.importers.files import TraceSource, TraceTarget

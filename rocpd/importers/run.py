@@ -20,16 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import leftovers
+from rocpd.base import InputError, OutputError, Progress, RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.errors import InputError, OutputError, RocpdError
 from rocpd.base.evidence import Evidence
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
 from rocpd.base.identity import identity_of
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Progress
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.open.source import Input, find_sources
 from rocpd.federate.run.cores import usable_cores

@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rocpd.base import leftovers
+from rocpd.base import NULL, Progress, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
 from rocpd.base.output import as_output_error
-from rocpd.base.types import NULL, Progress
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.view_reader import ReferenceTables, ViewReader
 from rocpd.federate.federation import Federation

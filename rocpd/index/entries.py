@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rocpd.base import frozen
 from rocpd.base.cache import Cache, size_of
-from rocpd.base.frozen import frozen
 from rocpd.base.home import index_root
 from rocpd.base.identity import seen
 from rocpd.federate.open.identify import Rank

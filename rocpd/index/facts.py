@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import leftovers
+from rocpd.base import RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache, size_of
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact

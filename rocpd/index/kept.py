@@ -24,10 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rocpd.base import leftovers
+from rocpd.base import RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.identify import Rank

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.federate.run.rank_reader import Fact
 
 _DIGEST = 16

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.record import library
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 
 
 class NoFolderError(UsageError):

@@ -6,9 +6,8 @@ import enum
 from pathlib import Path
 from typing import ClassVar
 
+from rocpd.base import UsageError, frozen
 from rocpd.base.entries import closest
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, plain
 
 

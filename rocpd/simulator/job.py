@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError
 from rocpd.base.evidence import is_foreign_recording
 from rocpd.base.identity import BESIDE
 from rocpd.base.output import as_output_error, check_free

@@ -9,8 +9,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.option import REQUIRED, Heading, Option, declare, options_of, plain
 from rocpd.schema.versions import LATEST, VERSIONS
 from rocpd.simulator.plants import listing

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.facts.cxx import bare_name
 from rocpd.schema.trace import infos
 from rocpd.schema.trace.columns import plain, values_of

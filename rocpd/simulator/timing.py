@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
 from rocpd.simulator.script import LANE_GAP, After, Exchange, Lane, LaneEnd, Template, Time

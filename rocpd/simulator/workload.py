@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import HOTTEST, KERNELS, Kernel, kernels_of

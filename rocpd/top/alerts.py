@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.top.glance import Glance, JobState
 
 AGAIN_S = 300.0

@@ -22,9 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Answer, Flags, Floats, Ints
+from rocpd.base import NULL, Answer, Flags, Floats, Ints, RocpdError, UsageError, frozen
 from rocpd.base.visible import visible
 from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements

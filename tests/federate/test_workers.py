@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.federate.run.workers import Workers
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.view import lines
 from rocpd.view.lines import STATES, RanksInLine, RowsTile, SliceDetails, StatesTile, StatesTiles, TakenTile
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints, Progress
+from rocpd.base import Ints, Progress, frozen
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers

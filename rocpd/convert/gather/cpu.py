@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.convert.gather.context import Context, calls, documents, select
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import CLOCK_NS, Clocks
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row, frozen
 from rocpd.facts.columns import Names, as_text, first_of, grouped, number, numbered
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.facts.communication.rccl import (

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.errors import ForeignError, InputError
-from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
 from rocpd.federate.open.opening import FileNote, Opening, as_input_error

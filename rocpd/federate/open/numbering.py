@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name

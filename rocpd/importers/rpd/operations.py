@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, frozen
 from rocpd.importers import words
 from rocpd.importers.rpd.tables import KERNEL_TYPES, WITHOUT_CALL, RpdProcess, RpdTables
 from rocpd.importers.words import HOST, MEMORY_SET, SIZES, Registered, gpu, whole, write_rows, write_values

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers.files import SourceTables
 
 _UNKNOWN_STRIDE = 1 << 62

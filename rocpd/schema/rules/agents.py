@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 
 GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU' AND id IS NOT NULL"
 """SQL: the GPUs among the agents of a rank, by the names that its tables have without suffix."""

@@ -8,7 +8,7 @@ the same by themselves, which a test compares.
 
 from __future__ import annotations
 
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
 """The words of messages for the times of such events."""

@@ -15,9 +15,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Floats, Ints, Row
+from rocpd.base import NULL, Flags, Floats, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints, Row
+from rocpd.base import Floats, Ints, Row, frozen
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks

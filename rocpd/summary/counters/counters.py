@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base import NULL, Answer, Floats, Ints, RocpdError, Row
 from rocpd.base.documents import json_object
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import NULL, Answer, Floats, Ints, Row
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
 from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of, collecting_runs, joined
 from rocpd.counters.measured import by_name as rows_by_name

@@ -10,9 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, RocpdError, Row, UsageError, frozen
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured

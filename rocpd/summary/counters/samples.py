@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rocpd.base.types import NULL, Floats, Ints, Row
+from rocpd.base import NULL, Floats, Ints, Row
 from rocpd.facts.columns import as_text, grouped, number, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading

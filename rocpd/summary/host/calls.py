@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames

@@ -30,8 +30,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints, Row
+from rocpd.base import Floats, Ints, Row, frozen
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import (
     CAUSES,
     FINISHED,

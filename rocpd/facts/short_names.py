@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rocpd.base import frozen
+from rocpd.base.identity import blake2b
 from rocpd.facts.cxx import Function, readable, take_apart
 from rocpd.table.cell import alike, shorten_apart
 
@@ -145,8 +146,6 @@ def _keyed(tokens: Iterable[str]) -> Iterator[tuple[tuple[str, int], str]]:
 
 def _digests(names: Sequence[str], size: int) -> list[str]:
     """Add what is calculated from the full name: the last resort."""
-    from hashlib import blake2b
-
     digests = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest() for name in names]
     return [f"{kernel_name(name).short} ~{digest}" for name, digest in zip(names, digests, strict=True)]
 

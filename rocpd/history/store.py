@@ -13,7 +13,6 @@ store: it may be a recording.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -30,6 +29,7 @@ import orjson
 
 from rocpd.base import InputError, UsageError, frozen
 from rocpd.base.documents import json_object
+from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
 from rocpd.compare.options import ENERGY, MEMORY, STEP
@@ -207,7 +207,7 @@ def _has_types(entry: RunEntry) -> bool:
 
 
 def _hash(texts: Iterable[str]) -> str:
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=_DIGITS).hexdigest()
+    return blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=_DIGITS).hexdigest()
 
 
 def _metrics(run: RunProfile) -> dict[str, float]:

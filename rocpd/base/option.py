@@ -104,8 +104,7 @@ _OPTION = "option"
 
 def field_of(default: Value, option: Option) -> Value:
     """Return the field of a dataclass that holds the value of an option."""
-    field: Value = dataclasses.field(default=default, metadata={_OPTION: option})
-    return field
+    return dataclasses.field(default=default, metadata={_OPTION: option})
 
 
 def _declaring(make: Callable[Said, Option]) -> Callable[Concatenate[Value, Said], Value]:

@@ -371,8 +371,7 @@ def _middle(medians: Sequence[float]) -> float:
 
 
 def _logarithms(values: Sequence[float] | Floats) -> Floats:
-    logarithms: Floats = np.log(np.maximum(values, _TINY))
-    return logarithms
+    return np.log(np.maximum(values, _TINY))
 
 
 def _decided(known: Decision, ratio: float, chance: Chance | None, *, needs_rare: bool) -> Decision:

@@ -390,8 +390,7 @@ def read_before(reader: RankReader, base: str | None, sql: str, names: Sequence[
 
 def _known_columns(reader: RankReader, base: str | None, sql: str) -> dict[str, Ints]:
     """Return the columns of a SELECT that were read, by name."""
-    known: dict[str, Ints] = reader.once(("columns", base, sql), dict)
-    return known
+    return reader.once(("columns", base, sql), dict)
 
 
 def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:

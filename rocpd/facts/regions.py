@@ -116,8 +116,7 @@ def _around(depth: Ints) -> Ints:
     count = len(depth)
     key = depth * count + np.arange(count)
     order = np.argsort(key, kind="stable")
-    around: Ints = order[np.searchsorted(key[order], key - count) - 1]
-    return around
+    return order[np.searchsorted(key[order], key - count) - 1]
 
 
 def _proper_segments(start: Ints, end: Ints, depth: Ints, outer: Ints) -> tuple[Ints, Ints]:

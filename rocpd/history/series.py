@@ -282,8 +282,7 @@ def _explained(products: Floats, own: Floats) -> Floats:
     """
     base = products[:, :, 1:]
     unexplained = own - np.einsum("rpb,rpb->rp", base, base)
-    gains: Floats = products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
-    return gains
+    return products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
 
 
 def _scan(values: Floats, design: Floats) -> _Scan:
@@ -433,8 +432,7 @@ def _middles(values: Floats) -> Floats:
     beyond = np.full(NARROWEST - 1, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * NARROWEST - 1)
     is_near = abs(np.arange(windows.shape[1]) - NARROWEST + 1) <= reach[:, None]
-    middles: Floats = np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
-    return middles
+    return np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
 
 
 def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:

@@ -49,8 +49,7 @@ class Arrivals:
         """How much of the waiting each member caused: those that came last within noise share it; none if all did."""
         waits = self.waits
         last = waits <= self.noise
-        shares: Floats = np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
-        return shares
+        return np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
 
     def classes(self, is_complete: bool) -> Ints:
         """Return a number in `CLASSES` for each collective: what the time of its members went into.

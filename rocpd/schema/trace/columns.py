@@ -106,5 +106,4 @@ def count_rows(columns: Mapping[str, Any], what: str) -> int:
 
 def values_of(column: Any, count: int) -> Sequence[Any]:
     """Return the `count` values of a plain column."""
-    values: Sequence[Any] = [column] * count if is_single(column) else column
-    return values
+    return [column] * count if is_single(column) else column

@@ -69,8 +69,7 @@ class Periods:
         """Return in which period of a rank times of its clock are, -1 for none."""
         column = self.ranks.index(rank)
         at = np.searchsorted(self.start[:, column], times, side="right") - 1
-        inside: Ints = np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
-        return inside
+        return np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
 
 
 def periods(steps: Mapping[int, RankSteps], warm: Iterable[int], groups: Sequence[Group]) -> Periods | None:

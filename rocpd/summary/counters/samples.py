@@ -120,8 +120,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 def _ranks(values: Floats) -> Floats:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[inverse.reshape(-1)]
-    return ranks
+    return (last - (counts - 1) / 2)[inverse.reshape(-1)]
 
 
 class HeldValues(NamedTuple):

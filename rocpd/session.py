@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.base import InputError, frozen
+from rocpd.base import InputError, Progress, frozen
 from rocpd.base.entries import fields_of, lists_options
 from rocpd.base.home import has_cache_folder
 from rocpd.base.option import member
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rocpd.advice.advice import Advice
-    from rocpd.base import Progress
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description

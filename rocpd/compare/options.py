@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import UsageError, frozen
+from rocpd.base import Ints, UsageError, frozen
 from rocpd.base.option import Heading, declare, plain, regular_expression
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
-    from rocpd.base import Ints
     from rocpd.compare.measure import KernelLaunch, RankMeasure
 
 

@@ -284,8 +284,7 @@ def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:
     codes = {kind: cause_code(kind.value) for kind in HostCall}
     cause = np.full(len(regions.name), -1)
     for (name, category), rows in grouped([regions.name, regions.category]):
-        kind = host_call(names.texts[name], names.texts[category])
-        if kind:
+        if kind := host_call(names.texts[name], names.texts[category]):
             cause[rows] = codes[kind]
     return {thread: _activity(regions.take(rows), cause[rows]) for (thread,), rows in grouped([regions.thread])}
 

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.base import NULL, frozen
+from rocpd.base import NULL, Answer, frozen
 from rocpd.base.option import Option, declare, field_of, plain
 from rocpd.counters.panels import Per
 from rocpd.federate.select.selection import Part
@@ -21,7 +21,6 @@ from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
-    from rocpd.base import Answer
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.run.rank_reader import Fact, RankReader
 

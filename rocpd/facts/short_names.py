@@ -167,8 +167,7 @@ class _Rule:
             return None
         fields: dict[str, str] = {str(number): group or "" for number, group in enumerate(match.groups(), 1)}
         for field, patterns in self.find.items():
-            fitting = next(filter(None, (re.search(pattern, text) for pattern in patterns)), None)
-            if fitting:
+            if fitting := next(filter(None, (re.search(pattern, text) for pattern in patterns)), None):
                 fields[field] = self._said(field, "x".join(filter(None, fitting.groups())))
         return _filled(self.short, fields), _filled(self.family, fields)
 

@@ -93,11 +93,9 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
     for ranks_of in session.job.programs:
         numbers = ", ".join(f"{number} is pass {k}" for k, number in enumerate(ranks_of, 1))
         yield "passes", f"{len(ranks_of)} of one program, for different counters: rank {numbers}"
-    commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
-    if commands:
+    if commands := dict.fromkeys(rank.command for rank in session.ranks if rank.command):
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
-    gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
-    if gpus:
+    if gpus := Counter(_described(each) for each in agents_of(session) if each.type == "GPU"):
         hosts_of = {words: "1 host" if number == 1 else f"each of {number} hosts" for words, number in gpus.items()}
         yield "gpus", _some(f"{words} on {where}" for words, where in hosts_of.items())
     yield from _software(session)
@@ -208,14 +206,12 @@ def problems_of(session: Federation) -> Iterator[Problem]:
         if streamed:
             values = amount(streamed, "streamed (SPM) value")
             yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
-        later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
-        if later:
+        if later := [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]:
             yield Problem(rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}")
         if rank.window:
             work = ", GPU work by its launch" if rank.window.by_launch else ""
             yield Problem(rank.number, f"a window of its trace: {rank.window.start} to {rank.window.end} ns{work}")
-        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)})
-        if unknown:
+        if unknown := sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)}):
             yield Problem(rank.number, f"tables beyond the schema: {', '.join(unknown)}")
     yield from _recorded_twice(session)
 
@@ -228,8 +224,7 @@ def _missing(rank: Rank) -> Iterator[Problem]:
         if contract.name not in rank.tables:
             yield Problem(rank.number, f"{contract.name}: is missing, counts as empty")
             continue
-        lacks = [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]
-        if lacks:
+        if lacks := [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]:
             yield Problem(rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL")
 
 

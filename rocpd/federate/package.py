@@ -181,8 +181,7 @@ def _backup(opening: Opening, target: Path) -> None:
 
 
 def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Progress | None) -> Mapping[Path, Path]:
-    in_use = first_open([opening.path for opening in openings])
-    if in_use:
+    if in_use := first_open([opening.path for opening in openings]):
         raise InputError(
             f"{in_use}: another process has it open", "wait until the profiler has finished, or use --copy"
         )

@@ -238,8 +238,7 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
     if what == "no such table":
         return _did_you_mean(word, map(bare, relations), "`rocpd schema` lists what can be selected from")
     if what == "no such column":
-        having = [name for name in VIEWS if word in _columns_of(name)]
-        if having:
+        if having := [name for name in VIEWS if word in _columns_of(name)]:
             example = "kernels" if "kernels" in having else having[0]
             return f"a column of views, such as {example}; `rocpd schema` lists them"
         known = sorted({column for name in VIEWS for column in _columns_of(name)})

@@ -1,6 +1,6 @@
-"""The work of a rank: the shape of each profile, which phases a step has and what each runs; the order of calls, how a
-rank sets up, makes a step and tears down; and what of it is recorded: how much of RCCL's calls, and which rows a
-planted fact loses. Knows neither times nor ids.
+"""The work of a rank: the shape of each profile, the calls of set-up, steps and tear-down, and what of it is recorded.
+
+Knows neither times nor ids.
 """
 
 from __future__ import annotations

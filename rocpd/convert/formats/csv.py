@@ -1,5 +1,4 @@
-"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each; their statistics;
-and agent_info.csv, one line per agent and rank, its columns taken from the hardware description of the agent.
+"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, statistics, and agent_info.csv.
 
 Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns. Of statistics, sums are
 exact integers; only averages, shares and deviations round. Of agents, numbers are bare, texts quoted, bit fields packed

@@ -1,6 +1,4 @@
-"""Calls, markers and operators of one process of an RPD file, with their arguments and stack frames; its GPU operations
-and where they ran: kernels, copies, fills of memory, graphs, waits of queues, counters of kernels, and monitors as
-samples.
+"""The events of one process of an RPD file: calls, markers and operators, and what GPUs did, where and how.
 
 Agents, queues and streams are registered when an operation names them first.
 """

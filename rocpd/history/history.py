@@ -486,6 +486,6 @@ def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> 
     return Finding(text, rule, verdict, Confidence.CERTAIN)
 
 
-def _few(names: Iterator[str] | Sequence[str], most: int = 5) -> str:
+def _few(names: Iterator[str] | Sequence[str]) -> str:
     every = list(names)
-    return ", ".join(every[:most]) + (" …" if len(every) > most else "")
+    return ", ".join(every[:5]) + (" …" if len(every) > 5 else "")

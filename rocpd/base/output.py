@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocpd.base import OutputError, UsageError, WriteError, evidence, frozen, leftovers
-from rocpd.base.amount import bytes_text
+from rocpd.base import OutputError, UsageError, WriteError, bytes_text, evidence, frozen, leftovers
 
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO, TypeVar
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd.base import Exit, Progress, RocpdError, UsageError, boundary, leftovers, output
-from rocpd.base.amount import amount, bytes_text
+from rocpd.base import Exit, Progress, RocpdError, UsageError, amount, boundary, bytes_text, leftovers, output
 from rocpd.base.visible import VisibleStream, visible
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rocpd.base import Exit, UsageError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import InputError, RocpdError, UsageError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import InputError, RocpdError, UsageError, amount, frozen
 from rocpd.base.option import REQUIRED, Heading, declare, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, progress, report_written

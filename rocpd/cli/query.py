@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rocpd.base import Exit, RocpdError, Row, UsageError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Exit, RocpdError, Row, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import check_free
 from rocpd.base.visible import VisibleStream

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, amount, frozen
 from rocpd.base.documents import json_object
 from rocpd.compare.measure import (
     COPY_KIND,

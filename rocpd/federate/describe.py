@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rocpd.base import Row
-from rocpd.base.amount import amount
+from rocpd.base import Row, amount
 from rocpd.base.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

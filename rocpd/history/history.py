@@ -17,8 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from rocpd.base import Parameters, RocpdError, UsageError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Parameters, RocpdError, UsageError, amount, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.student import student_quantile
 from rocpd.chart.model import Chart

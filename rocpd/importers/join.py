@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import Flags, Ints, Progress, RocpdError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Flags, Ints, Progress, RocpdError, amount, frozen
 from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
 from rocpd.facts.cxx import bare_name

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocpd.base import Progress, UsageError, entries, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Progress, UsageError, amount, entries, frozen
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing

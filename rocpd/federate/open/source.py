@@ -12,8 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.base import InputError, frozen
-from rocpd.base.amount import amount
+from rocpd.base import InputError, amount, frozen
 
 Input: TypeAlias = str | os.PathLike[str]
 FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Ints, Row, frozen
-from rocpd.base.amount import amount
+from rocpd.base import Flags, Ints, Row, amount, frozen
 from rocpd.facts.columns import as_text, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed

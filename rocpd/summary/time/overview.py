@@ -13,8 +13,7 @@ from functools import partial
 from statistics import median
 from time import monotonic
 
-from rocpd.base import RocpdError, Row, entries
-from rocpd.base.amount import amount
+from rocpd.base import RocpdError, Row, amount, entries
 from rocpd.base.boundary import each_for_itself
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import SIZE, TINY, cpu_seconds
+from rocpd.base import Ints
 from rocpd.base.evidence import Evidence, check_output
-from rocpd.base.types import Ints
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, match
 from rocpd.facts.regions import nest_times
 from rocpd.facts.spread import Spread

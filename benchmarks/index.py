@@ -14,7 +14,7 @@ import duckdb
 
 import rocpd
 from benchmarks.measure import cache, job, medians, seconds
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.index.build import build
 from rocpd.index.entries import indexes, state_of
 from rocpd.session import Session

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import rocpd
 from benchmarks.measure import job, medians, seconds
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.session import Session
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run as analyse

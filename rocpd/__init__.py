@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
     from rocpd.agents.answers import answers
-    from rocpd.base.errors import InputError, OutputError, QueryError, RocpdError, UsageError
+    from rocpd.base import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.base.version import __version__
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
@@ -52,7 +52,7 @@ __all__ = [
 
 _NAMES = {
     "rocpd.agents.answers": ("answers",),
-    "rocpd.base.errors": ("InputError", "OutputError", "QueryError", "RocpdError", "UsageError"),
+    "rocpd.base": ("InputError", "OutputError", "QueryError", "RocpdError", "UsageError"),
     "rocpd.base.version": ("__version__",),
     "rocpd.federate.result": ("Result",),
     "rocpd.federate.select.filters": ("Filters",),

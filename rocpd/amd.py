@@ -6,9 +6,9 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rocpd.base.errors import UsageError
+from rocpd.base import Parameters, UsageError
 from rocpd.base.option import options_of
 from rocpd.base.output import complete_or_nothing, destination
 from rocpd.base.version import __version__
@@ -18,10 +18,6 @@ from rocpd.federate.connect import Inputs
 from rocpd.federate.result import Rows
 from rocpd.session import Session, connect
 from rocpd.table import CONSOLE, find_format
-
-if TYPE_CHECKING:
-    from rocpd.base.types import Parameters
-
 
 _NUMBERS = tuple(int(number) for number in __version__.split(".")[:3])
 

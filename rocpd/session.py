@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.base import InputError, Progress, frozen
 from rocpd.base.entries import fields_of, lists_options
-from rocpd.base.errors import InputError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import has_cache_folder
 from rocpd.base.option import member
 from rocpd.base.output import destination
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rocpd.advice.advice import Advice
-    from rocpd.base.types import Progress
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
@@ -122,8 +120,7 @@ class Session(Federation):
         """
         chosen = find(format)
         target = destination(os.fspath(path), Path(), endings_of([chosen]))
-        without_effect = check_options([chosen], options)
-        if without_effect:
+        if without_effect := check_options([chosen], options):
             self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
         fields = fields_of(ConvertOptions, chosen.values(options))
         outputs = ConvertOptions.at(target, force, **fields)

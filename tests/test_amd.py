@@ -13,7 +13,7 @@ import pytest
 import rocpd
 from rocpd import output_config
 from rocpd.amd import execute, version_info, write_csv, write_perfetto
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError
 from rocpd.importer import RocpdImportData
 from rocpd.query import export_sqlite_query
 from tests.build import TraceBuilder

@@ -10,7 +10,7 @@ import polars
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.summary.registry import SUMMARIES
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

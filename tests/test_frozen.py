@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 
 def _build(decorate: Callable[..., Any]) -> tuple[type[Any], type[Any]]:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rocpd.base.amount import amount
-from rocpd.base.frozen import frozen
+from rocpd.base import amount, frozen
 from rocpd.base.visible import visible
 from rocpd.table import CONSOLE
 from rocpd.table.cell import one_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
@@ -179,8 +179,7 @@ class Case:
         """
         known = self.tables.get(table)
         findings = [finding for finding in (known.findings if known else ()) if finding.rule == rule]
-        unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
-        if unknown:
+        if unknown := [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]:
             raise CannotLookError(unknown[0].text)
         return [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
 

@@ -18,10 +18,8 @@ from rocpd.advice.advice import Advice, Explained
 from rocpd.advice.case import CannotLookError, Case, JobFacts
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
-from rocpd.base import entries
+from rocpd.base import Progress, RocpdError, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import Progress
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
@@ -248,8 +246,7 @@ def _critical_rank(
     """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
     findings = tables["ranks"].findings if "ranks" in tables else ()
     guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
-    blamed = next(guilty, None)
-    if blamed:
+    if blamed := next(guilty, None):
         host = blamed.evidence.get("hostname")
         suspects = [
             rank.number for rank in session.ranks if blamed.rank == rank.number or (host and rank.hostname == host)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from rocpd.advice.rule import ENTRY_POINTS, Rule
 from rocpd.advice.rules import balance, communication, host, kernels, memory, trace
-from rocpd.base import entries
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError, entries
 
 RULES: tuple[Rule, ...] = (
     trace.TRACE_INCOMPLETE,

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rocpd.advice.case import Case, NotRecorded
-from rocpd.base import entries
-from rocpd.base.errors import InputError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, UsageError, entries, frozen
 from rocpd.facts.recorders import ROCPROFV3, TraceProfiler
 from rocpd.replay.changes import Change
 from rocpd.summary.findings import Finding

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from rocpd.agents.document import (
     LEAST_BYTES,
@@ -22,9 +22,8 @@ from rocpd.agents.document import (
     rows_of,
     table_of,
 )
-from rocpd.base.errors import InputError, QueryError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Option, member, options_of, spelt, typed
+from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
+from rocpd.base.option import Option, declare, member, options_of, spelt, typed
 from rocpd.base.visible import visible
 from rocpd.federate.select.filters import Filters
 from rocpd.federate.select.window import Window
@@ -48,15 +47,15 @@ class Selected:
         most_bytes: of the answer, as UTF-8.
     """
 
-    start: Annotated[str | None, Option("Only from here on: 30%, 12.5ms from the start, -90ms from the end.")] = None
-    end: Annotated[str | None, Option("Only up to here, as start.")] = None
-    step: Annotated[str | None, Option("Only this step: its number, or the text of its marker.")] = None
-    rank: Annotated[str | None, Option("Only these ranks, such as 0-3,8.")] = None
-    host: Annotated[str | None, Option("Only these hosts, separated by commas.")] = None
-    kernel: Annotated[str | None, Option("Only kernels whose name this regular expression finds.")] = None
-    most_bytes: Annotated[
-        int, Option("Bytes of the answer at most; what is left out is said.", least=LEAST_BYTES, most=4_000_000)
-    ] = MOST_BYTES
+    start: str | None = declare(None, "Only from here on: 30%, 12.5ms from the start, -90ms from the end.")
+    end: str | None = declare(None, "Only up to here, as start.")
+    step: str | None = declare(None, "Only this step: its number, or the text of its marker.")
+    rank: str | None = declare(None, "Only these ranks, such as 0-3,8.")
+    host: str | None = declare(None, "Only these hosts, separated by commas.")
+    kernel: str | None = declare(None, "Only kernels whose name this regular expression finds.")
+    most_bytes: int = declare(
+        MOST_BYTES, "Bytes of the answer at most; what is left out is said.", least=LEAST_BYTES, most=4_000_000
+    )
 
     def on(self, session: Session) -> Session:
         """Return the session in which only this part counts; errors as `Session.within` and `Session.where`."""
@@ -127,7 +126,7 @@ class Query(Asking):
 
     NAME = "query"
 
-    sql: Annotated[str, Option("One statement that reads: SELECT, WITH, VALUES or EXPLAIN.", is_required=True)] = ""
+    sql: str = declare("", "One statement that reads: SELECT, WITH, VALUES or EXPLAIN.", is_required=True)
 
     def own_words(self) -> Iterator[str]:
         """Yield the statement."""
@@ -149,7 +148,7 @@ class Schema(Asking):
     NAME = "schema"
     reads_rows = False
 
-    relation: Annotated[str | None, Option("A table or view; without one all are listed.")] = None
+    relation: str | None = declare(None, "A table or view; without one all are listed.")
 
     def command(self) -> str:
         """Return the command line that shows the same again."""
@@ -177,10 +176,8 @@ class SummaryTable(Asking):
 
     NAME = "summary"
 
-    table: Annotated[str, Option("An analysis or one of its tables, such as kernels; list: which there are.")] = (
-        "overview"
-    )
-    by: Annotated[str | None, Option(f"Divide it by {_BY}.")] = None
+    table: str = declare("overview", "An analysis or one of its tables, such as kernels; list: which there are.")
+    by: str | None = declare(None, f"Divide it by {_BY}.")
 
     def own_words(self) -> Iterator[str]:
         """Yield the name of the table and the division."""
@@ -237,15 +234,13 @@ class Replayed(Asking):
 
     NAME = "whatif"
 
-    without: Annotated[
-        tuple[str, ...],
-        Option("Goes: straggler, rank:6, host:NAME, link:0-3, step:7, call:REGEX or gap:1.", several=True),
-    ] = ()
-    scale: Annotated[
-        tuple[str, ...],
-        Option("Multiplied: kernel:REGEX=0.7, launch=0.5, collective:all-reduce=0.8, copies=0 …", several=True),
-    ] = ()
-    overlap: Annotated[tuple[str, ...], Option("comm, comm:RANKS or copies overlap.", several=True)] = ()
+    without: tuple[str, ...] = declare(
+        (), "Goes: straggler, rank:6, host:NAME, link:0-3, step:7, call:REGEX or gap:1.", several=True
+    )
+    scale: tuple[str, ...] = declare(
+        (), "Multiplied: kernel:REGEX=0.7, launch=0.5, collective:all-reduce=0.8, copies=0 …", several=True
+    )
+    overlap: tuple[str, ...] = declare((), "comm, comm:RANKS or copies overlap.", several=True)
 
     def own_words(self) -> Iterator[str]:
         """Yield the changes."""
@@ -270,8 +265,8 @@ class Diff(Asking):
 
     NAME = "diff"
 
-    base: Annotated[str, Option("The job to compare with: one of the inputs, or below one.", is_required=True)] = ""
-    margin: Annotated[float, Option("Differences up to this many percent do not matter.", least=0, most=1e3)] = 3.0
+    base: str = declare("", "The job to compare with: one of the inputs, or below one.", is_required=True)
+    margin: float = declare(3.0, "Differences up to this many percent do not matter.", least=0, most=1e3)
 
     def command(self) -> str:
         """Return the command line that shows the same again."""
@@ -304,8 +299,8 @@ class SinceWhen(Asking):
     reads_rows = False
 
     store: str = ""
-    metric: Annotated[tuple[str, ...], Option("Only these, such as step or kernel:REGEX.", several=True)] = ()
-    by: Annotated[str, Option("What runs are grouped by: host, gpu, or the name of a label.")] = "host"
+    metric: tuple[str, ...] = declare((), "Only these, such as step or kernel:REGEX.", several=True)
+    by: str = declare("host", "What runs are grouped by: host, gpu, or the name of a label.")
 
     def command(self) -> str:
         """Return the command line that shows the same again."""
@@ -338,9 +333,7 @@ class Hangs(Asking):
     NAME = "hang"
     reads_rows = False
 
-    after: Annotated[float, Option("Seconds without progress after which a group is stuck.", least=0, most=86_400)] = (
-        AFTER_S
-    )
+    after: float = declare(AFTER_S, "Seconds without progress after which a group is stuck.", least=0, most=86_400)
 
     def own_words(self) -> Iterator[str]:
         """Yield the limit where it is not the usual one."""

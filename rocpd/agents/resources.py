@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.agents.document import MOST_BYTES
 from rocpd.agents.pages import FURTHER, USUAL, page
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.visible import visible, visible_lines
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from rocpd.agents.document import Document, text_of
 from rocpd.agents.inputs import Admitted
 from rocpd.agents.questions import QUESTIONS, asked, schema_of
 from rocpd.agents.resources import RESOURCES, ResourceText
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.view.desk import Desk, ViewedJob

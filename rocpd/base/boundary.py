@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, frozen
 
 Made = TypeVar("Made")
 

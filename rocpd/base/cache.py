@@ -15,10 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from rocpd.base import leftovers
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError, frozen, leftovers
 from rocpd.base.evidence import check_name
-from rocpd.base.frozen import frozen
 from rocpd.base.output import as_output_error
 
 _USUAL_SIZE = "20G"

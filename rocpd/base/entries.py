@@ -15,7 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.base.option import Option, options_of
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]
         RocpdError: a name that is no such field.
     """
     known = {option.name: option for option in options_of(house)}
-    unknown = [option for option in options if isinstance(option, str) and option not in known]
-    if unknown:
+    if unknown := [option for option in options if isinstance(option, str) and option not in known]:
         raise RocpdError(f"{house.__name__} has no option {unknown[0]}", f"one of {', '.join(known)}")
     return tuple(known[option] if isinstance(option, str) else option for option in options)
 

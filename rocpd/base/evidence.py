@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakSet
 
-from rocpd.base import entries
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError, entries
 from rocpd.base.home import cache_root
 from rocpd.base.identity import BESIDE, STATE, digest_of_stream, seen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError
 
 
 def cache_root(kind: str) -> Path:

@@ -7,7 +7,7 @@ the content, so it is the same on every machine and for every copy, and names th
 from __future__ import annotations
 
 import os
-from _blake2 import blake2b  # `hashlib` gives the same one, and loads OpenSSL, which takes 3 ms
+from _blake2 import blake2b as blake2b  # `hashlib` gives the same one, and loads OpenSSL, which takes 3 ms
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO

@@ -1,4 +1,4 @@
-"""Declares an option once, beside the field that holds its value.
+"""Declares an option once, as the field that holds its value.
 
 The command line makes its options, their help and completion from these declarations, wherever they stand; Python
 callers use the dataclass. Never parses a word.
@@ -17,10 +17,9 @@ import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 
 
 class Heading(enum.StrEnum):
@@ -42,7 +41,7 @@ class Heading(enum.StrEnum):
 
 @frozen
 class Option:
-    """One option. In the `Annotated` type of a dataclass field, the field says its name, kind and default.
+    """One option. Where a dataclass declares it by `declare`, the field says its name, kind and default.
 
     Args:
         help: what it does, in one or two short sentences.
@@ -96,6 +95,32 @@ class Option:
         return max(self.flags, key=len) if self.flags else f"--{self.name.replace('_', '-')}"
 
 
+Value = TypeVar("Value")
+Said = ParamSpec("Said")
+REQUIRED: Any = dataclasses.MISSING
+"""The default of options that have none."""
+_OPTION = "option"
+
+
+def field_of(default: Value, option: Option) -> Value:
+    """Return the field of a dataclass that holds the value of an option."""
+    return dataclasses.field(default=default, metadata={_OPTION: option})
+
+
+def _declaring(make: Callable[Said, Option]) -> Callable[Concatenate[Value, Said], Value]:
+    def field(default: Value, /, *said: Said.args, **named: Said.kwargs) -> Value:
+        return field_of(default, make(*said, **named))
+
+    return field
+
+
+declare = _declaring(Option)
+"""Returns the field of a dataclass that holds the value of an option: its default, then the arguments of `Option`."""
+
+plain = functools.partial(declare, is_plain=True)
+"""The same of an option that people need often."""
+
+
 def spelt(option: Option, value: object) -> Iterator[str]:
     """Yield an option as it stands on a command line; nothing where it has its default.
 
@@ -115,19 +140,17 @@ def spelt(option: Option, value: object) -> Iterator[str]:
 @functools.cache
 def options_of(owner: type) -> tuple[Option, ...]:
     """Return the options that the fields of a dataclass declare, in their order."""
-    hints = typing.get_type_hints(owner, include_extras=True)
+    hints = typing.get_type_hints(owner)
     headings = {
         name: getattr(base, "HEADING", Heading.WHAT)
         for base in reversed(owner.__mro__)
         for name in inspect.get_annotations(base)
     }
-    options = []
-    for field in dataclasses.fields(owner):
-        kind, *extras = typing.get_args(hints[field.name]) or (None,)
-        for option in extras:
-            if isinstance(option, Option):
-                options.append(_completed(field, kind, option, option.heading or headings[field.name]))
-    return tuple(options)
+    return tuple(
+        _completed(field, hints[field.name], option, option.heading or headings[field.name])
+        for field in dataclasses.fields(owner)
+        if (option := field.metadata.get(_OPTION))
+    )
 
 
 def _completed(field: dataclasses.Field[object], hint: Any, option: Option, heading: Heading) -> Option:

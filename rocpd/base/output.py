@@ -14,10 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocpd.base import evidence, leftovers
-from rocpd.base.amount import bytes_text
-from rocpd.base.errors import OutputError, UsageError, WriteError
-from rocpd.base.frozen import frozen
+from rocpd.base import OutputError, UsageError, WriteError, bytes_text, evidence, frozen, leftovers
 
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""
@@ -111,8 +108,7 @@ def check_folder_free(path: Path, force: bool) -> None:
         raise OutputError(f"{path}: is a file, not a folder", "choose another name")
     if not force and path.exists():
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
-    foreign = _foreign_file(path)
-    if foreign:
+    if foreign := _foreign_file(path):
         holds = f"holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced"
         raise OutputError(f"{path}: {holds}", "choose another name, or remove the folder yourself")
 

@@ -14,8 +14,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from rocpd.base import process
-from rocpd.base.errors import ViewTextError, WriteError
+from rocpd.base import ViewTextError, WriteError, process
 
 _IS_FIRST = "apsw" not in sys.modules  # else others may be at work with it, in other threads, too
 

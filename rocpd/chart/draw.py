@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TypeAlias
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.base.visible import visible
 from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart

@@ -7,7 +7,7 @@ from dataclasses import field
 from statistics import fmean
 from typing import TypeAlias
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.table.palette import Colour
 
 Point: TypeAlias = tuple[float, float]

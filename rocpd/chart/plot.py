@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
+from rocpd.base import Row, UsageError
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.types import Row
 from rocpd.chart.draw import draw, svg
 from rocpd.chart.model import BarPart, Bars, Chart, Lines, Series
 from rocpd.table.palette import BLUE

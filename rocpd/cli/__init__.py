@@ -49,14 +49,14 @@ def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
         is_own_process: the process does nothing else.
 
     Returns:
-        the exit code, one of `rocpd.base.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+        the exit code, one of `rocpd.base.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
     _let_ctrl_c_end_at_once()
     from rocpd.base import process
 
     if is_own_process:
         process.claim()
-    from rocpd.base.errors import Exit
+    from rocpd.base import Exit
     from rocpd.cli import argv, diagnostics
     from rocpd.cli.commands import commands
 
@@ -91,7 +91,7 @@ def _end_at_once(_signal: int, _frame: object) -> None:
 
 
 def _invoke(group: Commands, words: list[str]) -> int:
-    from rocpd.base.errors import Exit
+    from rocpd.base import Exit
     from rocpd.cli import diagnostics
 
     with group.make_context(_PROGRAM, list(words)) as context:

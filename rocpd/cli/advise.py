@@ -5,12 +5,9 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Option
+from rocpd.base import UsageError, entries, frozen
+from rocpd.base.option import plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
@@ -33,14 +30,10 @@ def _forms() -> tuple[str, ...]:
 class AdviceChoice:
     """The question to the rules."""
 
-    thresholds: Annotated[
-        Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE", is_plain=True)
-    ] = None
-    explain: Annotated[
-        str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE", is_plain=True)
-    ] = None
-    list: Annotated[bool, Option("List the rules.", is_plain=True)] = False
-    format: Annotated[str, tables.format_option("Format:", _forms)] = ""
+    thresholds: Path | None = plain(None, "Other thresholds, TOML: [rule] name = number.", "FILE")
+    explain: str | None = plain(None, "Only explain a rule: what it needs and when it fires.", "RULE")
+    list: bool = plain(False, "List the rules.")
+    format: str = tables.format_option("Format:", _forms)
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
@@ -104,39 +97,30 @@ def _kinds(verb: str) -> list[str]:
 class Changed:
     """The changes."""
 
-    without: Annotated[
-        tuple[str, ...],
-        Option(
-            "What something takes beyond what is usual goes: straggler, rank:6, host:NAME, link:0-3, step:7; or all of "
-            "call:REGEX, or of the longest gap of the host, gap:1.",
-            "KIND:NAME",
-            several=True,
-            complete=partial(_kinds, "without"),
-            is_plain=True,
-        ),
-    ] = ()
-    scale: Annotated[
-        tuple[str, ...],
-        Option(
-            "Times are multiplied: kernel:REGEX=0.7, call:REGEX=0, collective:all-reduce=0.8, link:0-3=0.5, "
-            "rank:6=0.9, launch=0.5, compute=0.9, copies=0, host=0.5.",
-            "KIND[:NAME]=FACTOR",
-            several=True,
-            complete=partial(_kinds, "scale"),
-            is_plain=True,
-        ),
-    ] = ()
-    overlap: Annotated[
-        tuple[str, ...],
-        Option(
-            "comm, comm:RANKS or copies: they hold up no more than what needs all of them.",
-            "KIND",
-            several=True,
-            complete=partial(_kinds, "overlap"),
-            is_plain=True,
-        ),
-    ] = ()
-    format: Annotated[str, tables.format_option("Format:", tables.TEXT_OR_JSON.keys)] = ""
+    without: tuple[str, ...] = plain(
+        (),
+        "What something takes beyond what is usual goes: straggler, rank:6, host:NAME, link:0-3, step:7; or all of "
+        "call:REGEX, or of the longest gap of the host, gap:1.",
+        "KIND:NAME",
+        several=True,
+        complete=partial(_kinds, "without"),
+    )
+    scale: tuple[str, ...] = plain(
+        (),
+        "Times are multiplied: kernel:REGEX=0.7, call:REGEX=0, collective:all-reduce=0.8, link:0-3=0.5, "
+        "rank:6=0.9, launch=0.5, compute=0.9, copies=0, host=0.5.",
+        "KIND[:NAME]=FACTOR",
+        several=True,
+        complete=partial(_kinds, "scale"),
+    )
+    overlap: tuple[str, ...] = plain(
+        (),
+        "comm, comm:RANKS or copies: they hold up no more than what needs all of them.",
+        "KIND",
+        several=True,
+        complete=partial(_kinds, "overlap"),
+    )
+    format: str = tables.format_option("Format:", tables.TEXT_OR_JSON.keys)
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))

@@ -10,12 +10,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
+from rocpd.base import RocpdError, Row, UsageError, entries, frozen
 from rocpd.base.boundary import as_far_as_made
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.output import Destination, check_free, complete_or_nothing
-from rocpd.base.types import Row
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, timed

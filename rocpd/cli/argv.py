@@ -11,8 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError, entries
 
 _INPUT = ("-i", "--input", "--base", "--new")
 _FORMAT = ("-f", "--format", "--output-format")

@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from rocpd.base import entries
+from rocpd.base import UsageError, entries, frozen
 from rocpd.base.entries import fields_of
-from rocpd.base.errors import UsageError
 from rocpd.base.evidence import Evidence
-from rocpd.base.frozen import frozen
 from rocpd.base.option import Heading, Option, options_of
 from rocpd.base.output import check_not_stdout
 from rocpd.base.version import __version__

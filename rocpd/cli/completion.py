@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from typer._click.shell_completion import CompletionItem, add_completion_class
 from typer._completion_classes import BashComplete
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 
 if TYPE_CHECKING:
     from rocpd.cli.commands import Commands

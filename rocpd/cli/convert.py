@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import UsageError, entries, frozen
+from rocpd.base.option import Heading, plain
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of
 from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
@@ -29,18 +25,15 @@ def _listing() -> str:
 class FormatChoice:
     """Which formats are written."""
 
-    formats: Annotated[
-        tuple[str, ...],
-        Option(
-            "Formats, several after one flag; else by the ending of -o:",
-            "FORMAT...",
-            ("-f", "--output-format", "--format"),
-            Heading.OUTPUT,
-            complete=_names,
-            listing=_listing,
-            is_plain=True,
-        ),
-    ] = ()
+    formats: tuple[str, ...] = plain(
+        (),
+        "Formats, several after one flag; else by the ending of -o:",
+        "FORMAT...",
+        ("-f", "--output-format", "--format"),
+        Heading.OUTPUT,
+        complete=_names,
+        listing=_listing,
+    )
 
 
 @also_takes(lambda: entries.shown({name: entry.options for name, entry in known_formats().items()}))
@@ -65,8 +58,7 @@ def convert(
     """
     formats = _formats(chosen, output)
     asked.refuse_taken({name: entry.options for name, entry in formats.items()})
-    without_effect = check_options(formats.values(), asked.given)
-    if without_effect:
+    if without_effect := check_options(formats.values(), asked.given):
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
     target = output.destination(endings_of(formats.values()))
     options = ConvertOptions.at(target, output.force, **asked.fields(ConvertOptions))

@@ -23,10 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO, TypeVar
 import typer
 from typer._click.exceptions import NoSuchOption
 
-from rocpd.base import boundary, leftovers, output
-from rocpd.base.amount import amount, bytes_text
-from rocpd.base.errors import Exit, RocpdError, UsageError
-from rocpd.base.types import Progress
+from rocpd.base import Exit, Progress, RocpdError, UsageError, amount, boundary, bytes_text, leftovers, output
 from rocpd.base.visible import VisibleStream, visible
 
 if TYPE_CHECKING:

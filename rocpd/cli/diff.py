@@ -9,12 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import Exit, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option, options_of
+from rocpd.base import Exit, UsageError, amount, frozen
+from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery
@@ -41,31 +39,23 @@ class DiffInputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: Annotated[
-        tuple[str, ...],
-        Option(
-            "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
-            "[BASE] [NEW]",
-            is_positional=True,
-            is_plain=True,
-        ),
-    ] = ()
-    base: Annotated[
-        tuple[str, ...],
-        Option("Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...", is_plain=True),
-    ] = ()
-    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...", is_plain=True)] = ()
-    history: Annotated[
-        Path | None,
-        Option(
-            "The base is the newest level of this history, and runs deviate as they do there.", "STORE", is_plain=True
-        ),
-    ] = None
-    against: Annotated[
-        str | None,
-        Option("Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST", is_plain=True),
-    ] = None
-    skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
+    words: tuple[str, ...] = plain(
+        (),
+        "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
+        "[BASE] [NEW]",
+        is_positional=True,
+    )
+    base: tuple[str, ...] = plain(
+        (), "Runs of the base, several after one flag, or a file of --save-baseline.", "RUN..."
+    )
+    new: tuple[str, ...] = plain((), "Runs of the other side.", "RUN...")
+    history: Path | None = plain(
+        None, "The base is the newest level of this history, and runs deviate as they do there.", "STORE"
+    )
+    against: str | None = plain(
+        None, "Steps or ranks of one job to compare with: numbers, or others (the default).", "LIST"
+    )
+    skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 
     @property
     def is_one_job(self) -> bool:
@@ -91,22 +81,16 @@ class DiffInputs:
 class DiffSelection(SpanOptions, PlaceOptions):
     """The part of both sides that counts; of one job the steps or ranks that are compared with its others."""
 
-    step: Annotated[
-        str | None,
-        Option(
-            "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST", is_plain=True
-        ),
-    ] = None
-    rank: Annotated[
-        str | None,
-        Option(
-            "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
-            "LIST",
-            heading=Heading.FILTERS,
-            complete_from="ranks",
-            is_plain=True,
-        ),
-    ] = None
+    step: str | None = plain(
+        None, "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST"
+    )
+    rank: str | None = plain(
+        None,
+        "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
+        "LIST",
+        heading=Heading.FILTERS,
+        complete_from="ranks",
+    )
 
     def selected(self, *, has_rank: bool) -> SelectionOptions:
         """Return it as other commands have it; `has_rank`: whether ranks are filtered. Steps are `Comparing`'s."""
@@ -130,20 +114,14 @@ class DiffSelection(SpanOptions, PlaceOptions):
 class Gate:
     """The exit code and the file of the base."""
 
-    allow_unclear: Annotated[bool, Option("End with 0 where the verdict is unclear.")] = False
-    save_baseline: Annotated[
-        Path | None,
-        Option(
-            "Write what there is to compare of runs, and compare nothing.",
-            "FILE",
-            heading=Heading.OUTPUT,
-            is_plain=True,
-        ),
-    ] = None
-    accept: Annotated[bool, Option("Make the other side the base, in the file of the base; needs --reason.")] = False
-    reason: Annotated[str | None, Option("Why a change is accepted.", "TEXT")] = None
-    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", tables.of_analyses)] = ""
-    json: Annotated[bool, Option("The same as --format json.", heading=Heading.OUTPUT)] = False
+    allow_unclear: bool = declare(False, "End with 0 where the verdict is unclear.")
+    save_baseline: Path | None = plain(
+        None, "Write what there is to compare of runs, and compare nothing.", "FILE", heading=Heading.OUTPUT
+    )
+    accept: bool = declare(False, "Make the other side the base, in the file of the base; needs --reason.")
+    reason: str | None = declare(None, "Why a change is accepted.", "TEXT")
+    format: str = tables.format_option("Format, else by the ending of -o:", tables.of_analyses)
+    json: bool = declare(False, "The same as --format json.", heading=Heading.OUTPUT)
 
 
 def diff(
@@ -352,55 +330,41 @@ class HistoryInputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: Annotated[
-        tuple[str, ...],
-        Option(
-            "What to do, none: show; the store, a folder; runs to add or check, or tables to show.",
-            "[add|check|report|export] STORE [RUN|TABLE]...",
-            is_positional=True,
-            complete=_verbs,
-            is_plain=True,
-        ),
-    ] = ()
-    skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
+    words: tuple[str, ...] = plain(
+        (),
+        "What to do, none: show; the store, a folder; runs to add or check, or tables to show.",
+        "[add|check|report|export] STORE [RUN|TABLE]...",
+        is_positional=True,
+        complete=_verbs,
+    )
+    skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 
 
 @frozen
 class AddOptions:
     """Labels and dates of runs that are added."""
 
-    label: Annotated[
-        tuple[str, ...],
-        Option("add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE", is_plain=True),
-    ] = ()
-    date: Annotated[
-        str | None,
-        Option(
-            "add: when they ran, 2026-11-12 or 2026-11-12T03:00:00+01:00, else as recorded.",
-            "DATE",
-        ),
-    ] = None
-    redact: Annotated[
-        Redaction, Option("add: share leaves out where and by whom they ran; machines become hashes.")
-    ] = Redaction.NONE
+    label: tuple[str, ...] = plain((), "add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE")
+    date: str | None = declare(
+        None, "add: when they ran, 2026-11-12 or 2026-11-12T03:00:00+01:00, else as recorded.", "DATE"
+    )
+    redact: Redaction = declare(
+        Redaction.NONE, "add: share leaves out where and by whom they ran; machines become hashes."
+    )
 
 
 @frozen
 class AskedOfHistory:
     """The part of a history that is shown."""
 
-    job: Annotated[
-        int, Option("Which job of the store, from 1; the first one ran last.", "N", least=1, is_plain=True)
-    ] = 1
-    kernel: Annotated[str | None, Option("Only the time of kernels that match.", "REGEX", is_plain=True)] = None
-    by: Annotated[str, Option("Runs of one host, gpu or value of a label may lie apart from others.", "NAME")] = "host"
-    least: Annotated[float, Option("Leave out changes of less than this.", "PERCENT", least=0, most=1e3)] = 1.0
-    sql: Annotated[
-        str | None, Option("Ask SQL of the tables changes, runs, series, noise and labels.", "SQL", is_plain=True)
-    ] = None
-    allow_unclear: Annotated[bool, Option("check: end with 0 where the verdict is unclear.")] = False
-    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", tables.of_analyses)] = ""
-    limit: Annotated[int, tables.LIMIT] = 20
+    job: int = plain(1, "Which job of the store, from 1; the first one ran last.", "N", least=1)
+    kernel: str | None = plain(None, "Only the time of kernels that match.", "REGEX")
+    by: str = declare("host", "Runs of one host, gpu or value of a label may lie apart from others.", "NAME")
+    least: float = declare(1.0, "Leave out changes of less than this.", "PERCENT", least=0, most=1e3)
+    sql: str | None = plain(None, "Ask SQL of the tables changes, runs, series, noise and labels.", "SQL")
+    allow_unclear: bool = declare(False, "check: end with 0 where the verdict is unclear.")
+    format: str = tables.format_option("Format, else by the ending of -o:", tables.of_analyses)
+    limit: int = field_of(20, tables.LIMIT)
 
 
 @frozen

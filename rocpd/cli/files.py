@@ -8,12 +8,10 @@ import enum
 from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import InputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import InputError, RocpdError, UsageError, amount, frozen
+from rocpd.base.option import REQUIRED, Heading, declare, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, TableOptions
@@ -30,23 +28,17 @@ class ImportOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[
-        Path, Option("New folder for the rocpd files.", "DIR", ("-d", "--output-path"), is_plain=True)
-    ] = Path("imported")
-    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", is_plain=True)] = False
-    join: Annotated[
-        tuple[str, ...],
-        Option(
-            "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
-            "TRACE",
-            several=True,
-            is_plain=True,
-        ),
-    ] = ()
-    jobs: Annotated[
-        int | None,
-        Option("Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1),
-    ] = None
+    folder: Path = plain(Path("imported"), "New folder for the rocpd files.", "DIR", ("-d", "--output-path"))
+    force: bool = plain(False, "Replace a folder that an earlier run wrote.")
+    join: tuple[str, ...] = plain(
+        (),
+        "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
+        "TRACE",
+        several=True,
+    )
+    jobs: int | None = declare(
+        None, "Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1
+    )
 
 
 def import_(inputs: Inputs, asked: ImportOptions) -> None:
@@ -104,8 +96,8 @@ _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 class MergeOptions:
     """The summary of the merged file."""
 
-    summary: Annotated[bool, Option("Also print the summary of the merged file.", is_plain=True)] = False
-    limit: Annotated[int, Option("Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
+    summary: bool = plain(False, "Also print the summary of the merged file.")
+    limit: int = declare(20, "Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)
 
 
 def merge(
@@ -209,23 +201,18 @@ class PackageOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[
-        Path | None,
-        Option(
-            "The package; .rpdb is added. Without it, or for `.`: ./index.yaml is written, with --copy or -c job.rpdb.",
-            "NAME.rpdb",
-            ("-o", "-d", "--output-path"),
-            hidden_flags=("--output-file",),
-            is_plain=True,
-        ),
-    ] = None
-    copy: Annotated[bool, Option("Copy the files into the package, with --consolidate too.", is_plain=True)] = False
-    consolidate: Annotated[
-        bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"), is_plain=True)
-    ] = False
-    yes: Annotated[bool, Option("Confirm that the raw files may be moved.", is_plain=True)] = False
-    with_index: Annotated[bool, Option("Build an index in the package, as `rocpd index` does.", is_plain=True)] = False
-    force: Annotated[bool, Option("Replace an existing package or index.yaml.", is_plain=True)] = False
+    folder: Path | None = plain(
+        None,
+        "The package; .rpdb is added. Without it, or for `.`: ./index.yaml is written, with --copy or -c job.rpdb.",
+        "NAME.rpdb",
+        ("-o", "-d", "--output-path"),
+        hidden_flags=("--output-file",),
+    )
+    copy: bool = plain(False, "Copy the files into the package, with --consolidate too.")
+    consolidate: bool = plain(False, "Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
+    yes: bool = plain(False, "Confirm that the raw files may be moved.")
+    with_index: bool = plain(False, "Build an index in the package, as `rocpd index` does.")
+    force: bool = plain(False, "Replace an existing package or index.yaml.")
 
     @property
     def target(self) -> Path:
@@ -285,10 +272,8 @@ class Place:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[Path, Option("New folder for rank0.db …", "DIR", ("-d", "--output-path"), is_plain=True)] = Path(
-        "redacted"
-    )
-    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", is_plain=True)] = False
+    folder: Path = plain(Path("redacted"), "New folder for rank0.db …", "DIR", ("-d", "--output-path"))
+    force: bool = plain(False, "Replace a folder that an earlier run wrote.")
 
 
 def redact(
@@ -325,14 +310,13 @@ def redact(
 class DebugOptions:
     """Where debugging information is, and where the files go."""
 
-    debug_dir: Annotated[
-        tuple[Path, ...],
-        Option("Folder of debugging information or unstripped libraries, found by build id; may be repeated.", "DIR"),
-    ] = ()
-    folder: Annotated[
-        Path, Option("New folder for the files.", "DIR", ("-d", "--output-path"), Heading.OUTPUT)
-    ] = Path("symbolized")  # fmt: skip
-    force: Annotated[bool, Option("Replace a folder that an earlier run wrote.", heading=Heading.OUTPUT)] = False
+    debug_dir: tuple[Path, ...] = declare(
+        (), "Folder of debugging information or unstripped libraries, found by build id; may be repeated.", "DIR"
+    )
+    folder: Path = declare(
+        Path("symbolized"), "New folder for the files.", "DIR", ("-d", "--output-path"), Heading.OUTPUT
+    )
+    force: bool = declare(False, "Replace a folder that an earlier run wrote.", heading=Heading.OUTPUT)
 
 
 def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
@@ -361,18 +345,13 @@ class IndexOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    folder: Annotated[
-        Path | None,
-        Option(
-            "Folder of the index, for other users or machines; their commands get it as --index-folder.",
-            "DIR",
-            ("-d", "--output-path"),
-            is_plain=True,
-        ),
-    ] = None
-    no_summary: Annotated[bool, Option("Only the index: the first rocpd summary reads the files.", is_plain=True)] = (
-        False
+    folder: Path | None = plain(
+        None,
+        "Folder of the index, for other users or machines; their commands get it as --index-folder.",
+        "DIR",
+        ("-d", "--output-path"),
     )
+    no_summary: bool = plain(False, "Only the index: the first rocpd summary reads the files.")
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
@@ -434,10 +413,8 @@ class CacheAction(enum.StrEnum):
 class CacheOptions:
     """The action, and the look of its answer."""
 
-    action: Annotated[
-        CacheAction, Option("What to do.", "list|clear", is_positional=True, is_required=True, is_plain=True)
-    ]
-    format: Annotated[str, tables.FORMAT] = ""
+    action: CacheAction = plain(REQUIRED, "What to do.", "list|clear", is_positional=True, is_required=True)
+    format: str = tables.format_option()
 
 
 def cache(asked: CacheOptions) -> None:

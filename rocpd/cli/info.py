@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Option
-from rocpd.base.types import Row
+from rocpd.base import Row, UsageError, entries, frozen
+from rocpd.base.option import plain
 from rocpd.base.visible import visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
@@ -51,11 +48,8 @@ _MINOR: Mapping[str, frozenset[str]] = {
 class InfoOptions:
     """Which section, and how it looks."""
 
-    only: Annotated[
-        InfoSection | None,
-        Option("One section; formats other than console have the ranks, if none is named.", is_plain=True),
-    ] = None
-    format: Annotated[str, tables.FORMAT] = ""
+    only: InfoSection | None = plain(None, "One section; formats other than console have the ranks, if none is named.")
+    format: str = tables.format_option()
 
 
 def info(
@@ -139,10 +133,8 @@ def _names() -> Iterable[str]:
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
-    relation: Annotated[
-        str | None, Option("One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names, is_plain=True)
-    ] = None
-    format: Annotated[str, tables.FORMAT] = ""
+    relation: str | None = plain(None, "One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names)
+    format: str = tables.format_option()
 
 
 def schema(asked: SchemaOptions, output: TableOptions) -> None:

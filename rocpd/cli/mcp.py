@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Annotated
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import UsageError, frozen
+from rocpd.base.option import Heading, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Inputs, TableOptions
@@ -19,14 +17,10 @@ class McpOptions:
 
     HEADING = Heading.OUTPUT
 
-    http: Annotated[
-        bool, Option("Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.", is_plain=True)
-    ] = False
-    port: Annotated[int, Option("With --http: port; 0: any that is free.", "N", least=0, most=65535, is_plain=True)] = 0
-    history: Annotated[str, Option("Store of the job's history, which may be asked, too.", "STORE", is_plain=True)] = ""
-    seconds: Annotated[float, Option("A question is stopped after so many seconds.", "S", least=0.1, is_plain=True)] = (
-        300
-    )
+    http: bool = plain(False, "Answer on 127.0.0.1 instead of stdin and stdout, at an address with a secret.")
+    port: int = plain(0, "With --http: port; 0: any that is free.", "N", least=0, most=65535)
+    history: str = plain("", "Store of the job's history, which may be asked, too.", "STORE")
+    seconds: float = plain(300, "A question is stopped after so many seconds.", "S", least=0.1)
 
 
 def mcp(inputs: Inputs, asked: McpOptions) -> None:
@@ -75,11 +69,9 @@ def _announce(address: str) -> None:
 class QuestionsChoice:
     """Which questions."""
 
-    word: Annotated[
-        str | None, Option("Only questions and commands with this word.", "WORD", is_positional=True, is_plain=True)
-    ] = None
-    all: Annotated[bool, Option("Also questions that few people ask; a word finds them, too.", is_plain=True)] = False
-    format: Annotated[str, tables.FORMAT] = ""
+    word: str | None = plain(None, "Only questions and commands with this word.", "WORD", is_positional=True)
+    all: bool = plain(False, "Also questions that few people ask; a word finds them, too.")
+    format: str = tables.format_option()
 
 
 def questions(asked: QuestionsChoice, output: TableOptions) -> None:

@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import output
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import UsageError, frozen, output
+from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
@@ -39,11 +37,11 @@ class Inputs:
 
     HEADING: ClassVar = Heading.INPUTS
 
-    words: Annotated[tuple[str, ...], Option(_ABOUT_INPUTS, "[INPUTS]...", is_positional=True, is_plain=True)] = ()
-    named: Annotated[
-        tuple[str, ...], Option("The same as an option; several after one flag.", "INPUT...", ("-i", "--input"))
-    ] = ()
-    skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
+    words: tuple[str, ...] = plain((), _ABOUT_INPUTS, "[INPUTS]...", is_positional=True)
+    named: tuple[str, ...] = declare(
+        (), "The same as an option; several after one flag.", "INPUT...", ("-i", "--input")
+    )
+    skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 
     @property
     def paths(self) -> list[str]:
@@ -61,57 +59,35 @@ class SpanOptions:
 
     HEADING: ClassVar = Heading.WINDOW
 
-    start: Annotated[
-        str | None,
-        Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME", is_plain=True),
-    ] = None
-    end: Annotated[str | None, Option("To, in the same forms.", "TIME", is_plain=True)] = None
-    start_marker: Annotated[
-        str | None,
-        Option(
-            "On each rank from the start of this marker: text, /regex/, text#2.",
-            "TEXT",
-            complete_from="markers",
-        ),
-    ] = None
-    end_marker: Annotated[
-        str | None,
-        Option("On each rank to the end of this marker.", "TEXT", complete_from="markers"),
-    ] = None
-    step: Annotated[
-        str | None,
-        Option(
-            "On each rank its own step of this number, or with this marker.",
-            "N|TEXT",
-            complete_from="steps",
-            is_plain=True,
-        ),
-    ] = None
-    window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
-    auto_roi: Annotated[bool, Option("From the first to the last dispatch of the hottest kernel.")] = False
-    align: Annotated[
-        Align,
-        Option("Where clocks are unrelated: by collectives, else first events (auto); first events of ranks; none."),
-    ] = Align.AUTO
-    clock_offset: Annotated[
-        tuple[str, ...],
-        Option("Add so many ns, known to ±NS, to the times of a host, instead of --align; repeatable.", "HOST=NS[±NS]"),
-    ] = ()
+    start: str | None = plain(None, "From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME")
+    end: str | None = plain(None, "To, in the same forms.", "TIME")
+    start_marker: str | None = declare(
+        None, "On each rank from the start of this marker: text, /regex/, text#2.", "TEXT", complete_from="markers"
+    )
+    end_marker: str | None = declare(None, "On each rank to the end of this marker.", "TEXT", complete_from="markers")
+    step: str | None = plain(
+        None, "On each rank its own step of this number, or with this marker.", "N|TEXT", complete_from="steps"
+    )
+    window_kernel: str | None = declare(None, "From the first to the last of these kernels.", "REGEX")
+    auto_roi: bool = declare(False, "From the first to the last dispatch of the hottest kernel.")
+    align: Align = declare(
+        Align.AUTO, "Where clocks are unrelated: by collectives, else first events (auto); first events of ranks; none."
+    )
+    clock_offset: tuple[str, ...] = declare(
+        (), "Add so many ns, known to ±NS, to the times of a host, instead of --align; repeatable.", "HOST=NS[±NS]"
+    )
 
 
 @frozen
 class WindowOptions(SpanOptions):
     """The part of the time line that counts, and which events lie in it."""
 
-    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
-    launched: Annotated[bool, Option("GPU work belongs to the window of its launch, not to that in which it ran.")] = (
-        False
+    step_marker: str = field_of(STEP_MARKER, MARKS_STEPS)
+    launched: bool = declare(False, "GPU work belongs to the window of its launch, not to that in which it ran.")
+    inclusive: str = declare(
+        "True", "True: events count that overlap the window; False: those that lie in it.", "BOOL", heading=Heading.AMD
     )
-    inclusive: Annotated[
-        str,
-        Option("True: events count that overlap the window; False: those that lie in it.", "BOOL", heading=Heading.AMD),
-    ] = "True"
-    clip: Annotated[bool, Option("Cut what overlaps the window at its edges.")] = False
+    clip: bool = declare(False, "Cut what overlaps the window at its edges.")
 
 
 @frozen
@@ -120,24 +96,21 @@ class PlaceOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    rank: Annotated[
-        str | None,
-        Option("Only these ranks: 0-3,8.", "LIST", complete_from="ranks", is_plain=True),
-    ] = None
-    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from="hosts")] = None
-    agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
+    rank: str | None = plain(None, "Only these ranks: 0-3,8.", "LIST", complete_from="ranks")
+    host: str | None = declare(None, "Only ranks of these hosts.", "LIST", complete_from="hosts")
+    agent: str | None = declare(None, "Only GPU work of these agents: 4 or GPU-0.", "LIST")
 
 
 @frozen
 class FilterOptions(PlaceOptions):
     """Ranks, and events of a rank, that count: the filters of commands that count events."""
 
-    stream: Annotated[str | None, Option("Only GPU work of these streams.", "LIST")] = None
-    category: Annotated[
-        str | None, Option("Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories)
-    ] = None
-    kernel: Annotated[str | None, Option("Only kernels that match.", "REGEX", is_plain=True)] = None
-    exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", "REGEX")] = None
+    stream: str | None = declare(None, "Only GPU work of these streams.", "LIST")
+    category: str | None = declare(
+        None, "Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories
+    )
+    kernel: str | None = plain(None, "Only kernels that match.", "REGEX")
+    exclude_kernel: str | None = declare(None, "Only kernels that do not match.", "REGEX")
 
 
 @frozen
@@ -146,9 +119,9 @@ class PassOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    all_passes: Annotated[
-        bool, Option("Of a program that ran for different counters read every pass, not the first alone.")
-    ] = False
+    all_passes: bool = declare(
+        False, "Of a program that ran for different counters read every pass, not the first alone."
+    )
 
 
 @frozen
@@ -242,36 +215,30 @@ class Execution:
 
     HEADING: ClassVar = Heading.EXECUTION
 
-    jobs: Annotated[
-        int | None,
-        Option(
-            "Threads and processes at a time; without it as many as help.",
-            "N",
-            ("-j", "--jobs"),
-            least=0,
-            hidden_flags=("--threads",),
-        ),
-    ] = None
-    scheduler: Annotated[
-        str | None,
-        Option(
-            "Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
-            "ADDRESS",
-            environment="DASK_SCHEDULER_ADDRESS",
-        ),
-    ] = None
-    local_hosts: Annotated[bool, Option("On a cluster: read a file on the host that its path or metadata names.")] = (
-        False
+    jobs: int | None = declare(
+        None,
+        "Threads and processes at a time; without it as many as help.",
+        "N",
+        ("-j", "--jobs"),
+        least=0,
+        hidden_flags=("--threads",),
     )
-    index: Annotated[
-        IndexUse, Option("Answer from the index of rocpd index: where there is one that fits, only then, or never.")
-    ] = IndexUse.AUTO
-    index_folder: Annotated[
-        Path | None,
-        Option(
-            "Where the index lies, if neither in the package nor in the cache.", "DIR", environment="ROCPD_INDEX_FOLDER"
-        ),
-    ] = None
+    scheduler: str | None = declare(
+        None,
+        "Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
+        "ADDRESS",
+        environment="DASK_SCHEDULER_ADDRESS",
+    )
+    local_hosts: bool = declare(False, "On a cluster: read a file on the host that its path or metadata names.")
+    index: IndexUse = declare(
+        IndexUse.AUTO, "Answer from the index of rocpd index: where there is one that fits, only then, or never."
+    )
+    index_folder: Path | None = declare(
+        None,
+        "Where the index lies, if neither in the package nor in the cache.",
+        "DIR",
+        environment="ROCPD_INDEX_FOLDER",
+    )
 
     def cluster(self) -> Cluster | None:
         """Connect to the cluster that was asked for, if any.
@@ -293,11 +260,11 @@ class Execution:
 class SqlExecution(Execution):
     """Who does the work, and how SQL is divided."""
 
-    strategy: Annotated[
-        Strategy,
-        Option("How a statement runs over ranks; the answer is the same, but for the last digit of sums of reals."),
-    ] = Strategy.AUTO
-    explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
+    strategy: Strategy = declare(
+        Strategy.AUTO,
+        "How a statement runs over ranks; the answer is the same, but for the last digit of sums of reals.",
+    )
+    explain: bool = declare(False, "Show how it would run: strategy, SQL of each step.")
 
 
 @frozen
@@ -306,19 +273,16 @@ class OutputOptions:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    name: Annotated[
-        str | None,
-        Option(
-            "File (a path, or with its format's ending) or base name. Else $ROCPD_OUTPUT_NAME or out.",
-            "NAME",
-            ("-o", "--output-file"),
-            is_plain=True,
-        ),
-    ] = None
-    folder: Annotated[
-        Path | None, Option("Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path"))
-    ] = None
-    force: Annotated[bool, Option("Replace existing output.")] = False
+    name: str | None = plain(
+        None,
+        "File (a path, or with its format's ending) or base name. Else $ROCPD_OUTPUT_NAME or out.",
+        "NAME",
+        ("-o", "--output-file"),
+    )
+    folder: Path | None = declare(
+        None, "Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path")
+    )
+    force: bool = declare(False, "Replace existing output.")
 
     @property
     def is_asked(self) -> bool:
@@ -343,8 +307,8 @@ class OutputOptions:
 class TableOptions(OutputOptions):
     """Where tables go, and how a terminal shows them."""
 
-    color: Annotated[When, Option("Colours: auto (on a terminal, without $NO_COLOR), always, never.")] = When.AUTO
-    no_pager: Annotated[bool, Option("No $PAGER for what is longer than the terminal.")] = False
+    color: When = declare(When.AUTO, "Colours: auto (on a terminal, without $NO_COLOR), always, never.")
+    no_pager: bool = declare(False, "No $PAGER for what is longer than the terminal.")
 
 
 def _truth(inclusive: str) -> bool:

@@ -9,14 +9,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import Exit, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import Exit, RocpdError, Row, UsageError, amount, frozen
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import check_free
-from rocpd.base.types import Row
 from rocpd.base.visible import VisibleStream
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql
@@ -33,24 +30,19 @@ if TYPE_CHECKING:
 class SqlAndInputs(Inputs):
     """SQL, and which files are read."""
 
-    words: Annotated[
-        tuple[str, ...],
-        Option(
-            "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True, is_plain=True
-        ),
-    ] = ()
+    words: tuple[str, ...] = plain(
+        (), "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True
+    )
 
 
 @frozen
 class QueryOptions:
     """The statement, and the look of the answer."""
 
-    query: Annotated[str | None, Option("SQL, as an option.", "SQL", heading=Heading.AMD)] = None
-    script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).", is_plain=True)] = None
-    format: Annotated[str, tables.FORMAT] = ""
-    limit: Annotated[
-        int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
-    ] = 100
+    query: str | None = declare(None, "SQL, as an option.", "SQL", heading=Heading.AMD)
+    script: Path | None = plain(None, "SQL script that runs first (temp views and tables).")
+    format: str = tables.format_option()
+    limit: int = plain(100, "Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)
 
 
 def query(

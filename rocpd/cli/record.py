@@ -8,11 +8,9 @@ import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import UsageError, frozen
+from rocpd.base.option import REQUIRED, Heading, plain
 from rocpd.base.output import destination
 from rocpd.base.visible import visible
 from rocpd.cli.diagnostics import note, standard_output
@@ -24,21 +22,17 @@ from rocpd.record.control import Action
 class Program:
     """The command to record, and the folder of its files."""
 
-    command: Annotated[
-        tuple[str, ...],
-        Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True, is_plain=True),
-    ] = ()
-    folder: Annotated[
-        Path | None,
-        Option(
-            "Folder of the files. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
-            "DIR",
-            ("-o", "-d", "--output-path"),
-            Heading.OUTPUT,
-            hidden_flags=("--output-file",),
-            is_plain=True,
-        ),
-    ] = None
+    command: tuple[str, ...] = plain(
+        (), "Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True
+    )
+    folder: Path | None = plain(
+        None,
+        "Folder of the files. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
+        "DIR",
+        ("-o", "-d", "--output-path"),
+        Heading.OUTPUT,
+        hidden_flags=("--output-file",),
+    )
 
 
 def record(program: Program, settings: Settings) -> int:
@@ -91,14 +85,14 @@ _NAME, _STATE = 11, 7  # characters
 class DoctorOptions:
     """Where would be recorded, and how the answer looks."""
 
-    folder: Annotated[
-        Path | None,
-        Option("Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-o", "-d"),
-               Heading.OUTPUT, is_plain=True),
-    ] = None  # fmt: skip
-    json: Annotated[
-        bool, Option("One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT, is_plain=True)
-    ] = False
+    folder: Path | None = plain(
+        None,
+        "Folder to record into. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
+        "DIR",
+        ("-o", "-d"),
+        Heading.OUTPUT,
+    )
+    json: bool = plain(False, "One JSON object: checks with name, state, says and fix.", heading=Heading.OUTPUT)
 
 
 def doctor(asked: DoctorOptions) -> None:
@@ -128,12 +122,8 @@ def doctor(asked: DoctorOptions) -> None:
 class ControlOptions:
     """The request, and the process."""
 
-    action: Annotated[
-        Action, Option("What to do.", "start|stop|flush|status", is_positional=True, is_required=True, is_plain=True)
-    ]
-    pid: Annotated[
-        int, Option("Process that is recorded.", "PID", is_positional=True, is_required=True, least=1, is_plain=True)
-    ]
+    action: Action = plain(REQUIRED, "What to do.", "start|stop|flush|status", is_positional=True, is_required=True)
+    pid: int = plain(REQUIRED, "Process that is recorded.", "PID", is_positional=True, is_required=True, least=1)
 
 
 def control(asked: ControlOptions) -> None:

@@ -8,11 +8,10 @@ import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import entries
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option, options_of, spelt
+from rocpd.base import entries, frozen
+from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import index_hint, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
@@ -38,33 +37,24 @@ class ReportChoice:
 
     HEADING: ClassVar = Heading.OUTPUT
 
-    path: Annotated[
-        Path,
-        Option(
-            "File to write; its ending says which format:",
-            "FILE",
-            ("-o", "--output-file"),
-            listing=partial(", ".join, REPORT_FORMATS),
-            is_plain=True,
-        ),
-    ] = Path("report.html")
-    sections: Annotated[
-        tuple[str, ...],
-        Option("Only these sections:", "NAME...", complete=known_sections, listing=_section_listing, is_plain=True),
-    ] = ()
-    base: Annotated[
-        tuple[str, ...],
-        Option(
-            "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
-            "RUN...",
-            heading=Heading.INPUTS,
-            is_plain=True,
-        ),
-    ] = ()
-    plots: Annotated[
-        Path | None, Option("Also write each chart as SVG, PNG and JPEG into this folder.", "DIR", is_plain=True)
-    ] = None
-    force: Annotated[bool, Option("Replace existing output.")] = False
+    path: Path = plain(
+        Path("report.html"),
+        "File to write; its ending says which format:",
+        "FILE",
+        ("-o", "--output-file"),
+        listing=partial(", ".join, REPORT_FORMATS),
+    )
+    sections: tuple[str, ...] = plain(
+        (), "Only these sections:", "NAME...", complete=known_sections, listing=_section_listing
+    )
+    base: tuple[str, ...] = plain(
+        (),
+        "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
+        "RUN...",
+        heading=Heading.INPUTS,
+    )
+    plots: Path | None = plain(None, "Also write each chart as SVG, PNG and JPEG into this folder.", "DIR")
+    force: bool = declare(False, "Replace existing output.")
 
 
 @also_takes(lambda: entries.declared(READ, Options))

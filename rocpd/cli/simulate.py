@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.base.amount import amount
+from rocpd.base import amount
 from rocpd.cli.diagnostics import note, progress
 from rocpd.simulator.options import JobOptions
 

@@ -13,13 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
-from rocpd.base.errors import OutputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
-from rocpd.base.types import AmdVersion, Row
+from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, entries, frozen
+from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
@@ -67,50 +64,42 @@ def _format_listing() -> str:
 class NamesAndInputs(Inputs):
     """Names of analyses, and which files are read."""
 
-    words: Annotated[
-        tuple[str, ...],
-        Option(
-            "Names of summaries (--list), then files, globs, folders, *.rpdb packages.",
-            "[NAMES] [INPUTS]...",
-            is_positional=True,
-            complete=_names,
-            is_plain=True,
-        ),
-    ] = ()
+    words: tuple[str, ...] = plain(
+        (),
+        "Names of summaries (--list), then files, globs, folders, *.rpdb packages.",
+        "[NAMES] [INPUTS]...",
+        is_positional=True,
+        complete=_names,
+    )
 
 
 @frozen
 class SummaryChoice:
     """The question, and the look of its tables."""
 
-    by: Annotated[By | None, Option("Divide the tables.", is_plain=True)] = None
-    list: Annotated[bool, Option("List the names of summaries.", is_plain=True)] = False
-    list_categories: Annotated[bool, Option("List the domains and categories that the inputs hold.")] = False
-    summary_by_rank: Annotated[bool, Option("Without names: also each table by rank.", heading=Heading.AMD)] = False
-    domain_summary: Annotated[bool, Option("Without names: also the time by domain.", heading=Heading.AMD)] = False
-    region_categories: Annotated[
-        tuple[str, ...],
-        Option(
-            "Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.",
-            "NAME...",
-            heading=Heading.AMD,
-        ),
-    ] = ()
-    amd: Annotated[bool, Option("The tables that AMD's users know, as without names.", heading=Heading.AMD)] = False
-    amd_version: Annotated[
-        AmdVersion, Option("Heads and categories of AMD's tool of this year.", heading=Heading.AMD)
-    ] = AmdVersion.V2025
-    mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
-    truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
-    full_names: Annotated[bool, Option("Kernel names in full, which the console and pages show short.")] = False
-    format: Annotated[
-        str, tables.format_option("Format of the tables, else by the ending of -o:", _formats, _format_listing)
-    ] = ""
-    follow: Annotated[
-        bool,
-        Option("op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT),
-    ] = False
-    limit: Annotated[int, tables.LIMIT] = 20
+    by: By | None = plain(None, "Divide the tables.")
+    list: bool = plain(False, "List the names of summaries.")
+    list_categories: bool = declare(False, "List the domains and categories that the inputs hold.")
+    summary_by_rank: bool = declare(False, "Without names: also each table by rank.", heading=Heading.AMD)
+    domain_summary: bool = declare(False, "Without names: also the time by domain.", heading=Heading.AMD)
+    region_categories: tuple[str, ...] = declare(
+        (),
+        "Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.",
+        "NAME...",
+        heading=Heading.AMD,
+    )
+    amd: bool = declare(False, "The tables that AMD's users know, as without names.", heading=Heading.AMD)
+    amd_version: AmdVersion = declare(
+        AmdVersion.V2025, "Heads and categories of AMD's tool of this year.", heading=Heading.AMD
+    )
+    mangled_kernels: bool = declare(False, "Mangled kernel names.")
+    truncate_kernels: bool = declare(False, "Kernel names without signature and template.")
+    full_names: bool = declare(False, "Kernel names in full, which the console and pages show short.")
+    format: str = tables.format_option("Format of the tables, else by the ending of -o:", _formats, _format_listing)
+    follow: bool = declare(
+        False, "op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT
+    )
+    limit: int = field_of(20, tables.LIMIT)
 
     @property
     def kernel_names(self) -> KernelNames:
@@ -301,8 +290,8 @@ _OF_COUNTERS = ("collected", "passes", "panels", "to-collect")
 class CountersChoice:
     """How it looks."""
 
-    format: Annotated[str, tables.FORMAT] = ""
-    limit: Annotated[int, tables.LIMIT] = 0
+    format: str = tables.format_option()
+    limit: int = field_of(0, tables.LIMIT)
 
 
 def counters(
@@ -386,31 +375,23 @@ _TIME = re.compile(r"([+-]?)(\d*\.?\d+|\d+\.)\s*(ns|us|ms|s|sec|)")
 class RaptorOptions:
     """Which tables, of which part, and how kernels are told apart."""
 
-    categorize: Annotated[bool, Option("Show time by category.", flags=("-c", "--categorize"), is_plain=True)] = False
-    top: Annotated[
-        bool,
-        Option(
-            "Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",), is_plain=True
-        ),
-    ] = False
-    variability: Annotated[bool, Option("Show the time above the shortest instances.", is_plain=True)] = False
-    op_trace: Annotated[bool, Option("Show each operation.", is_plain=True)] = False
-    prekernel_seq: Annotated[
-        int, Option("Kernels before that tell one apart; 0: none.", "N", hidden_flags=("--kernelseq-len",), least=0)
-    ] = 2
-    roi_start: Annotated[
-        str | None, Option("From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME", is_plain=True)
-    ] = None
-    roi_end: Annotated[str | None, Option("To, in the same forms.", "TIME", is_plain=True)] = None
-    auto_roi: Annotated[
-        bool,
-        Option(
-            "From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",), is_plain=True
-        ),
-    ] = False
-    gpu_id: Annotated[str | None, Option("Only this agent.", "ID", is_plain=True)] = None
-    categories: Annotated[Path | None, Option("JSON of categories, as RAPTOR has it.", "FILE", is_plain=True)] = None
-    limit: Annotated[int, Option("Rows of a table; 0 shows all.", "N", least=0, is_plain=True)] = 0
+    categorize: bool = plain(False, "Show time by category.", flags=("-c", "--categorize"))
+    top: bool = plain(
+        False, "Show kernels after the same others.", flags=("-k", "--top"), hidden_flags=("--kernelseq",)
+    )
+    variability: bool = plain(False, "Show the time above the shortest instances.")
+    op_trace: bool = plain(False, "Show each operation.")
+    prekernel_seq: int = declare(
+        2, "Kernels before that tell one apart; 0: none.", "N", hidden_flags=("--kernelseq-len",), least=0
+    )
+    roi_start: str | None = plain(None, "From: 12.5 (ms), +3us, -1s (from the end), 40%, or a kernel.", "TIME")
+    roi_end: str | None = plain(None, "To, in the same forms.", "TIME")
+    auto_roi: bool = plain(
+        False, "From the first to the last run of the hottest kernel.", hidden_flags=("--auto-roi-top",)
+    )
+    gpu_id: str | None = plain(None, "Only this agent.", "ID")
+    categories: Path | None = plain(None, "JSON of categories, as RAPTOR has it.", "FILE")
+    limit: int = plain(0, "Rows of a table; 0 shows all.", "N", least=0)
 
 
 def raptor(inputs: Inputs, asked: RaptorOptions) -> None:
@@ -442,8 +423,7 @@ def edge(session: Session, text: str | None) -> str | None:
     """
     if text is None or text.endswith("%"):
         return text
-    match = _TIME.fullmatch(text)
-    if match:
+    if match := _TIME.fullmatch(text):
         sign, number, unit = match.groups()
         return f"{sign or '+'}{round(float(number) * _UNITS[unit])}ns"
     from rocpd.federate.select.window import Window

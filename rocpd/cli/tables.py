@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.base.errors import UsageError
-from rocpd.base.option import Heading, Option
+from rocpd.base import Row, UsageError
+from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.types import Row
 from rocpd.base.visible import as_data, visible
 from rocpd.cli.diagnostics import report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions
@@ -27,15 +26,21 @@ TEXT_OR_JSON = {CONSOLE: _TEXT, JSON: ".json"}
 
 
 def format_option(
-    help: str, names: Callable[[], Iterable[str]] = format_names, listing: Callable[[], str] | None = None
-) -> Option:
-    """Return the option `--format` of a command; `help` ends with a colon, the names or their listing follow it."""
+    help: str = "Format of the rows, else by the ending of -o:",
+    names: Callable[[], Iterable[str]] = format_names,
+    listing: Callable[[], str] | None = None,
+) -> str:
+    """Return the field of the option `--format` of a command; its value is empty when it is not given.
+
+    Args:
+        help: it ends with a colon; the names or their listing follow it.
+        names: of the formats.
+        listing: the names as help shows them.
+    """
     listing = listing or (lambda: ", ".join(names()))
-    return Option(help, "FORMAT", ("-f", "--format"), Heading.OUTPUT, complete=names, listing=listing, is_plain=True)
+    flags = ("-f", "--format")
+    return plain("", help, "FORMAT", flags, Heading.OUTPUT, complete=names, listing=listing)
 
-
-FORMAT = format_option("Format of the rows, else by the ending of -o:")
-"""The option of commands that write any table; its value is empty when it is not given."""
 
 LIMIT = Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
 """The option of commands that write tables of analyses."""
@@ -67,7 +72,7 @@ def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
 
 
 def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
-    """Return the format, None for the console, and the file, None for stdout, for a value of `FORMAT`.
+    """Return the format, None for the console, and the file, None for stdout, for a value of `--format`.
 
     Raises:
         UsageError: as `rocpd.table.find_format`.

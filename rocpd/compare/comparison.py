@@ -9,8 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.compare.attribution import (
     Attribution,
     KernelDifference,
@@ -383,8 +382,7 @@ def _of_runs(
     if measured == STEP:
         measured = "time in which GPUs work" if base[0].unit == WINDOW else base[0].unit
     counted = "one run a side" if len(base) == len(new) == 1 else f"{len(base)} and {len(new)} runs"
-    warm_up = max(run.warm_up for run in (*base, *new))
-    if warm_up:
+    if warm_up := max(run.warm_up for run in (*base, *new)):
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"
     values = [[run.samples[metric.name] for run in side] for side in (base, new)]
     return Subject(measured, counted, decide(values[0], values[1], options), ", ".join(on_both_sides(base, new)))
@@ -419,8 +417,7 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:
-    changed = [kernel for kernel in comparison.attribution.kernels if kernel.is_other_work]
-    if changed:
+    if changed := [kernel for kernel in comparison.attribution.kernels if kernel.is_other_work]:
         first = changed[0]
         name = kernel_name(first.pair.new[0].name).short
         more = f"; {len(changed) - 1} more kernels" if len(changed) > 1 else ""

@@ -18,9 +18,8 @@ from statistics import NormalDist, geometric_mean
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.base.student import survival
-from rocpd.base.types import Flags, Floats, Ints
 from rocpd.compare.options import RUN_NOISE, DiffOptions
 from rocpd.summary.findings import Confidence
 
@@ -372,8 +371,7 @@ def _middle(medians: Sequence[float]) -> float:
 
 
 def _logarithms(values: Sequence[float] | Floats) -> Floats:
-    logarithms: Floats = np.log(np.maximum(values, _TINY))
-    return logarithms
+    return np.log(np.maximum(values, _TINY))
 
 
 def _decided(known: Decision, ratio: float, chance: Chance | None, *, needs_rare: bool) -> Decision:

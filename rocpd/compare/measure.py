@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Floats, Ints
+from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.facts.agent_time import CAUSES, read_agent_times
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
@@ -358,8 +357,7 @@ def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdg
     """Return the time of the marker ranges that were asked for, where they start."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
-    ranges = [(each.start, each.end) for each in every if marker and marker.search(each.text)]
-    if ranges:
+    if ranges := [(each.start, each.end) for each in every if marker and marker.search(each.text)]:
         start, end = np.array(ranges, np.int64).T
         unit = np.searchsorted(units.edges, start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option, regular_expression
+from rocpd.base import Ints, UsageError, frozen
+from rocpd.base.option import Heading, declare, plain, regular_expression
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
-    from rocpd.base.types import Ints
     from rocpd.compare.measure import KernelLaunch, RankMeasure
 
 
@@ -40,33 +38,22 @@ class DiffOptions:
 
     HEADING: ClassVar = Heading.WHAT
 
-    metric: Annotated[
-        str,
-        Option("What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC", is_plain=True),
-    ] = STEP
-    margin: Annotated[
-        float, Option("Differences up to this do not matter.", "PERCENT", least=0, most=1e3, is_plain=True)
-    ] = 3.0
-    run_noise: Annotated[
-        float | None,
-        Option(
-            f"Standard deviation of runs, where a side has one; without: of the other side's, or {RUN_NOISE:g}.",
-            "PERCENT",
-            least=0,
-            most=1e3,
-        ),
-    ] = None
-    least_score: Annotated[
-        float, Option("Below this score two sides do not compare; 0 compares anything.", "X", least=0, most=1)
-    ] = 0.5
-    match: Annotated[
-        str | None, Option("Kernels with equal groups of this in their names are one kernel.", "REGEX")
-    ] = None
-    step_marker: Annotated[str, Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")] = (
-        STEP_MARKER
+    metric: str = plain(STEP, "What decides: step, kernel:REGEX, category:NAME, marker:REGEX, memory.peak.", "METRIC")
+    margin: float = plain(3.0, "Differences up to this do not matter.", "PERCENT", least=0, most=1e3)
+    run_noise: float | None = declare(
+        None,
+        f"Standard deviation of runs, where a side has one; without: of the other side's, or {RUN_NOISE:g}.",
+        "PERCENT",
+        least=0,
+        most=1e3,
     )
-    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
-    everything: Annotated[bool, Option("Count warm-up too.", flags=("--all",))] = False
+    least_score: float = declare(
+        0.5, "Below this score two sides do not compare; 0 compares anything.", "X", least=0, most=1
+    )
+    match: str | None = declare(None, "Kernels with equal groups of this in their names are one kernel.", "REGEX")
+    step_marker: str = declare(STEP_MARKER, "Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
+    categories: Path | None = declare(None, "Kernel categories, JSON or TOML: name -> regexes.", "FILE")
+    everything: bool = declare(False, "Count warm-up too.", flags=("--all",))
 
     def pattern(self) -> re.Pattern[str] | None:
         """Return `match` as an expression.

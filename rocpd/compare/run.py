@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Progress
+from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of

@@ -21,11 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.amount import amount
+from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, amount, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.errors import InputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints, Progress
 from rocpd.compare.measure import (
     COPY_KIND,
     WHOLE,
@@ -701,8 +698,7 @@ def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
     edges: dict[int, UnitEdges] = {}
     for member in reversed(group):
         ends = np.maximum.accumulate(member.end)
-        within = inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank])
-        if within:
+        if within := inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank]):
             edges[member.rank] = within
     numbers = [set(each.numbers.tolist()) for each in edges.values()]
     is_enough = len(edges) == len(parts) and len(set.intersection(*numbers)) >= _FEWEST - 1

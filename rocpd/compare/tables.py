@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.base.visible import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
 from rocpd.compare.comparison import Comparison, RankDifference

@@ -10,11 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Progress, UsageError, entries, frozen
 from rocpd.base.option import Option, options_of, typed
-from rocpd.base.types import Progress
 from rocpd.convert.options import GZIP, ConvertOptions
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeAlias, cast
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Answer, Progress, frozen
 from rocpd.base.output import as_output_error, complete_or_nothing, workplace
-from rocpd.base.types import Answer, Progress
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

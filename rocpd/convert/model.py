@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Floats, Ints
+from rocpd.base import NULL, Flags, Floats, Ints, frozen
 from rocpd.facts.columns import TextCodes
 
 

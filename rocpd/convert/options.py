@@ -10,12 +10,11 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base import AmdVersion, frozen
+from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import Destination
-from rocpd.base.types import AmdVersion
 
 GZIP = ".gz"
 """Ending of compressed outputs."""
@@ -90,40 +89,30 @@ class ConvertOptions:
     name: str = "out"
     force: bool = False
     ending: str = ""
-    group_by_queue: Annotated[
-        bool, Option("One track per HSA queue, not per HIP stream.", heading=Heading.AMD, is_lenient=True)
-    ] = False
-    agent_index_value: Annotated[
-        AgentIndex | None,
-        Option("Agent 0/2/4, Agent 0/1/2, or CPU 0/GPU 0/GPU 1.", heading=Heading.AMD, is_lenient=True),
-    ] = None
-    kernel_rename: Annotated[
-        bool, Option("Name kernels by their enclosing marker.", heading=Heading.AMD, is_lenient=True)
-    ] = False
-    annotate_args: Annotated[bool, Option("Show the arguments of API calls.", heading=Heading.AMD, is_lenient=True)] = (
-        False
+    group_by_queue: bool = declare(
+        False, "One track per HSA queue, not per HIP stream.", heading=Heading.AMD, is_lenient=True
     )
-    annotate_pmc: Annotated[
-        bool, Option("Show counter values with their kernel.", heading=Heading.AMD, is_lenient=True)
-    ] = False
-    processes: Annotated[bool, Option("Ranks as processes and threads, for queries by pid and tid.")] = False
-    queue_depth: Annotated[bool, Option("Also count, per agent, launched operations that wait.")] = False
-    split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT, is_plain=True)] = None
-    gzip: Annotated[
-        bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT, is_plain=True)
-    ] = False
-    stats: Annotated[bool, Option("Also write rocprofv3's statistics files.", heading=Heading.AMD)] = False
-    views: Annotated[
-        tuple[str, ...],
-        Option(
-            "Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views, is_plain=True
-        ),
-    ] = ()
-    amd_version: Annotated[AmdVersion, Option("Files and columns of AMD's tool of this year.", heading=Heading.AMD)] = (
-        AmdVersion.V2025
+    agent_index_value: AgentIndex | None = declare(
+        None, "Agent 0/2/4, Agent 0/1/2, or CPU 0/GPU 0/GPU 1.", heading=Heading.AMD, is_lenient=True
     )
-    with_rank: Annotated[bool, Option("Also columns with the rank and its host.", is_plain=True)] = False
-    arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
+    kernel_rename: bool = declare(
+        False, "Name kernels by their enclosing marker.", heading=Heading.AMD, is_lenient=True
+    )
+    annotate_args: bool = declare(False, "Show the arguments of API calls.", heading=Heading.AMD, is_lenient=True)
+    annotate_pmc: bool = declare(False, "Show counter values with their kernel.", heading=Heading.AMD, is_lenient=True)
+    processes: bool = declare(False, "Ranks as processes and threads, for queries by pid and tid.")
+    queue_depth: bool = declare(False, "Also count, per agent, launched operations that wait.")
+    split: Split | None = plain(None, "One output per rank or node.", heading=Heading.OUTPUT)
+    gzip: bool = plain(False, "Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)
+    stats: bool = declare(False, "Also write rocprofv3's statistics files.", heading=Heading.AMD)
+    views: tuple[str, ...] = plain(
+        (), "Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views
+    )
+    amd_version: AmdVersion = declare(
+        AmdVersion.V2025, "Files and columns of AMD's tool of this year.", heading=Heading.AMD
+    )
+    with_rank: bool = plain(False, "Also columns with the rank and its host.")
+    arrow_stream: bool = declare(False, "Write a stream, not a file.")
     further: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
 from rocpd.facts.columns import BATCH, Piece, Select, TextCodes, find_rows, pieces, read_all
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import decoded
@@ -270,8 +269,7 @@ class ViewReader:
             return None
         values = _joined([values for _, values in parts])
         keys = {_source(column) for column in self._read if column.lookup}
-        tangled = [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]
-        if tangled:
+        if tangled := [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]:
             texts = self._pieces([replace(column, kind=Kind.TEXT) for column in tangled])
             values |= _joined([values for _, values in texts])
         return ViewRows(self, values, sum(count for count, _ in parts))

@@ -13,7 +13,7 @@ from dataclasses import field
 from importlib.resources import files
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.counters.formula import Node, names_in, parse
 
 _L2_BANKS = {"gfx908": 32, "gfx90a": 32, "gfx942": 16, "gfx950": 16}  # of each XCC

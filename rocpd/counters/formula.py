@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 Value: TypeAlias = Any
 """A float, or an array of floats."""

@@ -16,8 +16,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, is_counter, needs
 from rocpd.counters.formula import (
     AbstainError,
@@ -333,8 +332,7 @@ class DerivedCalculator:
         except RecursionError:
             return "it is derived from itself"
         having = {leaf: self._passes_having(leaf) for leaf in needed}
-        missing = [leaf for leaf, runs in having.items() if not runs and leaf not in self._hardware.constants]
-        if missing:
+        if missing := [leaf for leaf, runs in having.items() if not runs and leaf not in self._hardware.constants]:
             return f"not there: {' '.join(missing)}"
         having = {leaf: runs for leaf, runs in having.items() if runs}
         common = [run for run in self._measured.passes if all(run in runs for runs in having.values())]

@@ -10,8 +10,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 
 TABLE = "4.1"
 """Number of the table of definitions that has operations and bytes."""

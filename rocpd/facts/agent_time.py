@@ -21,8 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
@@ -293,8 +292,7 @@ def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:
     codes = {kind: cause_code(kind.value) for kind in HostCall}
     cause = np.full(len(regions.name), -1)
     for (name, category), rows in grouped([regions.name, regions.category]):
-        kind = host_call(names.texts[name], names.texts[category])
-        if kind:
+        if kind := host_call(names.texts[name], names.texts[category]):
             cause[rows] = codes[kind]
     return {thread: _activity(regions.take(rows), cause[rows]) for (thread,), rows in grouped([regions.thread])}
 

@@ -37,10 +37,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from rocpd.base.errors import QueryError
-from rocpd.base.frozen import frozen
+from rocpd.base import NULL, Flags, Floats, Ints, QueryError, frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
@@ -391,8 +389,7 @@ def read_before(reader: RankReader, base: str | None, sql: str, names: Sequence[
 
 def _known_columns(reader: RankReader, base: str | None, sql: str) -> dict[str, Ints]:
     """Return the columns of a SELECT that were read, by name."""
-    known: dict[str, Ints] = reader.once(("columns", base, sql), dict)
-    return known
+    return reader.once(("columns", base, sql), dict)
 
 
 def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:

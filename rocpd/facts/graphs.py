@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, Row
 from rocpd.facts.columns import as_text, columns, statement
 from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import OperationNames, read_ops

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.columns import Names, Select, TextCodes, as_text, grouped, read_all, statement
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import RankRegions, calls_of, marked_threads

@@ -8,7 +8,7 @@ said of them.
 
 from __future__ import annotations
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 _UNIFIED = frozenset({"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"})
 _REGISTERS, _REGISTER_BLOCK, _LDS_BLOCK = 512, 8, 512

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints, frozen
 from rocpd.facts.columns import as_text, columns, distinct, grouped, per_id, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
@@ -105,8 +104,7 @@ class Ops:
     def added(self) -> Ints:
         """Return by how much each operation, of one agent, lengthens the time that those before it cover [ns]."""
         latest = np.maximum.accumulate(np.append(self.start[:1], self.end[:-1]))
-        longer: Ints = np.maximum(self.end - np.maximum(self.start, latest), 0)
-        return longer
+        return np.maximum(self.end - np.maximum(self.start, latest), 0)
 
     def gaps_before(self) -> Ints:
         """Return for each operation, of one agent, the time from the latest end of all before it [ns].
@@ -115,8 +113,7 @@ class Ops:
         """
         latest = np.maximum.accumulate(self.end)
         gaps = np.maximum(self.start[1:] - latest[:-1], 0)
-        before: Ints = np.append(NULL, gaps)[: len(self)]
-        return before
+        return np.append(NULL, gaps)[: len(self)]
 
     def within(self, base: Base | None) -> Ops:
         """Return these operations, cut at the edges of a window."""
@@ -446,5 +443,4 @@ def started(reading: RankReading, ops: Ops) -> Ints:
     uncut = read_ops(reading.whole(), OperationNames())
     codes = uncut.row * 2 + uncut.kind
     order = np.argsort(codes)
-    start: Ints = uncut.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
-    return start
+    return uncut.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]

@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 from rocpd.facts.columns import grouped
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks

@@ -11,18 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Option
-from rocpd.base.types import NULL
+from rocpd.base import NULL, Answer, frozen
+from rocpd.base.option import Option, declare, field_of, plain
 from rocpd.counters.panels import Per
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.schema.rules.steps import STEP_MARKER
 
 if TYPE_CHECKING:
-    from rocpd.base.types import Answer
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.run.rank_reader import Fact, RankReader
 
@@ -85,19 +83,17 @@ class Options:
 
     by: By | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
-    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
-    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
-    sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0, most=100)] = 0
-    bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1, most=100_000)] = 50
-    top: Annotated[int, Option("How many of the largest gaps, or slowest copies, to list.", "N", least=0)] = 20
-    everything: Annotated[
-        bool, Option("Count warm-up too: from the first dispatch to the last.", flags=("--all",), is_plain=True)
-    ] = False
-    per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
-    amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
-    roofs: Annotated[Path | None, Option("Measured rates for the roofline, a roofline.csv.", "FILE")] = None
-    each_agent: Annotated[bool, Option("With --by step or marker: kernels of each agent for itself.")] = False
-    flat: Annotated[bool, Option("Calls of one name together, wherever they lie.")] = False
+    categories: Path | None = declare(None, "Kernel categories, JSON or TOML: name -> regexes.", "FILE")
+    step_marker: str = field_of(STEP_MARKER, MARKS_STEPS)
+    sequence: int = declare(0, "Kernels after the same N operations make a row.", "N", least=0, most=100)
+    bins: int = declare(50, "Points of a curve, columns of the heat map.", "N", least=1, most=100_000)
+    top: int = declare(20, "How many of the largest gaps, or slowest copies, to list.", "N", least=0)
+    everything: bool = plain(False, "Count warm-up too: from the first dispatch to the last.", flags=("--all",))
+    per: Per = declare(Per.KERNEL, "What amounts of panels are counted per.")
+    amd_compatible: bool = declare(False, "Panels with rocprof-compute's numbers, over all kernels.")
+    roofs: Path | None = declare(None, "Measured rates for the roofline, a roofline.csv.", "FILE")
+    each_agent: bool = declare(False, "With --by step or marker: kernels of each agent for itself.")
+    flat: bool = declare(False, "Calls of one name together, wherever they lie.")
     further: Mapping[str, object] = field(default_factory=dict)
 
     @property

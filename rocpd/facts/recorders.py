@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 
 class Recordable(enum.Enum):

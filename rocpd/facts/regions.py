@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints, frozen
 from rocpd.facts.columns import Names, Piece, Select, as_text, columns, distinct, grouped, read_all, statement
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
@@ -117,8 +116,7 @@ def _around(depth: Ints) -> Ints:
     count = len(depth)
     key = depth * count + np.arange(count)
     order = np.argsort(key, kind="stable")
-    around: Ints = order[np.searchsorted(key[order], key - count) - 1]
-    return around
+    return order[np.searchsorted(key[order], key - count) - 1]
 
 
 def _proper_segments(start: Ints, end: Ints, depth: Ints, outer: Ints) -> tuple[Ints, Ints]:

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.facts.agent_time import lanes_in_time
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import LANES, By, Options, RankReading

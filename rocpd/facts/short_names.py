@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
+from rocpd.base.identity import blake2b
 from rocpd.facts.cxx import Function, readable, take_apart
 from rocpd.table.cell import alike, shorten_apart
 
@@ -145,8 +146,6 @@ def _keyed(tokens: Iterable[str]) -> Iterator[tuple[tuple[str, int], str]]:
 
 def _digests(names: Sequence[str], size: int) -> list[str]:
     """Add what is calculated from the full name: the last resort."""
-    from hashlib import blake2b
-
     digests = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest() for name in names]
     return [f"{kernel_name(name).short} ~{digest}" for name, digest in zip(names, digests, strict=True)]
 
@@ -168,8 +167,7 @@ class _Rule:
             return None
         fields: dict[str, str] = {str(number): group or "" for number, group in enumerate(match.groups(), 1)}
         for field, patterns in self.find.items():
-            fitting = next(filter(None, (re.search(pattern, text) for pattern in patterns)), None)
-            if fitting:
+            if fitting := next(filter(None, (re.search(pattern, text) for pattern in patterns)), None):
                 fields[field] = self._said(field, "x".join(filter(None, fitting.groups())))
         return _filled(self.short, fields), _filled(self.family, fields)
 

@@ -12,8 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 
 
 @frozen

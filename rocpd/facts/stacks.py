@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.facts.columns import Select, batches, columns, grouped, statement
 from rocpd.facts.frames import frames_of
 from rocpd.facts.operations import string_texts, timed_columns

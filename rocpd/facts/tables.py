@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row
 from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.communication.arrivals import CLASSES

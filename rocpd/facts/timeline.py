@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints, frozen
 
 Union: TypeAlias = tuple[Ints, Ints]
 
@@ -92,8 +91,7 @@ def covered(parts: Union, times: Ints) -> Ints:
     before = np.concatenate([[0], np.cumsum(end - start)])
     index = np.searchsorted(start, times, side="right")
     inside = np.where(index > 0, np.minimum(times, end[index - 1]) - start[index - 1], 0)
-    length_before: Ints = np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
-    return length_before
+    return np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
 
 
 def owned(start: Ints, end: Ints) -> Pieces:
@@ -185,8 +183,7 @@ class Course:
 
     def at(self, times: Ints) -> Ints:
         """Return the value at each of some times [ns]."""
-        values: Ints = self.values[np.searchsorted(self.edges, times, side="right") - 1]
-        return values
+        return self.values[np.searchsorted(self.edges, times, side="right") - 1]
 
     def divide(self, pieces: Pieces) -> tuple[Ints, Pieces]:
         """Cut pieces, none of them empty, where the value changes; return the value of each part, and the parts."""

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints, frozen
 from rocpd.facts.columns import as_text, columns, statement
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import RankReading

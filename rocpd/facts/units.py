@@ -10,7 +10,6 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -18,8 +17,8 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Ints
+from rocpd.base import Answer, Ints, frozen
+from rocpd.base.identity import blake2b
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
@@ -64,7 +63,7 @@ class HadByOthers:
     @classmethod
     def of(cls, agent: int, start: Ints, end: Ints) -> HadByOthers:
         """Return the times of an agent."""
-        return cls(agent, hashlib.blake2b(start.tobytes() + end.tobytes(), digest_size=16).hexdigest(), start, end)
+        return cls(agent, blake2b(start.tobytes() + end.tobytes(), digest_size=16).hexdigest(), start, end)
 
 
 Taken: TypeAlias = tuple[HadByOthers, ...]

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.base.errors import ForeignError, InputError
+from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.evidence import Evidence
-from rocpd.base.frozen import frozen
 from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits

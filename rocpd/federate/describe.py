@@ -15,9 +15,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from rocpd.base.amount import amount
+from rocpd.base import Answer, Row, amount
 from rocpd.base.documents import json_object
-from rocpd.base.types import Answer, Row
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
@@ -131,8 +130,7 @@ def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
     for ranks_of in session.job.programs:
         numbers = ", ".join(f"{number} is pass {k}" for k, number in enumerate(ranks_of, 1))
         yield "passes", f"{len(ranks_of)} of one program, for different counters: rank {numbers}"
-    commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
-    if commands:
+    if commands := dict.fromkeys(rank.command for rank in session.ranks if rank.command):
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
     gpus = Counter(_described(each) for each in _agents_of(of_ranks) if each.type == "GPU")
     if gpus:
@@ -250,14 +248,12 @@ def _problems_of(ranks: _Ranks) -> Iterator[Problem]:
         if streamed := doubtful.get(_STREAMED):
             values = amount(streamed, "streamed (SPM) value")
             yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
-        later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
-        if later:
+        if later := [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]:
             yield Problem(rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}")
         if rank.window:
             work = ", GPU work by its launch" if rank.window.by_launch else ""
             yield Problem(rank.number, f"a window of its trace: {rank.window.start} to {rank.window.end} ns{work}")
-        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)})
-        if unknown:
+        if unknown := sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)}):
             yield Problem(rank.number, f"tables beyond the schema: {', '.join(unknown)}")
     yield from _recorded_twice(session)
 
@@ -270,8 +266,7 @@ def _missing(rank: Rank) -> Iterator[Problem]:
         if contract.name not in rank.tables:
             yield Problem(rank.number, f"{contract.name}: is missing, counts as empty")
             continue
-        lacks = [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]
-        if lacks:
+        if lacks := [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]:
             yield Problem(rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL")
 
 

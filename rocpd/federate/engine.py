@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
-from rocpd.base import process
-from rocpd.base.errors import QueryError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Parameters, Progress, QueryError, RocpdError, Row, UsageError, frozen, process
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Parameters, Progress, Row
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy, create_table, insert_text

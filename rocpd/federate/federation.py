@@ -12,9 +12,8 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import Answer, Parameters, Progress, RocpdError
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Answer, Parameters, Progress
 from rocpd.federate.job import Job
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy

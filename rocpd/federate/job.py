@@ -14,8 +14,7 @@ from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Progress, Row
+from rocpd.base import Answer, Progress, Row, frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores

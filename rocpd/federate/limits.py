@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 
 @frozen

@@ -11,11 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.base.errors import InputError, OutputError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, OutputError, Progress, frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
-from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file

@@ -13,10 +13,9 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rocpd.base.errors import InputError, OutputError
+from rocpd.base import InputError, OutputError, Progress
 from rocpd.base.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
-from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, as_input_error, first_open, opening_of
@@ -182,8 +181,7 @@ def _backup(opening: Opening, target: Path) -> None:
 
 
 def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Progress | None) -> Mapping[Path, Path]:
-    in_use = first_open([opening.path for opening in openings])
-    if in_use:
+    if in_use := first_open([opening.path for opening in openings]):
         raise InputError(
             f"{in_use}: another process has it open", "wait until the profiler has finished, or use --copy"
         )

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row, Value
+from rocpd.base import Row, Value, frozen
 from rocpd.federate.run.calculated import comparable
 from rocpd.schema.calculated import CalculatedColumn, CalculatedTable
 

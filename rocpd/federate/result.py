@@ -16,10 +16,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO, cast
 
-from rocpd.base import entries
-from rocpd.base.errors import QueryError, RocpdError, UsageError
+from rocpd.base import Parameters, QueryError, RocpdError, Row, UsageError, entries
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Parameters, Row
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import VIEWS, view
 
@@ -240,8 +238,7 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
     if what == "no such table":
         return _did_you_mean(word, map(bare, relations), "`rocpd schema` lists what can be selected from")
     if what == "no such column":
-        having = [name for name in VIEWS if word in _columns_of(name)]
-        if having:
+        if having := [name for name in VIEWS if word in _columns_of(name)]:
             example = "kernels" if "kernels" in having else having[0]
             return f"a column of views, such as {example}; `rocpd schema` lists them"
         known = sorted({column for name in VIEWS for column in _columns_of(name)})

@@ -17,12 +17,9 @@ from statistics import median
 
 import numpy as np
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Parameters, RocpdError, UsageError, amount, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.student import student_quantile
-from rocpd.base.types import Parameters
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import Plot
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
@@ -412,8 +409,7 @@ class JobHistory:
             yield f"run {_few(numbers)}: another configuration that came and went, {why}; in no series"
 
     def _others(self) -> Iterator[str]:
-        others = sum(map(len, self.jobs)) - len(self.entries)
-        if others:
+        if others := sum(map(len, self.jobs)) - len(self.entries):
             numbers = [str(number) for number in range(1, len(self.jobs) + 1) if number != self.asked.job]
             yield f"{amount(others, 'run')} of other jobs, which do not compare: --job {_few(numbers)}"
 
@@ -489,6 +485,6 @@ def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> 
     return Finding(text, rule, verdict, Confidence.CERTAIN)
 
 
-def _few(names: Iterator[str] | Sequence[str], most: int = 5) -> str:
+def _few(names: Iterator[str] | Sequence[str]) -> str:
     every = list(names)
-    return ", ".join(every[:most]) + (" …" if len(every) > most else "")
+    return ", ".join(every[:5]) + (" …" if len(every) > 5 else "")

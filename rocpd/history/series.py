@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.base.student import survival
-from rocpd.base.types import Flags, Floats, Ints
 from rocpd.compare.options import STEP
 from rocpd.compare.run_profile import NUMBER, masked
 from rocpd.facts.short_names import kernel_name
@@ -283,8 +282,7 @@ def _explained(products: Floats, own: Floats) -> Floats:
     """
     base = products[:, :, 1:]
     unexplained = own - np.einsum("rpb,rpb->rp", base, base)
-    gains: Floats = products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
-    return gains
+    return products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
 
 
 def _scan(values: Floats, design: Floats) -> _Scan:
@@ -434,8 +432,7 @@ def _middles(values: Floats) -> Floats:
     beyond = np.full(NARROWEST - 1, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, values, beyond]), 2 * NARROWEST - 1)
     is_near = abs(np.arange(windows.shape[1]) - NARROWEST + 1) <= reach[:, None]
-    middles: Floats = np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
-    return middles
+    return np.nanmedian(np.where(is_near, windows, np.nan), axis=1)
 
 
 def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:

@@ -13,7 +13,6 @@ store: it may be a recording.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -28,9 +27,9 @@ from typing import Any
 
 import orjson
 
+from rocpd.base import InputError, UsageError, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.errors import InputError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
 from rocpd.compare.options import ENERGY, MEMORY, STEP
@@ -208,7 +207,7 @@ def _has_types(entry: RunEntry) -> bool:
 
 
 def _hash(texts: Iterable[str]) -> str:
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=_DIGITS).hexdigest()
+    return blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=_DIGITS).hexdigest()
 
 
 def _metrics(run: RunProfile) -> dict[str, float]:
@@ -498,8 +497,7 @@ def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
 
 
 def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
-    undated = [entry.name for entry in entries if entry.date is None]
-    if undated:
+    if undated := [entry.name for entry in entries if entry.date is None]:
         yield f"{_some(undated)}: nothing says when it ran: it stands where it was added; --date says so"
     odd = {
         "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.chart.model import Chart, Lines, MarkedPoint, Series
 from rocpd.history.series import MetricChange, MetricSeries
 from rocpd.history.store import KERNEL, PART, RunEntry, date_text, unit_of

@@ -12,10 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rocpd.base import entries
+from rocpd.base import UsageError, entries, frozen
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
 from rocpd.importers import signs
 from rocpd.importers.signs import InputHead, files_in, head_of
 

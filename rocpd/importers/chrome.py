@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
 from rocpd.importers.words import REGISTERS, CounterTracks, Registered, sizes_of, write_rows

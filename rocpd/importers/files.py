@@ -20,12 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from rocpd.base import leftovers
-from rocpd.base.errors import InputError
+from rocpd.base import InputError, Progress, Row, leftovers
 from rocpd.base.identity import digest_of, digest_of_stream
 from rocpd.base.output import as_output_error
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Progress, Row
 from rocpd.federate.open.opening import COPY_AGAIN, Opening, as_input_error, opening_of
 from rocpd.importers.signs import GZIP_MAGIC
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo

@@ -18,12 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
+from rocpd.base import Flags, Ints, Progress, RocpdError, amount, frozen
 from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
-from rocpd.base.types import Flags, Ints, Progress
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.operations import KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import RankReading

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 
 _WALK_BLOCK = 1 << 20
 _BATCH = 1 << 13
@@ -202,8 +202,7 @@ class JsonEvents:
             if text.startswith(b"["):
                 self._is_array, self._buffer = True, text[1:]
                 return
-            match = _EVENTS.search(text)
-            if match:
+            if match := _EVENTS.search(text):
                 head, self._buffer = text[: match.end()], text[match.end() :]
                 self._take_facts(self._parsed(head + b"]}"))
                 return

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
@@ -111,8 +111,7 @@ def arguments_of_collectives(ranges: Iterable[Range]) -> dict[tuple[object, floa
         on_thread.sort(key=lambda operator: operator.start)
     result, used = {}, set()
     for annotation in annotations:
-        around = _around(operators.get(annotation.tid, ()), annotation)
-        if around:
+        if around := _around(operators.get(annotation.tid, ()), annotation):
             used.add(around.key)
         facts = _of_operator(around.arguments) if around and "Collective name" in around.arguments else {}
         result[annotation.key] = _of_annotation(annotation) | facts
@@ -148,8 +147,7 @@ def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
 def _of_annotation(annotation: Range) -> dict[str, str]:
     """Return what the name and the tensors of an annotation say, which is less than what its operator does."""
     facts = _function_of(annotation.name.removeprefix(ANNOTATION))
-    peers = re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name)
-    if peers:
+    if peers := re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name):
         facts["rank"], facts["peer"] = peers.groups()
     shapes, types = annotation.arguments.get("Input Dims"), annotation.arguments.get("Input type")
     if isinstance(shapes, list) and shapes and isinstance(types, list) and types:
@@ -416,8 +414,7 @@ class KinetoRows:
         if category in _OPERATIONS and self._is_done(event, arguments):
             self._lose("operations of GPUs that the file has twice")
             return
-        add = _ADDERS.get(category)
-        if add:
+        if add := _ADDERS.get(category):
             add(self, event, times, arguments)
         elif category != "trace":
             self._add_other(category, event, times, arguments)

@@ -93,8 +93,7 @@ class NsightTables(SourceTables):
             where = f"{key} >> 24 & 0xFFFFFF NOT IN ({listed})" if name in read and key else "1"
             if name in read and not key:
                 continue
-            count = int(self.query(f"SELECT COUNT(*) FROM {name} WHERE {where}").get)
-            if count:
+            if count := int(self.query(f"SELECT COUNT(*) FROM {name} WHERE {where}").get):
                 counts[name if name not in read else f"{name} of processes without a GPU"] = count
         return counts
 
@@ -414,8 +413,7 @@ def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str
     """
     if domain == _NCCL and text.startswith("nccl"):
         return text, "RCCL_API", "{}", _nccl_arguments(text, payload)
-    operator = words.operator_in(text)
-    if operator:
+    if operator := words.operator_in(text):
         return operator[0], TORCH_OPERATOR, "{}", operator[1]
     facts_of_range = {"message": text} | {k: v for k, v in (("domain", domain), ("payload", payload)) if v}
     return text, MARKER_RANGE, json.dumps(facts_of_range, ensure_ascii=False), ()

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO, TypeAlias
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.facts.pc_sampling import signed
 from rocpd.importers import signs
 from rocpd.importers.files import TraceSource, TraceTarget

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.signs import SYSTEM, files_of_counters
 from rocpd.importers.words import ONE_ROW, Registered, counter_of, gpu

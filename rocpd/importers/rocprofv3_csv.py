@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.facts.pc_sampling import signed
 from rocpd.importers import signs
 from rocpd.importers.files import TraceSource, TraceTarget
@@ -64,11 +64,9 @@ class CsvProcess:
     def pid(self) -> int | None:
         """Id of the process: as calls have it, else as the names of files start, else its first thread."""
         for batch in self.batches(*signs.CALLS, *signs.COUNTERS):
-            known = [text for text in batch.get("process_id", ()) if text.isdecimal()]
-            if known:
+            if known := [text for text in batch.get("process_id", ()) if text.isdecimal()]:
                 return int(known[0])
-        named = re.match(r"\d+", next(iter(self.files.values())).name)
-        if named:
+        if named := re.match(r"\d+", next(iter(self.files.values())).name):
             return int(named[0])
         threads = [t for batch in self.batches(signs.KERNELS) for t in batch.get("thread_id", ()) if t.isdecimal()]
         return min(map(int, threads), default=None)
@@ -284,8 +282,7 @@ def _value(text: str) -> object:
 def _write_samples(trace: TraceWriter, method: str, batch: Columns) -> int:
     """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
     times = numbers(batch, "sample_timestamp", -1)  # where the file is of another kind
-    rows = [row for row, time in enumerate(times) if 0 <= time < 1 << 63]
-    if rows:
+    if rows := [row for row, time in enumerate(times) if 0 <= time < 1 << 63]:
         whole = {name: [column[row] for row in rows] for name, column in batch.items()}
         columns: dict[str, Sequence[object]] = {
             "timestamp": [times[row] for row in rows],
@@ -324,8 +321,7 @@ def _processes(path: Path) -> Iterator[CsvProcess]:
     """Yield the processes of a folder, by the order of names of files, then of rows."""
     groups: dict[tuple[Path, str | None], dict[str, Path]] = {}
     for file in signs.files_in(path):
-        match = signs.CSV_NAME.fullmatch(file.name)
-        if match:
+        if match := signs.CSV_NAME.fullmatch(file.name):
             groups.setdefault((file.parent, match["before"]), {})[match["kind"]] = file
     for files in groups.values():
         if not set(files) & set(signs.KINDS):

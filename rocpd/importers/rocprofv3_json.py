@@ -275,8 +275,7 @@ class PcSampleRows:
     def write(self, records: Sequence[Any]) -> int:
         """Write samples and the instructions that are new; return how many are damaged and have no place."""
         columns = [_sample_columns(record) for record in records]
-        whole = [(record, sample) for record, sample in zip(records, columns, strict=True) if sample]
-        if whole:
+        if whole := [(record, sample) for record, sample in zip(records, columns, strict=True) if sample]:
             self._trace.insert(TableRows("rocpd_gpu_pc_sample", as_columns([sample for _, sample in whole])))
             self._write_instructions(whole)
         return len(records) - len(whole)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-import hashlib
 import os
 import tempfile
 import time
@@ -20,16 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import leftovers
+from rocpd.base import InputError, OutputError, Progress, RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.errors import InputError, OutputError, RocpdError
 from rocpd.base.evidence import Evidence
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
-from rocpd.base.identity import identity_of
+from rocpd.base.identity import blake2b, identity_of
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Progress
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.open.source import Input, find_sources
 from rocpd.federate.run.cores import usable_cores
@@ -302,8 +298,7 @@ def import_once(
     for path, importer in known.items():
         if entry := _known_entry(path, importer):
             answers[path] = entry.files
-    missing = {path: importer for path, importer in known.items() if path not in answers}
-    if missing:
+    if missing := {path: importer for path, importer in known.items() if path not in answers}:
         answers |= _import_missing(missing, jobs, on_note, progress)
     return answers
 
@@ -392,7 +387,7 @@ def _key(path: Path, importer: Importer) -> str:
     """Return the name of the entry of an input. The name of the input counts: files and hosts are called by it."""
     with as_input_error(path):
         words = (identity_of(path), path.name, importer.name, str(importer.version), LATEST)
-    return hashlib.blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _place(cache: Cache[CacheEntry], task: ImportTask, imported: Imported) -> CacheEntry:

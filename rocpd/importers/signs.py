@@ -14,8 +14,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import opening_of
 

@@ -139,8 +139,7 @@ def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def write_rows(trace: TraceWriter, kind: type[Any], rows: Sequence[Mapping[str, Any]]) -> TableRows:
     """Write rows, of which there is at least one; the `event` of each has the columns of its event."""
     columns = as_columns(rows)
-    written: TableRows = trace.write(kind(**columns | {"event": Events(**as_columns(columns["event"]))}))
-    return written
+    return trace.write(kind(**columns | {"event": Events(**as_columns(columns["event"]))}))
 
 
 def write_arguments(

@@ -12,9 +12,7 @@ from weakref import WeakSet
 
 import duckdb
 
-from rocpd.base import process
-from rocpd.base.errors import InputError
-from rocpd.base.types import Row, Value
+from rocpd.base import InputError, Row, Value, process
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry

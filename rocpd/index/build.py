@@ -6,7 +6,6 @@ stored: they are those of the rank in its job. Rows lie in the order of their id
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rocpd.base import leftovers
+from rocpd.base import NULL, Progress, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
+from rocpd.base.identity import blake2b
 from rocpd.base.output import as_output_error
-from rocpd.base.types import NULL, Progress
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.view_reader import ReferenceTables, ViewReader
 from rocpd.federate.federation import Federation
@@ -122,7 +120,7 @@ def _schema_of(reader: RankReader) -> str:
     text = without_suffix(repr(rows), suffix)
     if reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
         text += reader.rank.guid
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:

@@ -10,10 +10,8 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.base import process
-from rocpd.base.errors import InputError, OutputError, UsageError
+from rocpd.base import Answer, InputError, OutputError, Row, UsageError, process
 from rocpd.base.home import has_cache_folder, index_root
-from rocpd.base.types import Answer, Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.run.cores import usable_cores

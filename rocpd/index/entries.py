@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rocpd.base import frozen
 from rocpd.base.cache import Cache, size_of
-from rocpd.base.frozen import frozen
 from rocpd.base.home import index_root
-from rocpd.base.identity import seen
+from rocpd.base.identity import blake2b, seen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.index.typed import ValueKind
@@ -109,8 +109,6 @@ def state_of(rank: Rank) -> str:
     Raises:
         InputError: it cannot be read.
     """
-    import hashlib  # a command that meets no index does without
-
     path = rank.opening.path
     status = stat_of(path)
     last = max(0, rank.opening.size - _SAMPLE)
@@ -118,7 +116,7 @@ def state_of(rank: Rank) -> str:
     samples = read_ranges(path, [(start, _SAMPLE) for start in dict.fromkeys(starts)])
     header = samples[0]  # https://sqlite.org/fileformat2.html: change counter at 24, schema cookie at 40
     facts = (*status, header[24:28].hex(), header[40:44].hex(), rank.suffix, FORMAT)
-    key = hashlib.blake2b(repr(facts).encode(), digest_size=16)
+    key = blake2b(repr(facts).encode(), digest_size=16)
     for sample in samples:
         key.update(sample)
     return key.hexdigest()

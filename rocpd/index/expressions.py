@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from rocpd.base.types import Value
+from rocpd.base import Value
 from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 

@@ -7,17 +7,15 @@ entry is a folder of a file with one file per fact, each complete when it has it
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import leftovers
+from rocpd.base import RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache, size_of
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
+from rocpd.base.identity import blake2b
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
@@ -156,4 +154,4 @@ def _name(fact: Fact) -> str:
 
 
 def _hashed(value: object) -> str:
-    return hashlib.blake2b(repr(value).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return blake2b(repr(value).encode(errors="surrogatepass"), digest_size=16).hexdigest()

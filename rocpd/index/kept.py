@@ -12,7 +12,6 @@ import contextlib
 import copyreg
 import dataclasses
 import functools
-import hashlib
 import os
 import pickle
 import stat
@@ -24,11 +23,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rocpd.base import leftovers
+from rocpd.base import RocpdError, frozen, leftovers
 from rocpd.base.cache import Cache
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
 from rocpd.base.home import cache_root
+from rocpd.base.identity import blake2b
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankTask, Work, Works, run_task
@@ -193,7 +191,7 @@ def _is_safe(folder: Path) -> bool:
 def _read(path: Path) -> Any:
     content = path.read_bytes()
     digest, pickled = content[:_DIGEST], memoryview(content)[_DIGEST:]
-    if hashlib.blake2b(pickled, digest_size=_DIGEST).digest() != digest:
+    if blake2b(pickled, digest_size=_DIGEST).digest() != digest:
         raise ValueError("damaged")
     return pickle.loads(pickled)
 
@@ -204,7 +202,7 @@ def _write(path: Path, answer: object) -> None:
         return
     temporary = leftovers.temporary_path(path.parent)
     try:
-        temporary.write_bytes(hashlib.blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
+        temporary.write_bytes(blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
         temporary.replace(path)
     finally:
         leftovers.remove(temporary)
@@ -257,7 +255,7 @@ def names_of(tasks: Sequence[RankTask[Any]]) -> Iterator[list[str]]:
 def _hashed(parts: Sequence[str]) -> str:
     if not all(parts):
         return ""
-    return hashlib.blake2b("\0".join((_code(), *parts)).encode(), digest_size=_DIGEST).hexdigest()
+    return blake2b("\0".join((_code(), *parts)).encode(), digest_size=_DIGEST).hexdigest()
 
 
 @functools.cache

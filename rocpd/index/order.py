@@ -12,8 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from rocpd.base.errors import InputError, QueryError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, QueryError, frozen
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.pool import Pool, Share, ShareDatabase
 from rocpd.federate.run.request import PlanLine, RankQuestion, Request

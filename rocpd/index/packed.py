@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import hashlib
 import json
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
+from rocpd.base.identity import blake2b
 from rocpd.federate.run.rank_reader import Fact
 
 _DIGEST = 16
@@ -42,7 +42,7 @@ def packed(fact: Fact, value: object) -> bytes:
     squeezed = _squeezed(b"".join([len(head).to_bytes(8, "little"), head, *compress(planes, is_even)]))
     others = (plane for plane, is_squeezed in zip(planes, is_even, strict=True) if not is_squeezed)
     body = b"".join([len(squeezed).to_bytes(8, "little"), squeezed, *others])
-    return hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
+    return blake2b(body, digest_size=_DIGEST).digest() + body
 
 
 def unpacked(fact: Fact, content: bytes) -> Any:
@@ -51,7 +51,7 @@ def unpacked(fact: Fact, content: bytes) -> Any:
     Raises:
         ValueError: they are damaged.
     """
-    if hashlib.blake2b(content[_DIGEST:], digest_size=_DIGEST).digest() != content[:_DIGEST]:
+    if blake2b(content[_DIGEST:], digest_size=_DIGEST).digest() != content[:_DIGEST]:
         raise ValueError("damaged")
     body = memoryview(content)[_DIGEST:]
     edge = 8 + int.from_bytes(body[:8], "little")

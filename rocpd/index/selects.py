@@ -13,8 +13,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row, Value
+from rocpd.base import Row, Value, frozen
 from rocpd.federate.plan.scope import is_aggregated, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, read_select
 from rocpd.index.expressions import Expressions

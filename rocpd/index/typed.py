@@ -9,8 +9,7 @@ import enum
 import math
 from collections.abc import Iterable, Sequence
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Value
+from rocpd.base import Value, frozen
 from rocpd.schema.quote import quote_text
 
 

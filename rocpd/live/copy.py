@@ -20,8 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from rocpd.base.errors import ForeignError
-from rocpd.base.frozen import frozen
+from rocpd.base import ForeignError, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.rules.categories import marker_categories

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rocpd.base.amount import amount
-from rocpd.base.frozen import frozen
+from rocpd.base import amount, frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
 from rocpd.live import AFTER_S

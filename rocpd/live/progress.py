@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from rocpd.base.errors import InputError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.live_state import ENDED, FAILED, GroupState, LiveState, ThreadState, read_state, state_file

@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rocpd.base import leftovers
-from rocpd.base.errors import ForeignError, InputError, RocpdError
+from rocpd.base import ForeignError, InputError, RocpdError, leftovers
 from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, opening_of

@@ -10,11 +10,9 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Option
+from rocpd.base import UsageError, frozen
+from rocpd.base.option import declare, plain
 from rocpd.record import library
 
 TRACES = (
@@ -54,42 +52,30 @@ class Settings:
         folder: folder of the files.
     """
 
-    trace: Annotated[str | None, Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST", is_plain=True)] = (
-        None
+    trace: str | None = plain(None, f"What to record of the GPU: {','.join(TRACES)}.", "LIST")
+    counters: str | None = plain(None, "Hardware counters, as A,B.", "LIST")
+    sample_hz: float | None = plain(
+        None, "Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000
     )
-    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST", is_plain=True)] = None
-    sample_hz: Annotated[
-        float | None,
-        Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000, is_plain=True),
-    ] = None
-    smi: Annotated[
-        float | None,
-        Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000, is_plain=True),
-    ] = None
-    python_stacks: Annotated[
-        float | None,
-        Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000, is_plain=True),
-    ] = None
-    stacks: Annotated[
-        float | None,
-        Option("Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000),
-    ] = None
-    stacks_wall: Annotated[
-        float | None, Option("The same per second: threads that wait, too.", "HZ", least=0, most=1000)
-    ] = None
-    stack_threads: Annotated[
-        str | None, Option("Which threads: all, main, or a regular expression for their names.", "all|main|REGEX")
-    ] = None
-    flush_ms: Annotated[
-        int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
-    ] = None
-    drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
-    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.", is_plain=True)] = False
-    group: Annotated[bool, Option("Let your group read the files, too (mode 0640, not 0600).")] = False
-    keep_env: Annotated[
-        str | None, Option("Variables to store although they look like secrets; `all` of them.", "NAME,...")
-    ] = None
-    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.", is_plain=True)] = False
+    smi: float | None = plain(None, "Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000)
+    python_stacks: float | None = plain(
+        None, "Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000
+    )
+    stacks: float | None = declare(
+        None, "Samples of the call stacks of C and C++ per second of CPU time.", "HZ", least=0, most=1000
+    )
+    stacks_wall: float | None = declare(None, "The same per second: threads that wait, too.", "HZ", least=0, most=1000)
+    stack_threads: str | None = declare(
+        None, "Which threads: all, main, or a regular expression for their names.", "all|main|REGEX"
+    )
+    flush_ms: int | None = declare(None, "Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
+    drop: bool = declare(False, "When a buffer is full, lose events (counted) rather than wait.")
+    off: bool = plain(False, "Start with recording off; `rocpd control start PID`.")
+    group: bool = declare(False, "Let your group read the files, too (mode 0640, not 0600).")
+    keep_env: str | None = declare(
+        None, "Variables to store although they look like secrets; `all` of them.", "NAME,..."
+    )
+    best_effort: bool = plain(False, "Run the command even if it cannot be recorded.")
     folder: Path = Path()
 
 

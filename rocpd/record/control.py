@@ -15,8 +15,8 @@ import time
 from enum import StrEnum
 from pathlib import Path
 
+from rocpd.base import InputError, RocpdError
 from rocpd.base.documents import json_object
-from rocpd.base.errors import InputError, RocpdError
 from rocpd.record.recorder import Status
 
 _PATIENCE_S = 5.0

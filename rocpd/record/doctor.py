@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.record import library
 
@@ -138,8 +137,7 @@ def _gpus() -> Check:
         fix = "load the driver (modprobe amdgpu); in a container: --device=/dev/kfd --device=/dev/dri"
         return Check("GPUs", State.MISSING, "no /dev/kfd: no AMD GPU, or no driver", fix)
     nodes = sorted(Path("/dev/dri").glob("renderD*"))
-    closed = [node for node in (driver, *nodes) if not os.access(node, os.R_OK | os.W_OK)]
-    if closed:
+    if closed := [node for node in (driver, *nodes) if not os.access(node, os.R_OK | os.W_OK)]:
         group = _group(closed[0])
         fix = f"join the group {group} (usermod -aG {group} YOU; in a container --group-add {group})"
         return Check("GPUs", State.MISSING, f"no permission for {closed[0]}", fix)

@@ -1,5 +1,4 @@
-"""Finds the recorder's libraries and loads them into this process, finds those of ROCm, which it does not load, and
-knows the folders that a recording may write to.
+"""Where the recorder's and ROCm's libraries lie, of which it loads its own, and where recordings may be written.
 
 Never starts a recording, makes no folder.
 """
@@ -17,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 
 
 class NoFolderError(UsageError):

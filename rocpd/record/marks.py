@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.record import library
 
 P = ParamSpec("P")

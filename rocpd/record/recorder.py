@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, Self, TypeVar
 
-from rocpd.base.errors import OutputError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import OutputError, UsageError, frozen
 from rocpd.record import library, marks
 
 P = ParamSpec("P")

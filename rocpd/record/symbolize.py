@@ -16,12 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rocpd.base import Progress, UsageError, frozen
 from rocpd.base.documents import json_value
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
-from rocpd.base.types import Progress
 from rocpd.federate.federation import Federation
 from rocpd.federate.package import copy_files, openings_of
 from rocpd.schema.quote import quote_name

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
+from rocpd.base import UsageError, frozen
 from rocpd.base.entries import closest
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option
+from rocpd.base.option import Heading, plain
 
 
 class Level(enum.StrEnum):
@@ -58,20 +57,14 @@ class RedactOptions:
 
     HEADING: ClassVar = Heading.WHAT
 
-    level: Annotated[
-        Level,
-        Option(
-            "share: where and by whom a job ran; strict: also kernels, markers, addresses and the date.", is_plain=True
-        ),
-    ] = Level.SHARE
-    keep: Annotated[
-        tuple[str, ...],
-        Option("Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable.", is_plain=True),
-    ] = ()
-    rules: Annotated[
-        Path | None, Option('TOML file: [replace] "regular expression" = "word".', "FILE", is_plain=True)
-    ] = None
-    dry_run: Annotated[bool, Option("Only count what would be replaced; write nothing.", is_plain=True)] = False
+    level: Level = plain(
+        Level.SHARE, "share: where and by whom a job ran; strict: also kernels, markers, addresses and the date."
+    )
+    keep: tuple[str, ...] = plain(
+        (), "Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable."
+    )
+    rules: Path | None = plain(None, 'TOML file: [replace] "regular expression" = "word".', "FILE")
+    dry_run: bool = plain(False, "Only count what would be replaced; write nothing.")
 
     def check(self) -> None:
         """Refuse to keep what would go all the same.

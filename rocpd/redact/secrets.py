@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 _LONGEST_NAME, _MOST_BLANKS = 64, 8  # characters of a name before a sign, and blanks between
 _BLANKS = " \t\n\"'"

@@ -16,8 +16,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from rocpd.base import frozen
 from rocpd.base.documents import json_object
-from rocpd.base.frozen import frozen
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 

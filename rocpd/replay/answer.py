@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocpd.base.amount import amount
-from rocpd.base.frozen import frozen
+from rocpd.base import amount, frozen
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 

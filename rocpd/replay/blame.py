@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.replay.chance import LIKELY, SeriesChance, chance_of

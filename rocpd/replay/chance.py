@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Floats, frozen
 from rocpd.base.student import survival
-from rocpd.base.types import Floats
 
 LIKELY, CERTAIN = 0.007, 1e-5
 """Chances below which something lasts likely, or for certain; calibrated to err in 1 of 100 jobs."""

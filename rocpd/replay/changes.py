@@ -22,11 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.option import regular_expression
-from rocpd.base.types import Flags, Ints
 from rocpd.facts.columns import runs
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES

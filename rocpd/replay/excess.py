@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints, frozen
 from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph

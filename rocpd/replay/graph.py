@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.agent_time import PAUSE, read_history
 from rocpd.facts.columns import Names, distinct, first_of, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call

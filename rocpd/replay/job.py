@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import process
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Codes, Flags, Ints
+from rocpd.base import Codes, Flags, Ints, frozen, process
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of

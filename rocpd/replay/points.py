@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Codes, Flags, Ints
+from rocpd.base import Codes, Flags, Ints, frozen
 from rocpd.facts.columns import runs
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.replay.points import Edges
 
 _MANY = 100_000  # points, 0.6 us each, that take as long as it takes to import what compiles the loop

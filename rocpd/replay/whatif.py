@@ -18,9 +18,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import Floats, Ints, RocpdError
 from rocpd.base.student import student_quantile
-from rocpd.base.types import Floats, Ints
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation

@@ -7,14 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocpd.base import entries
-from rocpd.base.amount import amount
+from rocpd.base import Progress, UsageError, amount, entries, frozen
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
 from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
-from rocpd.base.types import Progress
 from rocpd.base.version import __version__
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from rocpd.advice.judge import analysis_function, questions, tables_of_rules
 from rocpd.advice.registry import known_rules
+from rocpd.base import Progress, Row, frozen
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.frozen import frozen
 from rocpd.base.option import Option, spelt
-from rocpd.base.types import Progress, Row
 from rocpd.chart.draw import draw
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import NAMING

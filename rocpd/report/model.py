@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, frozen
 from rocpd.chart.draw import Drawing
 from rocpd.chart.model import Chart
 from rocpd.summary.findings import Finding

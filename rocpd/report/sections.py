@@ -14,7 +14,7 @@ from rocpd.advice.advice import Advice, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.chart.model import Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of

@@ -12,7 +12,7 @@ def main() -> None:
     import sys
     import uuid
 
-    from rocpd.base.errors import RocpdError
+    from rocpd.base import RocpdError
     from rocpd.base.visible import visible
     from rocpd.schema.write import create
 

@@ -5,8 +5,7 @@ They answer in SQL as views do, on the connection that sees all ranks. Calculate
 
 from __future__ import annotations
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Value
+from rocpd.base import Value, frozen
 
 
 @frozen

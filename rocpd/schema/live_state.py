@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.errors import InputError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, frozen
 from rocpd.base.identity import STATE, STATE_MAGIC
 
 VERSION = 1

@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rocpd.base.errors import ViewTextError
-from rocpd.base.frozen import frozen
+from rocpd.base import ViewTextError, frozen
 from rocpd.schema.rules.agents import COPY_AGENT
 from rocpd.schema.rules.events import valid_times_of
 

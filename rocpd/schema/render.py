@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.load import (
     OPTIONAL_TABLES,
     RANK_HOST_OF_V,

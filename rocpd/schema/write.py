@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw, naming_view, writing
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
 from rocpd.simulator.options import MOST_NOISE, JobOptions
 from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.base.identity import BESIDE
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import apsw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rocpd.base.types import Progress
+from rocpd.base import Progress
 from rocpd.schema.versions import LATEST
 from rocpd.simulator.job import simulate as write_job
 from rocpd.simulator.options import DEFAULT_PLANT, DEFAULT_STEPS, JobOptions

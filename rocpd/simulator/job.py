@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError
 from rocpd.base.evidence import is_foreign_recording
 from rocpd.base.identity import BESIDE
 from rocpd.base.output import as_output_error, check_free
@@ -101,8 +101,7 @@ def _write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
     trace = open_trace(file, job, rank)
     write_symbols(trace, identity_of(rank), job.role(0).kernels.values())
-    lost = int(job.planting.size(Plant.LOST_EVENTS, 0))
-    if lost:
+    if lost := int(job.planting.size(Plant.LOST_EVENTS, 0)):
         trace.note(LOST_EVENTS_TAG, str(lost))
     if rank.empty:
         return

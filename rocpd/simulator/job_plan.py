@@ -13,8 +13,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, workload
 from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, conditions, make_clock, planted

@@ -11,7 +11,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.simulator.plants import Plant, Planting
 
 SMALL_MICROS = 3.0

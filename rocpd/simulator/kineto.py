@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.facts.cxx import bare_name
 

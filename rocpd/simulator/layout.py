@@ -12,8 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 from rocpd.simulator.options import JobOptions
 
 

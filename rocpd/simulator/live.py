@@ -17,15 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError, frozen
 from rocpd.base.evidence import remember
-from rocpd.base.frozen import frozen
+from rocpd.base.identity import blake2b
 from rocpd.base.output import as_output_error, complete_or_nothing
 from rocpd.base.sqlite import apsw
 from rocpd.schema.live_state import CROWDED, FAILED, GROUPS, StateWriter, state_file

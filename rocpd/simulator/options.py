@@ -8,11 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.option import Heading, Option, options_of
+from rocpd.base import UsageError, frozen
+from rocpd.base.option import REQUIRED, Heading, Option, declare, options_of, plain
 from rocpd.schema.versions import LATEST, VERSIONS
 from rocpd.simulator.plants import listing
 
@@ -59,97 +57,80 @@ MOST_MEMORY = 0.99
 """Largest correlation of that from one step to the next."""
 
 
-_OfLayout, _OfTiming = partial(Option, heading=Heading.LAYOUT), partial(Option, heading=Heading.TIMING)
+_of_layout, _of_timing = partial(declare, heading=Heading.LAYOUT), partial(declare, heading=Heading.TIMING)
 
 
 @frozen
 class JobOptions:
     """The job to simulate: the arguments of `rocpd.simulate`, which says what each means."""
 
-    out: Annotated[
-        Path,
-        Option(
-            "Folder for rank0.db …",
-            "DIR",
-            ("-o", "-d", "--output-path"),
-            Heading.OUTPUT,
-            is_required=True,
-            is_plain=True,
-            hidden_flags=("--output", "--output-file"),
-        ),
-    ]
-    ranks: Annotated[int, Option("Processes that compute.", least=1, is_plain=True)] = 4
-    nodes: Annotated[int, Option("Machines they run on.", least=1, is_plain=True)] = 1
-    steps: Annotated[int, Option("Training steps.", least=1, is_plain=True)] = DEFAULT_STEPS
-    seed: Annotated[int, Option("Same seed, same rows.", is_plain=True)] = 0
-    profile: Annotated[str, Option("Shape of the work.", kind=Workload, is_plain=True)] = Workload.LLM.value
-    events_per_rank: Annotated[
-        int | None, Option("Dispatches and regions of a rank, instead of --steps.", "N", least=1, is_plain=True)
-    ] = None
-    faults: Annotated[bool, Option("Damage the files the way real ones are damaged.", is_plain=True)] = False
-    force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
+    out: Path = plain(
+        REQUIRED,
+        "Folder for rank0.db …",
+        "DIR",
+        ("-o", "-d", "--output-path"),
+        Heading.OUTPUT,
+        is_required=True,
+        hidden_flags=("--output", "--output-file"),
+    )
+    ranks: int = plain(4, "Processes that compute.", least=1)
+    nodes: int = plain(1, "Machines they run on.", least=1)
+    steps: int = plain(DEFAULT_STEPS, "Training steps.", least=1)
+    seed: int = plain(0, "Same seed, same rows.")
+    profile: str = plain(Workload.LLM.value, "Shape of the work.", kind=Workload)
+    events_per_rank: int | None = plain(None, "Dispatches and regions of a rank, instead of --steps.", "N", least=1)
+    faults: bool = plain(False, "Damage the files the way real ones are damaged.")
+    force: bool = declare(False, "Replace existing files.", heading=Heading.OUTPUT)
     version: str = LATEST
-    live: Annotated[
-        float | None,
-        Option(
-            "Write in real time, so many times as fast: rows come as their time does.",
-            "SPEED",
-            heading=Heading.LIVE,
-            least=0.01,
-            most=1000,
-        ),
-    ] = None
-    incident: Annotated[
-        str,
-        Option(
-            "What happens to one rank: none, stall, kill, mismatch or disk-full; by NAME=STEP in a step, else halfway.",
-            "NAME",
-            heading=Heading.LIVE,
-        ),
-    ] = "none"
-    hold: Annotated[
-        float, Option("Go on for so long once the job hangs.", "SECONDS", heading=Heading.LIVE, least=0, most=86_400)
-    ] = 60.0
-    live_journal: Annotated[
-        str, Option("Journal of SQLite while it is written.", kind=Journal, heading=Heading.LIVE)
-    ] = Journal.DELETE.value
-    kineto: Annotated[
-        Path | None,
-        Option("Also write each rank as PyTorch's profiler sees it, into this folder.", "DIR", heading=Heading.OUTPUT),
-    ] = None
-    tp: Annotated[int, _OfLayout("Ranks that share each layer (tensor parallelism).", least=1)] = 1
-    pp: Annotated[int, _OfLayout("Stages of layers (pipeline parallelism); the rest shares the data.", least=1)] = 1
-    ep: Annotated[
-        int, _OfLayout("Ranks that share the experts of each layer, of those that share the data.", least=1)
-    ] = 1
-    idle_ranks: Annotated[int, _OfLayout("Further processes without GPU work.", least=0)] = 0
-    rccl: Annotated[
-        str, _OfLayout("Record no calls of RCCL, all but the sizes of communicators, or all.", kind=Rccl)
-    ] = Rccl.SIZES.value
-    counters: Annotated[
-        str, _OfLayout("Counters of operations and bytes, or those that panels and advice need.", kind=CounterSet)
-    ] = CounterSet.FEW.value
-    start_spread: Annotated[float, _OfTiming("Ranks start within so many seconds.", "S", least=0, most=3600)] = 0.003
-    drift: Annotated[float, _OfTiming("Clocks of nodes drift by 1 to so many ppm.", "PPM", least=0, most=1000)] = 50.0
-    jitter: Annotated[
-        float, _OfTiming("Members of a collective end 5 to so many us apart.", "US", least=0, most=10_000)
-    ] = 30.0
-    noise: Annotated[
-        float, _OfTiming("Standard deviation of a rank's compute per step.", "PERCENT", least=0, most=MOST_NOISE)
-    ] = 1.0
-    noise_memory: Annotated[
-        float, _OfTiming("Correlation of that from one step to the next; 0: none.", "RHO", least=0, most=MOST_MEMORY)
-    ] = 0.0
-    plant: Annotated[
-        str,
-        Option(
-            f"Facts to plant, by NAME or NAME=SIZE, or none; {DEFAULT_PLANT} unless said. Names and usual sizes:",
-            "NAMES",
-            heading=Heading.PLANTED,
-            listing=listing,
-            is_plain=True,
-        ),
-    ] = DEFAULT_PLANT
+    live: float | None = declare(
+        None,
+        "Write in real time, so many times as fast: rows come as their time does.",
+        "SPEED",
+        heading=Heading.LIVE,
+        least=0.01,
+        most=1000,
+    )
+    incident: str = declare(
+        "none",
+        "What happens to one rank: none, stall, kill, mismatch or disk-full; by NAME=STEP in a step, else halfway.",
+        "NAME",
+        heading=Heading.LIVE,
+    )
+    hold: float = declare(
+        60.0, "Go on for so long once the job hangs.", "SECONDS", heading=Heading.LIVE, least=0, most=86_400
+    )
+    live_journal: str = declare(
+        Journal.DELETE.value, "Journal of SQLite while it is written.", kind=Journal, heading=Heading.LIVE
+    )
+    kineto: Path | None = declare(
+        None, "Also write each rank as PyTorch's profiler sees it, into this folder.", "DIR", heading=Heading.OUTPUT
+    )
+    tp: int = _of_layout(1, "Ranks that share each layer (tensor parallelism).", least=1)
+    pp: int = _of_layout(1, "Stages of layers (pipeline parallelism); the rest shares the data.", least=1)
+    ep: int = _of_layout(1, "Ranks that share the experts of each layer, of those that share the data.", least=1)
+    idle_ranks: int = _of_layout(0, "Further processes without GPU work.", least=0)
+    rccl: str = _of_layout(
+        Rccl.SIZES.value, "Record no calls of RCCL, all but the sizes of communicators, or all.", kind=Rccl
+    )
+    counters: str = _of_layout(
+        CounterSet.FEW.value, "Counters of operations and bytes, or those that panels and advice need.", kind=CounterSet
+    )
+    start_spread: float = _of_timing(0.003, "Ranks start within so many seconds.", "S", least=0, most=3600)
+    drift: float = _of_timing(50.0, "Clocks of nodes drift by 1 to so many ppm.", "PPM", least=0, most=1000)
+    jitter: float = _of_timing(30.0, "Members of a collective end 5 to so many us apart.", "US", least=0, most=10_000)
+    noise: float = _of_timing(
+        1.0, "Standard deviation of a rank's compute per step.", "PERCENT", least=0, most=MOST_NOISE
+    )
+    noise_memory: float = _of_timing(
+        0.0, "Correlation of that from one step to the next; 0: none.", "RHO", least=0, most=MOST_MEMORY
+    )
+    plant: str = plain(
+        DEFAULT_PLANT,
+        f"Facts to plant, by NAME or NAME=SIZE, or none; {DEFAULT_PLANT} unless said. Names and usual sizes:",
+        "NAMES",
+        heading=Heading.PLANTED,
+        listing=listing,
+    )
 
 
 def check(options: JobOptions) -> None:

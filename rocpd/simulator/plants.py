@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 
 INTERMITTENT_EVERY = 5
 """Of so many steps the intermittent rank is slow in one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.trace.infos import CounterInfo
 from rocpd.simulator.hardware import CLOCK_GHZ, DIES
 from rocpd.simulator.kernels import Kernel

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import JITTER, Kernel
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind

@@ -1,6 +1,6 @@
-"""Turns a template into the rows of one rank's file: columns that are the same in every step, and what steps add to
-them, times, links and values; before them the parts of a rank, such as node, threads, agents and kernels. Decides
-nothing of the job.
+"""Turns a template into the rows of one rank's file: the parts of a rank, then the events of each step.
+
+Decides nothing of the job.
 
 Row order within a step: regions, dispatches, copies, allocations, graph launches, samples; each row has one event.
 Works on whole columns: made one by one in Python, rows would take several times as long as SQLite takes to store them.
@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.facts.cxx import bare_name
 from rocpd.schema.trace import infos
 from rocpd.schema.trace.columns import plain, values_of

@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints, frozen
 from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
 from rocpd.simulator.script import LANE_GAP, After, Exchange, Lane, LaneEnd, Template, Time
@@ -89,8 +88,7 @@ def _may_be_waited_for(lane: LaneTimes, n: int) -> bool:
 
 def scaled(factor: Floats, ns: Ints | int) -> Ints:
     """Return times that take longer by a factor, in whole ns."""
-    longer: Ints = (factor * ns).astype(np.int64)
-    return longer
+    return (factor * ns).astype(np.int64)
 
 
 @frozen
@@ -162,8 +160,7 @@ class RoundProgram:
             else:
                 arrived = anchors[move.members, move.start].max(axis=1, keepdims=True)
                 anchors[move.members, move.end] = arrived + durations(move)
-        ends: Ints = anchors[np.arange(len(anchors)), self._last]
-        return ends
+        return anchors[np.arange(len(anchors)), self._last]
 
 
 class _Ordering:
@@ -289,8 +286,7 @@ class Exchanging:
         share = chance[:, 1:] - np.minimum.reduce(chance[:, 1:], axis=1, keepdims=True)
         if shape[1] > 1:
             share /= np.maximum.reduce(share, axis=1, keepdims=True)
-        done: Ints = (shortest + apart * share).astype(np.int64)
-        return done
+        return (shortest + apart * share).astype(np.int64)
 
 
 def run(programs: Sequence[RoundProgram], conditions: Conditions, begin: Ints, exchanging: Exchanging) -> Timing:

@@ -1,6 +1,6 @@
-"""The work of a rank: the shape of each profile, which phases a step has and what each runs; the order of calls, how a
-rank sets up, makes a step and tears down; and what of it is recorded: how much of RCCL's calls, and which rows a
-planted fact loses. Knows neither times nor ids.
+"""The work of a rank: the shape of each profile, the calls of set-up, steps and tear-down, and what of it is recorded.
+
+Knows neither times nor ids.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import HOTTEST, KERNELS, Kernel, kernels_of
@@ -280,8 +280,7 @@ def _begin_step(script: Script, role: Role, special: bool) -> None:
 
 def _begin_badly(script: Script, planting: Planting) -> None:
     """Do what no step of a good job does."""
-    leaked = int(planting.size(Plant.LEAK, 0.0) * MIB)
-    if leaked:
+    if leaked := int(planting.size(Plant.LEAK, 0.0) * MIB):
         script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), leaked, _LEAK_SLOT, leaks=True)
     if Plant.SLOW_INPUT in planting:
         script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="load batch")

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import field
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 JOB = "job"
 """The rule of the finding that says what the job is."""

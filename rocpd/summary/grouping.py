@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Protocol, Self, TypeVar
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import RocpdError, Row, frozen
 
 
 class Addable(Protocol):

@@ -7,10 +7,8 @@ from enum import StrEnum
 from functools import partial
 from typing import cast
 
-from rocpd.base import entries
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError, Row, Value, entries
 from rocpd.base.option import Option
-from rocpd.base.types import Row, Value
 from rocpd.facts.rank import By
 from rocpd.federate.federation import Federation
 from rocpd.federate.relation import Given, JobRelation

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.chart.model import (
     BarPart,
     Bars,

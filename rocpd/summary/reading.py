@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Self, TypeAlias
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import Answer, Progress, Row
+from rocpd.base import Answer, Progress, RocpdError, Row
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.sharing import times_of_job
 from rocpd.facts.spread import Spread

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rocpd.base import entries
-from rocpd.base.frozen import frozen
+from rocpd.base import entries, frozen
 from rocpd.base.option import Option, options_of, typed
 from rocpd.counters.panels import PANELS
 from rocpd.facts.rank import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options

@@ -7,9 +7,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import entries
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, entries, frozen
 from rocpd.federate.result import Result, Rows
 
 if TYPE_CHECKING:

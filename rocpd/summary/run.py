@@ -8,10 +8,8 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
-from rocpd.base import entries
+from rocpd.base import Progress, RocpdError, UsageError, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.types import Progress
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.federation import Federation, Notes

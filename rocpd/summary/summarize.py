@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import AmdVersion, Progress, Row
+from rocpd.base import AmdVersion, Progress, Row, frozen
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.spread import Moments, moments_by_group
 from rocpd.federate.federation import Federation

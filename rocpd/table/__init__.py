@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, UsageError, entries, frozen
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table.cell import plain
 
 _EXACT = 1 << 53  # integers up to here are exact as doubles

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rocpd.base.identity import blake2b
 from rocpd.base.visible import visible
 
 NULL = "NULL"
@@ -74,8 +75,6 @@ def alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
 
 def _digested(text: str, width: int, size: int) -> str:
     """Return the start of a text, and what is calculated from all of it."""
-    from hashlib import blake2b
-
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
     return f"{text[: max(0, width - len(digest) - 1)]}~{digest}"
 

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table.cell import plain
 
 

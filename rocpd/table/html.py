@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 

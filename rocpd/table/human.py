@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO, TypeAlias
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.palette import BLUE, Colour, Screen
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import plain
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 

@@ -35,8 +35,7 @@ def family(name: str, unit: str, meaning: str, samples: Iterable[MetricSample]) 
     # HELP step_seconds Of a step.
     step_seconds{job="1"} 0.5 12.000
     """
-    known = [sample for sample in samples if sample.value is not None]
-    if known:
+    if known := [sample for sample in samples if sample.value is not None]:
         yield f"# TYPE {name} gauge\n" + (f"# UNIT {name} {unit}\n" if unit else "") + f"# HELP {name} {meaning}\n"
     for labels, value, at in known:
         quoted = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())

@@ -31,17 +31,16 @@ def bar(share: float, width: int) -> str:
     return _ACROSS[8] * whole + (_ACROSS[part] if part else "")
 
 
-def spark(values: Sequence[float | None], most: float | None = None) -> str:
+def spark(values: Sequence[float | None]) -> str:
     """Return values as columns of one line; whatever is not 0 is seen.
 
     Args:
-        values: none below 0; None: there is none.
-        most: what fills a column; None: the largest of them.
+        values: none below 0; None: there is none. The largest fills a column.
 
-    >>> spark([1, 0, 5, 100]), spark([]), spark([0, None]), spark([5, 5], 10)
-    ('▁ ▁█', '', '  ', '▄▄')
+    >>> spark([1, 0, 5, 100]), spark([]), spark([0, None])
+    ('▁ ▁█', '', '  ')
     """
-    top = most or max((value for value in values if value), default=0.0)
+    top = max((value for value in values if value), default=0.0)
     return "".join(_UP[min(8, max(1, round(value * 8 / top)))] if value and top else " " for value in values)
 
 

@@ -9,9 +9,7 @@ from dataclasses import field, replace
 from statistics import median
 from typing import Any
 
-from rocpd.base.amount import amount
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, amount, frozen
 from rocpd.facts.communication.collectives import listed
 from rocpd.table.human import Head, readable, write_readable
 from rocpd.table.palette import Screen

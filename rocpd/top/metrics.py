@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError
 from rocpd.table.openmetrics import END, KIND, MetricSample, family
 from rocpd.top.glance import Glance, JobState, RankNow
 

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Footer, Static
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.base.visible import visible
 from rocpd.table.palette import Screen
 from rocpd.top.glance import Glance, TopPage

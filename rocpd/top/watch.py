@@ -17,10 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import entries
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import RocpdError, Row, entries, frozen
 from rocpd.facts.communication.rccl import ARGUMENTS
 from rocpd.facts.rank import By, Options
 from rocpd.facts.regions import Steps

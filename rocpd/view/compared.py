@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from rocpd.base.errors import InputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, RocpdError, UsageError, frozen
 from rocpd.chart.model import Flames
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import Comparing

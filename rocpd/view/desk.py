@@ -14,8 +14,7 @@ from pathlib import Path
 from queue import LifoQueue
 from typing import Any, NamedTuple, TypeAlias
 
-from rocpd.base.errors import ClosedError, InputError, RocpdError
-from rocpd.base.frozen import frozen
+from rocpd.base import ClosedError, InputError, RocpdError, frozen
 from rocpd.base.identity import JOURNALS
 from rocpd.federate.open.source import find_sources
 from rocpd.federate.run.workers import Child

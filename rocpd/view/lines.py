@@ -20,9 +20,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Answer, Floats, Ints
+from rocpd.base import NULL, Answer, Floats, Ints, UsageError, frozen
 from rocpd.base.visible import visible
 from rocpd.convert.deliver import Placement
 from rocpd.convert.formats.layout import titles_of_job, tree

@@ -18,9 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints, Progress
+from rocpd.base import Flags, Floats, Ints, Progress, RocpdError, UsageError, frozen
 from rocpd.base.visible import visible
 from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements

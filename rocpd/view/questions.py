@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
 from rocpd.federate.select.window import Window

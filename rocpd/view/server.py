@@ -29,9 +29,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
+from rocpd.base import InputError, RocpdError, UsageError, frozen
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import InputError, RocpdError, UsageError
-from rocpd.base.frozen import frozen
 from rocpd.table.palette import colour_of
 from rocpd.view.desk import Answer, Desk, ViewedJob
 from rocpd.view.lines import RowsTile, SliceDetails, StatesTiles, TakenTile

@@ -17,8 +17,7 @@ from rocpd.advice.case import Case
 from rocpd.advice.judge import report_once
 from rocpd.advice.registry import RULES
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.base import entries
-from rocpd.base.errors import InputError, RocpdError, UsageError
+from rocpd.base import InputError, RocpdError, UsageError, entries
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.model import Findings, Text
 from rocpd.summary.findings import Finding

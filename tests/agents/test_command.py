@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rocpd.base.errors import Exit
+from rocpd.base import Exit
 from tests.conftest import Cli
 
 _ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n"

@@ -19,7 +19,7 @@ import pytest
 from rocpd.agents.document import MOST_BYTES
 from rocpd.agents.inputs import Admitted
 from rocpd.agents.questions import QUESTIONS
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.view.desk import ViewedJob
 from tests.agents.conftest import Call
 from tests.conftest import state_of

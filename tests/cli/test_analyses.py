@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rocpd
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError, entries
 from rocpd.summary.registry import SUMMARIES, TABLES
 from tests.build import TraceBuilder
 from tests.conftest import Cli

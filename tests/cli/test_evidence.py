@@ -15,7 +15,7 @@ import pytest
 from apsw.shell import Shell
 
 import rocpd
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError
 from rocpd.base.evidence import Evidence, check_folder, check_output
 from rocpd.base.identity import JOURNALS
 from rocpd.cli.query import shell_class

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rocpd.base.types import Floats
+from rocpd.base import Floats
 from rocpd.compare.decision import Decision, decide, decide_ranks, decide_steps
 from rocpd.compare.options import DiffOptions
 from tests.soak import sized

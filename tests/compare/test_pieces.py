@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.compare.attribution import apportioned
 from rocpd.facts.timeline import Pieces, divided, length, outside, owned, union, unite
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.types import AmdVersion
+from rocpd.base import AmdVersion
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.schema.rules.kernel_names import KernelNames

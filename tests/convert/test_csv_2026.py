@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import AmdVersion
+from rocpd.base import AmdVersion
 from rocpd.convert import FORMATS
 from rocpd.convert.formats.csv import FIELDS, packed_number
 from rocpd.convert.options import ConvertOptions

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.convert.formats.csv_lines import cells_of, lines, real
 from rocpd.convert.view_reader import Coded, Values, listed, missing, texts
 

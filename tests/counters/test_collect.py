@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.measured import block_of, collecting_runs
 from rocpd.counters.metrics import terms_of

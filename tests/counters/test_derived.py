@@ -66,5 +66,5 @@ def test_what_amds_tables_have_is_the_same_by_rocprofv3s_formulas() -> None:
 def test_why_nothing_is_derived(value: str, reason: str, tmp_path: Path) -> None:
     """The first rocprof does not say which GPUs it ran on."""
     (tmp_path / "a.csv").write_text(f"Index,KernelName,gpu-id,grd,wgr,C\n0,k,0,64,64,{value}\n")
-    with rocpd.connect(tmp_path / "a.csv") as session, pytest.raises(rocpd.base.errors.RocpdError, match=reason):
+    with rocpd.connect(tmp_path / "a.csv") as session, pytest.raises(rocpd.base.RocpdError, match=reason):
         session.summary("derived").fetchall()

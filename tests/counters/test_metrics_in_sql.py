@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.counters.panels import PANELS
 from rocpd.federate.run import attach
 from tests.build import TraceBuilder

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob

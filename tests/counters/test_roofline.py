@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.summary.findings import Verdict
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints
 from rocpd.facts.communication import clusters
 
 

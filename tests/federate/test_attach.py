@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError, QueryError
+from rocpd.base import InputError, QueryError
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import ClosedError, InputError, RocpdError, UsageError
+from rocpd.base import ClosedError, InputError, RocpdError, UsageError
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate import limits

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError, QueryError
+from rocpd.base import InputError, QueryError
 from rocpd.federate import limits
 from rocpd.federate.limits import Limits
 from rocpd.federate.open import opening

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import Exit, RocpdError, UsageError
+from rocpd.base import Exit, RocpdError, UsageError
 from rocpd.federate.select.filters import event_categories
 from rocpd.federate.select.selection import Part
 from tests.build import CPU, GPU, GPU2, TraceBuilder

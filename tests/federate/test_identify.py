@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import ForeignError, InputError
+from rocpd.base import ForeignError, InputError
 from rocpd.federate.open.identify import MPI_VARIABLES, identify
 from rocpd.federate.open.numbering import numbered, without_duplicates
 from rocpd.federate.open.opening import opening_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli
 

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.schema.versions import LATER_TABLES
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli

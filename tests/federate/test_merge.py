@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError, OutputError
+from rocpd.base import InputError, OutputError
 from rocpd.federate import merge as merging
 from rocpd.federate.merge import merge
 from rocpd.schema import render

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES

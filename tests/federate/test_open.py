@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.federate.open.opening import opening_of, uri_of
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of

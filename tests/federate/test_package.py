@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import rocpd
-from rocpd.base.errors import InputError, OutputError
+from rocpd.base import InputError, OutputError
 from rocpd.federate import package as package_module
 from rocpd.federate.package import FilePlacement, package
 from tests.build import TraceBuilder

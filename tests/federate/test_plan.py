@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy

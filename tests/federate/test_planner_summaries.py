@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import QueryError, UsageError
+from rocpd.base import QueryError, UsageError
 from rocpd.facts.columns import statement
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rocpd
-from rocpd.base.errors import ClosedError, RocpdError, UsageError
+from rocpd.base import ClosedError, RocpdError, UsageError
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

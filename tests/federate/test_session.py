@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import ClosedError, InputError, QueryError
+from rocpd.base import ClosedError, InputError, QueryError
 from rocpd.federate.limits import Limits
 from rocpd.schema.load import TABLES, VIEWS
 from rocpd.schema.versions import suffix_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.federate.open.source import SourceFiles, find_sources
 
 

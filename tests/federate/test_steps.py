@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.federate.select.align import Shift, Span, TimeLine
 from tests.build import TraceBuilder
 from tests.conftest import Cli

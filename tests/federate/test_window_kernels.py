@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.federate.run.workers import Workers
 from rocpd.simulator import JobOptions, simulate
 

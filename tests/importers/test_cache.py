@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.base.identity import identity_of
 from rocpd.importers.run import imports
 from tests.build import TraceBuilder

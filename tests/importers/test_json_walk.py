@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.importers import json_stream
 from rocpd.importers.json_stream import JsonWalk
 from tests.soak import sized

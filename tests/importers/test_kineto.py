@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.importers.json_stream import JsonEvents
 from tests.conftest import Cli
 

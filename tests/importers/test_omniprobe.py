@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError, RocpdError
+from rocpd.base import InputError, RocpdError
 from rocpd.importers.omniprobe import objects
 from tests import omniprobe
 from tests.build import TraceBuilder

@@ -71,5 +71,5 @@ def test_values_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["Name,Calls\nk,1\n", '"' + "x" * 200_000, COUNTED.replace("cut", "k" * 200_000)])
 def test_other_and_odd_csv_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(rocpd.base.errors.InputError):
+    with pytest.raises(rocpd.base.InputError):
         rocpd.connect(tmp_path / "a.csv")

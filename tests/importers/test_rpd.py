@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from tests.importers.rpd import RpdBuilder, server
 
 KERNELS = "('KernelExecution', 'Task')"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import QueryError
+from rocpd.base import QueryError
 from rocpd.rpd import RaptorParser
 from tests.build import TraceBuilder
 from tests.conftest import Cli, Shell, private

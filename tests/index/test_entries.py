@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base import cache
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError, cache
 from rocpd.cli import run
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder

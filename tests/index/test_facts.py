@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL
+from rocpd.base import NULL, frozen
 from rocpd.facts.columns import TextCodes
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import Spread

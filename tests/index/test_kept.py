@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.cli import diagnostics, run
 from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation

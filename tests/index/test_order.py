@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.federate.run.request import Request
 from rocpd.index.build import build
 from tests.build import TraceBuilder

@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from sqlglot import exp
 
 import rocpd
-from rocpd.base.errors import QueryError, RocpdError, UsageError
-from rocpd.base.types import Row
+from rocpd.base import QueryError, RocpdError, Row, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.index.build import build
 from rocpd.index.typed import ValueKind
 from tests.build import TraceBuilder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import rocpd
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.index.build import build

@@ -131,7 +131,7 @@ if pid:
     os._exit(0)
 try:
     session.sql("SELECT 1")
-except rocpd.base.errors.ClosedError as error:
+except rocpd.base.ClosedError as error:
     assert "open a new one" in error.hint
     session.close()
     sys.exit()

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import rocpd
-from rocpd.base.errors import ClosedError
+from rocpd.base import ClosedError
 from tests.library.jobs import WAYS, questions, write_job
 from tests.soak import sized
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import rocpd
-from rocpd.base.errors import QueryError, UsageError
+from rocpd.base import QueryError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.merge import merge
 from rocpd.federate.plan.steps import Plan, Strategy

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.convert import FORMATS
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.simulator import JobOptions, simulate

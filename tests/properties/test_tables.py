@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.federate.merge import merge
 from rocpd.schema.rules.events import POINTS, SPANS

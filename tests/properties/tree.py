@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from rocpd.base.types import Answer, Progress, Row
+from rocpd.base import Answer, Progress, Row
 from rocpd.federate.run.cluster import reduced
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.rank_reader import RankTask, run_task

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.facts.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
 from rocpd.federate.run.pool import ShareDatabase
 from tests.build import TraceBuilder

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.facts.columns import Names, find_rows, grouped, look_up, per_id
 
 IDS = st.lists(st.one_of(st.integers(0, 20), st.integers(-(2**62), 2**62), st.just(NULL)), max_size=40)

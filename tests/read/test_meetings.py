@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.meetings import meetings_by_kind
 from rocpd.facts.communication.ranks import Communication

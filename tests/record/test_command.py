@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.record import library
 from rocpd.record.command import Settings, _forwarding, environment_of
 from tests.record.build import Build

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.record import control as client
 from rocpd.record.control import Action, control, socket_of
 from tests.conftest import Cli, Said

@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from tests.record.build import Build
 from tests.record.runs import environment
 from tests.soak import sized

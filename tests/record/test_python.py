@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import InputError
+from rocpd.base import InputError
 from rocpd.record.control import Action, control, socket_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command

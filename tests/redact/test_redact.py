@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import rocpd
-from rocpd.base.errors import OutputError, RocpdError, UsageError
+from rocpd.base import OutputError, RocpdError, UsageError
 from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.run import find_texts, redact
 from rocpd.schema.quote import quote_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.base.types import Floats
+from rocpd.base import Floats
 from rocpd.replay.chance import LIKELY, chance_of
 from tests.soak import sized
 

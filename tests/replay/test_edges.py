@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints
 from rocpd.facts.timeline import COPIES
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point

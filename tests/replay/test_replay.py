@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.replay import job as job_module
 from rocpd.replay.blame import Blame, CauseKind, blame
 from rocpd.replay.excess import Excess, StepPlaces

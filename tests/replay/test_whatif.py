@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction
 from rocpd.replay.changes import Change, Changing, Verb, changes, listed

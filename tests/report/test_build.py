@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.facts.recorders import ROCPROFV3
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build

@@ -12,8 +12,7 @@ import pypdfium2
 import pytest
 
 import rocpd
-from rocpd.base import entries
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError, entries
 from rocpd.chart.model import Bars
 from rocpd.compare.tables import document_of
 from rocpd.facts.rank import Options

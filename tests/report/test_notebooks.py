@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.chart.model import Bars
 from tests.docs.console import ROOT
 

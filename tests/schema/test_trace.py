@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.schema.load import table
 from rocpd.schema.render import views_over
 from rocpd.schema.trace import events, infos

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError
 from rocpd.schema.load import view
 from rocpd.schema.render import views_over
 from rocpd.schema.versions import VERSIONS, declared_version, suffix_of

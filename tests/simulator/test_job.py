@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError
 from rocpd.schema.render import views_over
 from rocpd.schema.versions import VERSIONS
 from rocpd.schema.write import tables_of

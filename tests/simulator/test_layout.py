@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.simulator import JobOptions, Rccl, plan, simulate
 from rocpd.simulator.layout import GroupKind, Layout
 from tests.simulator.jobs import read, rows

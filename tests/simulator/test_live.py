@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.schema.live_state import FAILED, read_state
 from rocpd.simulator import JobOptions, simulate
 

@@ -12,7 +12,7 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.job_plan import JobPlan

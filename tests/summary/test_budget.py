@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.schema.rules.kernel_categories import load
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob

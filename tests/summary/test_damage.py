@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import total
 from rocpd.summary.host.calls import folded

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder

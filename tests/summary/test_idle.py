@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.plants import Plant
 from tests.build import GPU2, TraceBuilder

@@ -7,7 +7,7 @@ from random import Random
 import pandas as pd
 import pytest
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

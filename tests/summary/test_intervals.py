@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.facts.timeline import covered, length, union, unite
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

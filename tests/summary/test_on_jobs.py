@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.rank import WHERE_IT_RAN, By, Options
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.summary.kernels.op_trace import logduration, raptor
 from rocpd.summary.reading import Reading
 from tests.build import GPU2, TraceBuilder

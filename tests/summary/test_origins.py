@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.schema.rules.steps import STEP_MARKER
 from rocpd.simulator import JobOptions, simulate
 from tests.summary.cells import cells

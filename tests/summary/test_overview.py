@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.federate.merge import merge
 from rocpd.simulator import JobOptions, plan, simulate
 from tests.build import TraceBuilder

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.pc_sampling import STALL_REASONS
 from rocpd.summary.grouping import Sums
 from tests.build import TraceBuilder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.chart.model import Timeline
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.facts.rank import By, Options, RankReading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

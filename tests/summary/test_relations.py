@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.errors import QueryError, RocpdError, UsageError
-from rocpd.base.types import Row, Value
+from rocpd.base import QueryError, RocpdError, Row, UsageError, Value
 from rocpd.facts.rank import By
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import RankRelation

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rocpd
-from rocpd.base.errors import RocpdError
+from rocpd.base import RocpdError
 from rocpd.facts.frames import frame_of, frames_of
 from rocpd.facts.rank import By, Options
 from rocpd.summary.host.calls import folded_stacks, speedscope_stacks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.base.types import AmdVersion
+from rocpd.base import AmdVersion
 from rocpd.schema.rules.categories import domain_of
 from rocpd.summary.summarize import BY_RANK, FIELDS, SummaryOptions, summarize
 from tests.build import TraceBuilder

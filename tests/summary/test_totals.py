@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.base.errors import RocpdError, UsageError
+from rocpd.base import RocpdError, UsageError
 from rocpd.federate.select.filters import event_categories
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob

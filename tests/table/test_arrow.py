@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table.arrow import to_arrow, to_pandas
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table.cell import shorten
 from rocpd.table.human import write_console
 from rocpd.table.palette import Screen

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.table import TABLE_FORMATS, Sheet
 from rocpd.table.cell import one_line
 from rocpd.table.html import write_html_page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.top.alerts import AGAIN_S, Bell, Bounds, alerts, bounds_of
 from rocpd.top.glance import JobState
 from tests.top.made import GLANCE, RANKS, glance

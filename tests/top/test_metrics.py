@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from rocpd.base.errors import OutputError, UsageError
+from rocpd.base import OutputError, UsageError
 from rocpd.top.glance import Glance, JobState
 from rocpd.top.metrics import MetricsServer, address_of, open_metrics
 from tests.top.made import GLANCE

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rocpd.base.errors import OutputError
+from rocpd.base import OutputError
 from rocpd.top.screen import WINDOWS, TopScreen
 from tests.top.made import GLANCE
 from tests.waiting import in_own_loop

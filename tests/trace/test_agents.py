@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.schema.rules.agents import copy_agent_sql, copy_agents
 
 CPU, GPU, GPU2, UNKNOWN = 0, 1, 2, 99

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rocpd.base.types import NULL, Floats, Ints
+from rocpd.base import NULL, Floats, Ints
 from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from tests.conftest import private
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.facts.communication.divisions import divide
 
 JITTER_NS = 25_000.0

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.schema.rules.launch import launches, launching_regions
 
 Regions: TypeAlias = list[tuple[int, int, int]]

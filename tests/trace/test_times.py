@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.schema.rules.events import LAST, VALID_POINT, VALID_START, VALID_TIMES, valid_start, valid_times
 
 TIMES = st.none() | st.sampled_from((-1, 0, 1, 2, LAST)) | st.integers(-(1 << 63), LAST)

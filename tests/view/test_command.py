@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.errors import Exit
+from rocpd.base import Exit
 from rocpd.view.server import ViewServer
 from tests.conftest import Cli
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.view import outlines
 from rocpd.view.desk import ViewedJob
 from rocpd.view.lines import RowsTile, SliceDetails, StatesTiles, TakenTile

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import rocpd
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.chart.model import Flames
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions

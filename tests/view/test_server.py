@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.base import RocpdError
 from rocpd.base.boundary import Policy, failures
-from rocpd.base.errors import RocpdError
 from rocpd.schema.versions import suffix_of
 from rocpd.view.desk import Desk, ViewedJob
 from rocpd.view.outlines import Overview

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rocpd.advice.case import COUNTERS, KERNELS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.base.amount import amount
+from rocpd.base import amount
 from rocpd.summary.findings import Confidence, Finding
 
 

@@ -1,5 +1,4 @@
-"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each; their statistics;
-and agent_info.csv, one line per agent and rank, its columns taken from the hardware description of the agent.
+"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, statistics, and agent_info.csv.
 
 Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns. Of statistics, sums are
 exact integers; only averages, shares and deviations round. Of agents, numbers are bare, texts quoted, bit fields packed
@@ -22,9 +21,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from rocpd.base import AmdVersion, Ints, Progress
 from rocpd.base.documents import json_object
 from rocpd.base.output import check_free, complete_or_nothing
-from rocpd.base.types import AmdVersion, Ints, Progress
 from rocpd.convert import deliver
 from rocpd.convert.formats.csv_files import RANK, CsvFile, columns_read, files_of
 from rocpd.convert.formats.csv_lines import cells_of, lines, quoted
@@ -134,8 +133,7 @@ class _Files:
         """Add statistics and agents."""
         if self._options.stats:
             self._add_stats(reports)
-        agents = [line for report in reports for line in report.agents[1:]]
-        if agents:
+        if agents := [line for report in reports for line in report.agents[1:]]:
             self._write("agent_info", [reports[0].agents[0], *agents])
 
     def _add_stats(self, reports: Sequence[_Report]) -> None:
@@ -171,8 +169,7 @@ def _write_part(part: deliver.RankPart, reader: RankReader) -> _Report:
     part.path.mkdir()
     source = _Source(reader, files_of(part.options.amd_version))
     for file in source.files:
-        views = source.rows(file)
-        if views:
+        if views := source.rows(file):
             with deliver.open_part(part, file.name) as out:
                 numbers = [cell.is_number for _, cell in file.all_columns(part.options.with_rank)]
                 for columns in _in_order(file, views, part.options):

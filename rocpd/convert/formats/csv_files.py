@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, AmdVersion
+from rocpd.base import NULL, AmdVersion, frozen
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import MARKER_SOURCES, Coded, Values, ViewRows, as_coded, listed, marker_messages
 from rocpd.schema.rules.categories import MARKER_PREFIXES

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.convert.view_reader import Array, Coded, Values
 
 _DENSE = 1 << 12  # whole numbers this close together are looked up in a table

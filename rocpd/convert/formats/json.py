@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base.types import Ints, Progress
+from rocpd.base import Ints, Progress
 from rocpd.convert.deliver import Frame, Placement, RankPart
 from rocpd.convert.formats.layout import tree, write_for_viewers
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices, TrackKind

@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints, Progress
+from rocpd.base import Flags, Ints, Progress, frozen
 from rocpd.convert.deliver import Frame, RankPart, concatenate, open_part
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage

@@ -14,9 +14,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
+from rocpd.base import Progress, UsageError
 from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing, workplace
-from rocpd.base.types import Progress
 from rocpd.convert.deliver import Placement, placements, rank_parts, split_outputs
 from rocpd.convert.formats.otf2_rank import ClockOffset, collectives, trace, within
 from rocpd.convert.gather.context import Damage

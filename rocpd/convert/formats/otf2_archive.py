@@ -21,8 +21,7 @@ from typing import Any, TypeAlias
 import _otf2
 import numpy as np
 
-from rocpd.base.errors import WriteError
-from rocpd.base.types import Ints
+from rocpd.base import Ints, WriteError
 from rocpd.convert.formats.otf2_rank import (
     ENTER,
     ClockOffset,

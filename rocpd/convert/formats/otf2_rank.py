@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.convert.deliver import Placement, RankPart
 from rocpd.convert.formats.layout import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect

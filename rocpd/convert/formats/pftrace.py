@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints, Progress
+from rocpd.base import Ints, Progress, frozen
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
@@ -54,8 +53,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     frame = Frame(options.ending_of("_results.pftrace", ".pftrace"))
     has_job = session.runs == 1 and not options.processes  # its steps are of no process
     paths = write_for_viewers(_of_rank, session, frame, options, progress, *([_of_job] if has_job else []))
-    large = [path for path in paths if path.stat().st_size > _LARGE_BYTES]
-    if large:
+    if large := [path for path in paths if path.stat().st_size > _LARGE_BYTES]:
         shown = ", ".join(f"{path.name} has {path.stat().st_size / 1e6:.0f} MB" for path in large[:3])
         cut = "--step 5, --start/--end or --rank 0-3 write a part"
         session.note(f"{shown}: Perfetto's UI will be slow with it; {cut}")

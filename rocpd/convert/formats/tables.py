@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from rocpd.base.errors import UsageError
+from rocpd.base import Progress, UsageError
 from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing
-from rocpd.base.types import Progress
 from rocpd.convert.deliver import RankPart, placements, rank_parts, split_outputs
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import (

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints
 from rocpd.convert.deliver import Placement
 from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind, optional
 from rocpd.convert.options import AgentIndex, ConvertOptions

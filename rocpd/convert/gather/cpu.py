@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.convert.gather.context import Context, calls, documents, select
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
@@ -51,8 +51,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
         rows = select(rows, ~np.isin(rows["event_id"], np.fromiter(values, np.int64)))
-    joined = _joined(context)
-    if joined:  # of a sample whose frames are rows, one row stays
+    if joined := _joined(context):  # of a sample whose frames are rows, one row stays
         frames = np.isin(rows["category_id"], [number for (number,) in context.reader.rows(NOT_DRAWN)])
         rows = select(rows, ~frames | np.isin(rows["event_id"], np.fromiter(joined, np.int64)))
     rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")

@@ -12,8 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints
 from rocpd.convert.gather.context import Columns, Context, calls, events
 from rocpd.convert.model import Counters, Ragged, Slices, TrackKind
 from rocpd.facts.columns import distinct

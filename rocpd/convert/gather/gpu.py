@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints
+from rocpd.base import NULL, Ints, frozen
 from rocpd.convert.gather.context import Columns, Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Slices, TrackKind, optional, where

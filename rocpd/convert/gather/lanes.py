@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.convert.model import Tracks
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import NULL
+from rocpd.base import NULL
 from rocpd.convert.gather.context import Columns, Context, Damage, select_events
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional

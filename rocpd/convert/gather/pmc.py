@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Floats, Ints
+from rocpd.base import NULL, Flags, Floats, Ints, frozen
 from rocpd.convert.gather.context import Columns, Context, Damage, events
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import CLOCK_NS, Clocks
 
@@ -50,8 +49,7 @@ class Arrivals:
         """How much of the waiting each member caused: those that came last within noise share it; none if all did."""
         waits = self.waits
         last = waits <= self.noise
-        shares: Floats = np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
-        return shares
+        return np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
 
     def classes(self, is_complete: bool) -> Ints:
         """Return a number in `CLASSES` for each collective: what the time of its members went into.

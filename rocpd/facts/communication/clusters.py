@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints
 
 _SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
 

@@ -29,8 +29,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Floats, Ints
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.facts.communication.clusters import connected, is_clear, separated
 from rocpd.facts.communication.divisions import divide
 from rocpd.facts.communication.rccl import SendRole, Transfer

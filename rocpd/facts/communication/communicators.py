@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from _blake2 import blake2b  # `hashlib` gives the same one, and loads OpenSSL
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row, frozen
+from rocpd.base.identity import blake2b
 from rocpd.facts.columns import Names, as_text, first_of, grouped, number, numbered
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.facts.communication.rccl import (

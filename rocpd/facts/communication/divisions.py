@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rocpd.base.types import Floats, Ints
+from rocpd.base import Floats, Ints
 
 Division = tuple[tuple[int, ...], ...]
 """Rows of each group."""

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 from rocpd.facts.communication.clusters import is_clear
 from rocpd.facts.communication.collectives import ALONE, Channel, Group, end_apart, mesh_of
 from rocpd.facts.communication.transfers import NO_PARTNER, Partners, may_meet, ways

@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints
+from rocpd.base import Ints, frozen
 from rocpd.facts.communication.collectives import Channel, Group, match
 from rocpd.facts.communication.lost_kernels import LACKING, Rejoining, evened
 from rocpd.facts.communication.program_order import EITHER, sends

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.base.types import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints
 from rocpd.facts.communication.collectives import CommunicationKernels, match
 from rocpd.facts.communication.program_order import sends
 from rocpd.facts.communication.ranks import Communication, communication

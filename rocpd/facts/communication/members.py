@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints
 from rocpd.facts.communication.arrivals import Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group
 from rocpd.facts.communication.communicators import channels, launches

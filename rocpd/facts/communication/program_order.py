@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base.types import Floats
+from rocpd.base import Floats
 from rocpd.facts.communication.collectives import Channel, Group
 from rocpd.facts.communication.rccl import BARRIER, transfer_of
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 from rocpd.facts.columns import Names, as_text, columns, find_rows
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.communicators import channels, launches

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 BARRIER = "BARRIER"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import Floats
+from rocpd.base import Floats
 from rocpd.facts.communication.clusters import is_clear
 from rocpd.facts.communication.collectives import Channel, end_apart
 

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.errors import ForeignError, InputError
-from rocpd.base.frozen import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
 from rocpd.federate.open.opening import FileNote, Opening, as_input_error
@@ -250,8 +249,7 @@ def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) 
 def _check_compression(
     opening: Opening, metadata: Mapping[str, list[tuple[str, str]]], views: Mapping[str, str]
 ) -> None:
-    how = versions.compression_of([row for rows in metadata.values() for row in rows], views.values())
-    if how:
+    if how := versions.compression_of([row for rows in metadata.values() for row in rows], views.values()):
         raise InputError(
             f"{opening.path}: is a rocpd database with compressed tables, {how}: a draft that is not supported",
             "record without compression",
@@ -262,8 +260,7 @@ def _suffixes(
     opening: Opening, tables: Mapping[str, Sequence[str]], metadata: Mapping[str, list[tuple[str, str]]]
 ) -> tuple[str, ...]:
     path = opening.path
-    kind = versions.foreign_kind(tables)
-    if kind:
+    if kind := versions.foreign_kind(tables):
         raise ForeignError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
     if not any(name.startswith("rocpd_") for name in tables):
         raise ForeignError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
@@ -271,8 +268,7 @@ def _suffixes(
         version = versions.declared_version(rows)
         if versions.as_tuple(version)[0] != 3:
             raise InputError(f"{path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
-    bare = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
-    if bare:
+    if bare := [name for name in tables if name in TABLES and name != "rocpd_metadata"]:
         raise InputError(f"{path}: table {bare[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT)
     declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
     known = frozenset(declared)
@@ -286,8 +282,7 @@ def _check_views(
     opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
 ) -> None:
     """Refuse a file with a stored view that names a missing table with a suffix: the table was lost."""
-    lost = sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys())
-    if lost:
+    if lost := sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys()):
         view = next(name for name, sql in views.items() if lost[0] in sql)
         raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
 

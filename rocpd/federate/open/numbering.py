@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name
@@ -44,8 +44,7 @@ def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[s
     for rank in ranks:
         guid = rank.plain_guid
         others = by_suffix.setdefault(suffix_of(guid), [])
-        same = next((other for other in others if rows_of(rank) == rows_of(other)), None)
-        if same:
+        if same := next((other for other in others if rows_of(rank) == rows_of(other)), None):
             notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {same.opening.path}")
             continue
         distinct = dataclasses.replace(rank, guid=_unused(rank.guid, guid, {other.guid for other in others}))

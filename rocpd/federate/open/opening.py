@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from rocpd.base import leftovers
-from rocpd.base.errors import ForeignError, InputError, OutputError
-from rocpd.base.frozen import frozen
+from rocpd.base import ForeignError, InputError, OutputError, frozen, leftovers
 from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits

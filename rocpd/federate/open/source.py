@@ -12,9 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.base.amount import amount
-from rocpd.base.errors import InputError
-from rocpd.base.frozen import frozen
+from rocpd.base import InputError, amount, frozen
 
 Input: TypeAlias = str | os.PathLike[str]
 FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]
@@ -83,8 +81,7 @@ def find_sources(
 
 
 def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> SourceFiles:
-    variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
-    if variable:
+    if variable := [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]:
         with _as_input_error("$ROCPD_INPUT"):
             paths = _distinct(path for item in variable for path in _expand(item, find_foreign))
         return SourceFiles(paths, (f"input: {_files(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
@@ -98,12 +95,10 @@ def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> SourceFil
         return SourceFiles(paths, (f"input: index.yaml ({_files(paths)})",), _indexes([here]))
     if (here / "merged.db").is_file():
         return SourceFiles((here / "merged.db",), ("input: merged.db",))
-    flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
-    if flat:
+    if flat := tuple(sorted(path for path in here.glob("*.db") if path.is_file())):
         return SourceFiles(flat, (f"input: {_names(flat)}",))
     patterns = ("*/*_results.db", "pass_*/*/*_results.db")
-    nested = tuple(path for pattern in patterns for path in sorted(here.glob(pattern)) if path.is_file())
-    if nested:
+    if nested := tuple(path for pattern in patterns for path in sorted(here.glob(pattern)) if path.is_file()):
         return SourceFiles(nested, (f"input: {_names(nested)}",))
     merged = here / "rocpd-output-data" / "merged.db"
     if merged.is_file():

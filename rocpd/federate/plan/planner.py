@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
 from rocpd.federate.plan.steps import Scatter

@@ -13,7 +13,7 @@ from dataclasses import field
 
 from sqlglot import exp
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.federate.plan.sqltext import Unfaithful
 
 KEYS = ("guid", "rank")

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.schema.quote import quote_name
 
 if TYPE_CHECKING:

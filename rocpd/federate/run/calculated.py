@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import Row, UsageError, Value, frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Row, Value
 from rocpd.schema.calculated import Argument, CalculatedTable, bare
 
 _Asked: TypeAlias = tuple[tuple[str, Value], ...]

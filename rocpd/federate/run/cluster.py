@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Progress, Row
+from rocpd.base import Answer, Progress, RocpdError, Row, UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-from rocpd.base import process
-from rocpd.base.errors import ClosedError
+from rocpd.base import ClosedError, process
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rocpd.base import process
-from rocpd.base.types import Answer, Progress, Row
+from rocpd.base import Answer, Progress, Row, process
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Pool, Share, StatementConnections

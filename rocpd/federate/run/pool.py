@@ -17,10 +17,8 @@ from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
-from rocpd.base import process
-from rocpd.base.frozen import frozen
+from rocpd.base import Answer, Parameters, frozen, process
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Answer, Parameters
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import authorize, bound
 from rocpd.federate.open.identify import Rank, by_file

@@ -11,8 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeAlias
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Answer, Parameters, Row
+from rocpd.base import Answer, Parameters, Row, frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.pool import ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of

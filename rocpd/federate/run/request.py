@@ -12,9 +12,8 @@ import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.base.frozen import frozen
+from rocpd.base import Answer, Row, frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.types import Answer, Row
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error

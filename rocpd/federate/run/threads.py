@@ -17,9 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from rocpd.base import process
-from rocpd.base.errors import ClosedError
-from rocpd.base.types import Answer
+from rocpd.base import Answer, ClosedError, process
 
 Task = TypeVar("Task")
 

@@ -22,9 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from rocpd.base import leftovers, process
-from rocpd.base.errors import ClosedError, RocpdError
-from rocpd.base.types import Answer
+from rocpd.base import Answer, ClosedError, RocpdError, leftovers, process
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.threads import Task, on_threads
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.schema.rules.events import POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.base.types import Ints
+    from rocpd.base import Ints
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.federate.select.clocks import ClockLine

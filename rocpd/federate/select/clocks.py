@@ -19,8 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Floats, Ints
+from rocpd.base import NULL, Flags, Floats, Ints, frozen
 
 Time = TypeVar("Time", float, Floats)
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.selection import RANK_EVENTS

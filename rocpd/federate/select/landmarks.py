@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.select.selection import Launches, of_launching_stacks
 from rocpd.schema.rules.events import OPERATIONS, VALID_TIMES
@@ -20,7 +19,7 @@ from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 from rocpd.schema.rules.steps import MarkerRange, step_times
 
 if TYPE_CHECKING:
-    from rocpd.base.types import Row
+    from rocpd.base import Row
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
     from rocpd.federate.select.align import Shift, TimeLine
 

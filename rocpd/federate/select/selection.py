@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, frozen
 from rocpd.federate.select.align import Alignment, Shift
 from rocpd.schema.render import RankTables
 from rocpd.schema.rules.events import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS, VALID_TIMES

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.federate.select.selection import Counting, Cut, Part
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 

@@ -1,6 +1,4 @@
-"""Calls, markers and operators of one process of an RPD file, with their arguments and stack frames; its GPU operations
-and where they ran: kernels, copies, fills of memory, graphs, waits of queues, counters of kernels, and monitors as
-samples.
+"""The events of one process of an RPD file: calls, markers and operators, and what GPUs did, where and how.
 
 Agents, queues and streams are registered when an operation names them first.
 """
@@ -15,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Row
+from rocpd.base import Row, frozen
 from rocpd.importers import words
 from rocpd.importers.rpd.tables import KERNEL_TYPES, WITHOUT_CALL, RpdProcess, RpdTables
 from rocpd.importers.words import HOST, MEMORY_SET, SIZES, Registered, gpu, whole, write_rows, write_values
@@ -487,8 +484,7 @@ class Operations:
 
     def _kernel(self, operation: _Operation, launch: Row) -> dict[str, Any]:
         """Return the columns of a kernel; sizes of a launch of many kernels, a graph's, are not those of each."""
-        graph = self._graphs.get(operation.call or 0)
-        if graph:
+        if graph := self._graphs.get(operation.call or 0):
             self._count_launched(operation)
         if launch[_WORKGROUP] is None or (graph and operation.kernel != operation.name):
             launch = (graph.stream if graph else None, None, None, 0, 0, 0, 0, 0, 0)
@@ -572,8 +568,7 @@ def _direction(operation: str, kind: object) -> str:
     """
     if operation.startswith("MEMORY_COPY_"):
         return operation
-    ends = re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation)
-    if ends:
+    if ends := re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation):
         source, to = (end.upper().replace("PEER", "DEVICE") for end in ends.groups())
         return f"MEMORY_COPY_{source}_TO_{to}"
     if isinstance(kind, int) and 0 <= kind < len(_KINDS):

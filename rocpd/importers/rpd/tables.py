@@ -1,13 +1,11 @@
-"""Tables of an RPD file and their content: processes, GPUs, the SELECTs over tables that differ between its schemas,
-and how much of it has no place in a rocpd file.
-"""
+"""The tables of an RPD file, which differ between its schemas: processes, GPUs, and what has no place elsewhere."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 from rocpd.importers.files import SourceTables
 
 _UNKNOWN_STRIDE = 1 << 62

@@ -15,7 +15,7 @@ from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 from PIL import Image
 
-from rocpd.base.amount import amount
+from rocpd.base import amount
 from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
 from rocpd.report.model import (
     COMMANDS,

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocpd.base.types import Ints
+from rocpd.base import Ints
 
 GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU' AND id IS NOT NULL"
 """SQL: the GPUs among the agents of a rank, by the names that its tables have without suffix."""
 
 
-def copy_agent_sql(gpus: str = GPUS, to: str = "dst_agent_id", source: str = "src_agent_id") -> str:
+def copy_agent_sql(gpus: str = GPUS) -> str:
     """Return the SQL expression for the agent of a copy.
 
     Args:
         gpus: ids of GPUs, as what stands between the parentheses of IN.
-        to, source: expressions of the agents that the copy reaches and leaves.
-
-    >>> copy_agent_sql("1, 2", "D", "S")
-    'CASE WHEN D IN (1, 2) THEN D WHEN S IN (1, 2) THEN S ELSE D END'
     """
+    to, source = "dst_agent_id", "src_agent_id"
     return " ".join(map(str.strip, _chosen(f"{to} IN ({gpus})", to, f"{source} IN ({gpus})", source)))
 
 

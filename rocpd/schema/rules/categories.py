@@ -59,9 +59,7 @@ TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATIO
 _REPEATS = " OR ".join(
     f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})" for category, base in _REPEATED.items()
 )
-
-REPEATING_CATEGORIES = f"SELECT id FROM rocpd_string WHERE {_REPEATS}"
-"""SELECT of the categories, in a rank, of regions that repeat what a table of operations holds.
+"""Condition on a category: its regions repeat what a table of operations holds.
 
 Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
 Such a region is no call: it counts once, as the operation, and launches nothing.

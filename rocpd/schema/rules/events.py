@@ -8,7 +8,7 @@ the same by themselves, which a test compares.
 
 from __future__ import annotations
 
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
 """The words of messages for the times of such events."""
@@ -36,8 +36,7 @@ VALID_POINT = f'"timestamp" BETWEEN 1 AND {LAST}'
 
 def valid_start(start: Ints) -> Flags:
     """Return which starts [ns] are valid; a reader's stand-in for NULL is negative, so it is not."""
-    valid: Flags = start > 0
-    return valid
+    return start > 0
 
 
 def valid_times(start: Ints, end: Ints) -> Flags:
@@ -47,8 +46,7 @@ def valid_times(start: Ints, end: Ints) -> Flags:
     >>> valid_times(np.array([5, 5, 5, 0, -7]), np.array([9, 5, 4, 9, 9])).tolist()
     [True, True, False, False, False]
     """
-    valid: Flags = valid_start(start) & (end >= start)
-    return valid
+    return valid_start(start) & (end >= start)
 
 
 SCRATCH = "SCRATCH"

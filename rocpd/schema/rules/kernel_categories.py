@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 from rocpd.schema.rules.kernel_names import without_kd
 
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base.types import Flags, Ints
+from rocpd.base import Flags, Ints
 from rocpd.schema.rules.categories import IS_CALL
 from rocpd.schema.rules.events import VALID_START, valid_start, valid_times
 

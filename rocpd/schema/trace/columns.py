@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rocpd.base.errors import UsageError
+from rocpd.base import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ def check_types(column: Any, allowed: tuple[type, ...], what: str) -> None:
 
     >>> check_types([1, None, 1.5], (int,), "Regions: start")
     Traceback (most recent call last):
-    rocpd.base.errors.UsageError: Regions: start is 1.5 in row 2, not of type int
+    rocpd.base.UsageError: Regions: start is 1.5 in row 2, not of type int
     """
     if column is None or isinstance(column, allowed):
         return
@@ -106,5 +106,4 @@ def count_rows(columns: Mapping[str, Any], what: str) -> int:
 
 def values_of(column: Any, count: int) -> Sequence[Any]:
     """Return the `count` values of a plain column."""
-    values: Sequence[Any] = [column] * count if is_single(column) else column
-    return values
+    return [column] * count if is_single(column) else column

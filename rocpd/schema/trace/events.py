@@ -11,8 +11,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.schema.trace.columns import is_single, plain
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from rocpd.base.frozen import frozen
+from rocpd.base import frozen
 
 
 @frozen

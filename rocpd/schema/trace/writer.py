@@ -12,8 +12,7 @@ from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
+from rocpd.base import UsageError, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.schema.load import OPTIONAL_TABLES, Kind, kinds_of
 from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of

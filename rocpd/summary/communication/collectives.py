@@ -24,9 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base.amount import amount
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Flags, Ints, Row
+from rocpd.base import Flags, Ints, Row, amount, frozen
 from rocpd.facts.columns import as_text, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -727,8 +725,7 @@ def _time(channels: Iterable[Channel]) -> int:
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
     """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
     inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
-    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
-    if words:
+    if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
         more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
         which = f"{'; '.join(words[:_FEW])}{more}"
         reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")

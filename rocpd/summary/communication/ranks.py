@@ -15,9 +15,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Flags, Floats, Ints, Row
+from rocpd.base import NULL, Flags, Floats, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -360,8 +358,7 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
     rows = []
     for number, measure in enumerate(_MEASURES):
         values = {key: loads[key].times()[number] for key in sorted(loads, key=order_of)}
-        time = sum(values.values())
-        if time:
+        if time := sum(values.values()):
             least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
             even = values[most] * len(values) / time
             nobody = (None,) * len(least)

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints, Row
+from rocpd.base import Floats, Ints, Row, frozen
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
@@ -70,8 +69,7 @@ class Periods:
         """Return in which period of a rank times of its clock are, -1 for none."""
         column = self.ranks.index(rank)
         at = np.searchsorted(self.start[:, column], times, side="right") - 1
-        inside: Ints = np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
-        return inside
+        return np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
 
 
 def periods(steps: Mapping[int, RankSteps], warm: Iterable[int], groups: Sequence[Group]) -> Periods | None:
@@ -385,8 +383,7 @@ def _suspected(found: Blame, pieces: Periods) -> str:
 
 def _not_compared(found: Blame) -> Iterator[str]:
     """Yield which ranks do what no others do."""
-    alone = sorted(rank for rank, share in found.compared.items() if share < _COMPARED)
-    if alone:
+    if alone := sorted(rank for rank, share in found.compared.items() if share < _COMPARED):
         yield f"{_named(alone)} {'does' if len(alone) == 1 else 'do'} work that no other rank does"
 
 

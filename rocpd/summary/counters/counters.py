@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.base import NULL, Answer, Floats, Ints, RocpdError, Row
 from rocpd.base.documents import json_object
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import NULL, Answer, Floats, Ints, Row
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
 from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of, collecting_runs, joined
 from rocpd.counters.measured import by_name as rows_by_name
@@ -248,8 +247,7 @@ def _programs(
         elif answer is not None:
             yield rank, answer
     for program in programs:
-        runs = [waiting[number] for number in program if number in waiting]
-        if runs:
+        if runs := [waiting[number] for number in program if number in waiting]:
             (rank, counted), *further = runs
             together = joined([run for _, run in runs]) if further else counted
             yield rank, work(together, rank, answers.reading.options)
@@ -419,8 +417,7 @@ def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Cov
             instances = np.bincount(rows.rows, minlength=counted.count)
             for kind, gpu in enumerate(counted.hardware):
                 of_kind = counted.gpus == kind
-                dispatches = int(np.count_nonzero(instances[of_kind]))
-                if dispatches:
+                if dispatches := int(np.count_nonzero(instances[of_kind])):
                     coverage = Largest(instances[of_kind].max()), dispatches, int(np.count_nonzero(of_kind))
                     known = covered.get((name, gpu.name), coverage)  # by another pass, of the same dispatches
                     most, with_value = map(max, known[:2], coverage[:2])

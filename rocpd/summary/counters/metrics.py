@@ -10,9 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, RocpdError, Row, UsageError, frozen
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
@@ -193,8 +191,7 @@ def nothing_known(is_counted: bool) -> RocpdError:
 def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[str, ...]) -> KernelGroups:
     metrics: KernelGroups = {}
     for kind, hardware in enumerate(counted.hardware):
-        known = hardware.architecture
-        if known:
+        if known := hardware.architecture:
             chosen = np.flatnonzero(counted.gpus == kind)
             wanted = [entry for name in panels for entry in known.panel(name)]
             calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rocpd.base.types import NULL, Floats, Ints, Row
+from rocpd.base import NULL, Floats, Ints, Row
 from rocpd.facts.columns import as_text, grouped, number, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
@@ -120,8 +120,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 def _ranks(values: Floats) -> Floats:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[inverse.reshape(-1)]
-    return ranks
+    return (last - (counts - 1) / 2)[inverse.reshape(-1)]
 
 
 class HeldValues(NamedTuple):

@@ -1,20 +1,12 @@
-"""The tree of calls: regions by path, with their CPU time and the GPU time that they launched.
+"""Calls and ranges, by path or by name, with their CPU time and the GPU time that they launched; and flame graphs.
 
-Inclusive GPU time of a region is that of the operations that it launched, directly and through regions inside it:
-the sum of their durations. Trees of threads and ranks with equal paths are added up; --by rank keeps threads apart.
---by agent or stream divides GPU time by where it was spent; rows of NULL have CPU time, and GPU time of no known one.
-
-Nesting: which range lies inside which, on one thread, whatever the ranges look like.
+Inclusive GPU time of a region is the sum of the durations of the operations that it launched, directly and through
+regions inside it. --by agent or stream divides it by where it was spent; rows of NULL have CPU time, and GPU time of no
+known one. By name, a function that runs inside itself counts its time once: that of the outermost.
 
 A range is inside the one that started last of those that contain it as a whole. So ranges that only touch are
 neighbours, a range without length belongs to what is open around it, of equal ranges the one with the lower correlation
 id is outside, and two ranges of which neither contains the other stand side by side: each keeps its own time.
-
-Calls and ranges by name, wherever they lie: time with and without what runs inside them.
-
-The tree of `calls`, added up by name. A function that runs inside itself counts its time once: that of the outermost.
-
-Flame graphs of the call tree and of call stacks: as charts, folded stacks (`a;b;c 123`) and speedscope's JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames
@@ -397,8 +389,7 @@ def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[s
     for labels, unit, stacks in profiles(reading):
         own = [(path, time) for path, time in stacks if time]
         samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
-        weights = [time for _, time in own]
-        if weights:
+        if weights := [time for _, time in own]:
             has_times = unit != SAMPLES
             span = {"unit": "nanoseconds" if has_times else "none", "startValue": 0, "endValue": sum(weights)}
             whose = " ".join(labels) or ("all ranks" if has_times else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, Row
 from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.graphs import Capture, Sizes, handle, read_captures, read_graph_launches
 from rocpd.facts.operations import GRID, GROUP, KERNEL, OperationNames, Ops, read_ops

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base.types import NULL, Floats, Ints, Row
+from rocpd.base import NULL, Floats, Ints, Row
 from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.operations import (
     Links,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, Row
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops
 from rocpd.facts.operator_flops import flops_of

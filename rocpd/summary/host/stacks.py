@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base.types import Ints, Row
+from rocpd.base import Ints, Row
 from rocpd.facts.frames import StackFrame, frame_of
 from rocpd.facts.operations import OperationNames, idle_until, launch_calls, read_ops
 from rocpd.facts.places import key_of_place, places_at

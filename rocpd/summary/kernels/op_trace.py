@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError, UsageError
-from rocpd.base.types import NULL, Floats, Ints, Row
+from rocpd.base import NULL, Floats, Ints, RocpdError, Row, UsageError
 from rocpd.base.visible import visible
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import UsageError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row, UsageError, frozen
 from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, number, read_before, statement
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
 from rocpd.facts.operations import (

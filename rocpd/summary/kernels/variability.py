@@ -30,8 +30,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base.frozen import frozen
-from rocpd.base.types import Floats, Ints, Row
+from rocpd.base import Floats, Ints, Row, frozen
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading
@@ -278,8 +277,7 @@ def _rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterat
 def _total_rows(key: Key, contexts: dict[_Context, Instances]) -> Iterator[Row]:
     total = sum(each.spread.moments.total for each in contexts.values())
     for kind, what in _KINDS.items():
-        of_kind = [each for context, each in contexts.items() if context[0] == kind]
-        if of_kind:
+        if of_kind := [each for context, each in contexts.items() if context[0] == kind]:
             over = sum(each.excess for each in of_kind)
             yield (*key, what, sum(each.spread.moments.total for each in of_kind), over, percent(over, total))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from rocpd.base.types import NULL, Flags, Ints, Row
+from rocpd.base import NULL, Flags, Ints, Row
 from rocpd.facts.columns import Names, as_text, grouped
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading

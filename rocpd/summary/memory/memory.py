@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.types import NULL, Flags, Ints, Row
+from rocpd.base import NULL, Flags, Ints, Row
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.memory import Allocations, changes, read_allocations, read_callers
 from rocpd.facts.places import through_steps

@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Answer, Ints, Row
+from rocpd.base import NULL, Answer, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import (
     AgentTime,
     read_agent_times,

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base.errors import RocpdError
-from rocpd.base.frozen import frozen
-from rocpd.base.types import NULL, Ints, Row
+from rocpd.base import NULL, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import (
     CAUSES,
     FINISHED,
@@ -205,8 +203,7 @@ def idle(reading: Reading) -> Tables:
 
 def _note_steady(reading: Reading, times: list[RankTime]) -> None:
     """Say what is left out at both ends."""
-    steady = [time for time in times if time.steps]
-    if steady:
+    if steady := [time for time in times if time.steps]:
         steps, warm_up = (sorted({getattr(time, name) for time in steady}) for name in ("steps", "warm_up"))
         shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
         before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""

@@ -13,11 +13,8 @@ from functools import partial
 from statistics import median
 from time import monotonic
 
-from rocpd.base import entries
-from rocpd.base.amount import amount
+from rocpd.base import RocpdError, Row, amount, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.errors import RocpdError
-from rocpd.base.types import Row
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.federation import Federation

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from rocpd.base.types import Row
+from rocpd.base import Row
 from rocpd.facts.rank import By, Key, key_of
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.spread import Spread

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Ints, Row, amount, frozen
-from rocpd.facts.columns import as_text, per_id, statement
+from rocpd.base import Flags, Floats, Ints, Row, amount, frozen
+from rocpd.facts.columns import as_text, first_of, numbered, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
@@ -141,6 +141,20 @@ TABLES = by_name(
 )
 
 
+class _Pairs(NamedTuple):
+    """Who waits and for whom, by number; in how many collectives, how long in all and at most [ns]."""
+
+    waiter: Ints
+    cause: Ints
+    times: Ints
+    total: Floats
+    most: Ints
+
+
+_NOBODY = np.zeros(0, np.int64)
+_NO_PAIRS = _Pairs(_NOBODY, _NOBODY, _NOBODY, np.zeros(0), _NOBODY)
+
+
 @dataclass
 class Waiting:
     """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
@@ -150,7 +164,9 @@ class Waiting:
         ranks: the ranks by their numbers.
         clocks: which times of the ranks compare.
         rows: those of the table of collectives.
-        pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
+        numbers: who -> its number.
+        pairs: of each group who waits and for whom, in how many collectives, how long in all and at most [ns]: of a
+            thousand ranks there are a million pairs, and groups share some.
         took_part: in how many collectives each was.
         last: how often it came last; those that came last together share one.
         classes: class of collectives -> how many, how many kernels that count, the time of these, and what members
@@ -161,7 +177,8 @@ class Waiting:
     ranks: Mapping[int, Rank]
     clocks: Clocks
     rows: list[Row] = field(default_factory=list)
-    pairs: dict[tuple[Key, Key], tuple[int, float, int]] = field(default_factory=dict)
+    numbers: dict[Key, int] = field(default_factory=dict)
+    pairs: list[_Pairs] = field(default_factory=list)
     took_part: Counter[Key] = field(default_factory=Counter)
     last: dict[Key, float] = field(default_factory=dict)
     classes: dict[str, Ints] = field(default_factory=dict)
@@ -216,13 +233,27 @@ class Waiting:
         for code in np.flatnonzero(is_there.any(1)).tolist():
             self.took_part[keys[code]] += int(is_there[code].sum())
             self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
+        number = np.array([self.numbers.setdefault(key, len(self.numbers)) for key in keys], np.int64)
+        times = count.astype(np.int64)
         for column, code in enumerate(late.tolist()):
             waiters = np.flatnonzero(count[:, column])
-            longest = most[waiters][:, is_last[code]].max(1)
-            columns = (values.tolist() for values in (waiters, count[waiters, column], total[waiters, column], longest))
-            for waiter, *now in zip(*columns, strict=True):
-                times, time, before = self.pairs.get((keys[waiter], keys[code]), (0, 0.0, 0))
-                self.pairs[keys[waiter], keys[code]] = times + int(now[0]), time + now[1], max(before, now[2])
+            longest = most[waiters][:, is_last[code]].max(1, initial=0)
+            cause = np.full(len(waiters), number[code])
+            self.pairs.append(_Pairs(number[waiters], cause, times[waiters, column], total[waiters, column], longest))
+
+    @functools.cached_property
+    def _pairs(self) -> _Pairs:
+        """The pairs of all groups, each once, in the order in which they came."""
+        every = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
+        self.pairs.clear()
+        pair = numbered(every.waiter, every.cause)
+        first = first_of(pair)
+        order = np.argsort(first)
+        times, total = np.bincount(pair, every.times).astype(np.int64), np.bincount(pair, every.total)
+        most = np.zeros(len(first), np.int64)
+        np.maximum.at(most, pair, every.most)
+        first = first[order]
+        return _Pairs(every.waiter[first], every.cause[first], times[order], total[order].astype(float), most[order])
 
     def collective_rows(self) -> list[Row]:
         """Return the rows of the table of collectives; those with most waiting come first."""
@@ -231,11 +262,10 @@ class Waiting:
 
     def straggler_rows(self) -> list[Row]:
         """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
-        caused, waited = dict.fromkeys(self.took_part, 0.0), dict.fromkeys(self.took_part, 0.0)
-        for (waiter, cause), (_, total, _) in self.pairs.items():
-            caused[cause] += total
-            waited[waiter] += total
-        times = zip(self.took_part.items(), whole(caused.values()), whole(waited.values()), strict=True)
+        pairs, size = self._pairs, len(self.numbers)
+        caused, waited = (np.bincount(whose, pairs.total, size) for whose in (pairs.cause, pairs.waiter))
+        of_all = [self.numbers[key] for key in self.took_part]
+        times = zip(self.took_part.items(), whole(caused[of_all].tolist()), whole(waited[of_all].tolist()), strict=True)
         rows = [
             (*key, count, self.last[key], self.last[key] * 100 / count, by_others, for_others)
             for (key, count), by_others, for_others in times
@@ -243,17 +273,15 @@ class Waiting:
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> Iterator[Row]:
-        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first.
-
-        Of a thousand ranks there are a million, which few look at.
-        """
-        totals = whole([total for _, total, _ in self.pairs.values()])
-        rows = [
-            (*pair, count, total, most)
-            for (pair, (count, _, most)), total in zip(self.pairs.items(), totals, strict=True)
-        ]
-        ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
-        yield from ((*waiter, *late, *pair) for waiter, late, *pair in ordered)
+        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+        pairs, keys = self._pairs, list(self.numbers)
+        order = np.array(sorted(range(len(keys)), key=lambda number: order_of(keys[number])), np.int64)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        total = np.array(whole(pairs.total.tolist()), np.int64)
+        for row in np.lexsort((place[pairs.cause], place[pairs.waiter], -total)).tolist():
+            who = (*keys[pairs.waiter[row]], *keys[pairs.cause[row]])
+            yield *who, int(pairs.times[row]), int(total[row]), int(pairs.most[row])
 
 
 def whole(times: Collection[float]) -> list[int]:

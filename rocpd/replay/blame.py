@@ -248,7 +248,7 @@ class Blaming:
 
     @property
     def stalling(self) -> Ints:
-        """What points take longer where their rank stalls [ns]."""
+        """The time that points take longer where their rank stalls [ns]."""
         stalling, rows = self.nothing(), np.flatnonzero(self.stalled)
         stalling[rows] = self.beyond.passing_of(rows)
         return stalling

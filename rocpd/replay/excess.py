@@ -78,13 +78,13 @@ class Excess:
 
     @property
     def lasting(self) -> Ints:
-        """What each point takes more than others that do the same usually take [ns]; negative: less."""
+        """The time that each point takes more than others that do the same usually take [ns]; negative: less."""
         lasting: Ints = self.of_units(self.units.lasting)
         return lasting
 
     @property
     def passing(self) -> Ints:
-        """What each point takes more than the same place of other steps of the rank, or link [ns]."""
+        """The time that each point takes more than the same place of other steps of the rank, or link [ns]."""
         return self.passing_of(slice(None))
 
     def passing_of(self, rows: Ints | slice) -> Ints:

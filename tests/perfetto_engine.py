@@ -14,6 +14,7 @@ import os
 import struct
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ class Engine:
             self._call("emscripten_stack_init")
         self._call("__wasm_call_ctors")
         word = wasmtime.ValType.i32()
-        answer = wasmtime.Func(self._store, wasmtime.FuncType([word, word], []), self._take_answer)
+        answer = wasmtime.Func(self._store, wasmtime.FuncType([word, word], []), _unbound(self._take_answer))
         table: Any = self._exports["__indirect_function_table"]
         slot = table.grow(self._store, 1, answer)
         self._request = self._call("trace_processor_rpc_init", slot, _REQUEST_BYTES) & 0xFFFFFFFF
@@ -177,7 +178,7 @@ class Engine:
         """Return a stand-in for a function of the browser or of the system."""
         function = getattr(self, f"_host_{item.name.lstrip('_')}", None)
         if function is not None:
-            return function  # type: ignore[no-any-return]
+            return _unbound(function)
         if item.name.startswith("__syscall_"):
             return lambda *_: _NO_SUCH_FILE
         returns = len(item.type.results) > 0
@@ -230,6 +231,18 @@ class Engine:
 
     def _host_abort_js(self, *_: int) -> None:
         raise EngineError("trace_processor aborted: " + "".join(self._talk[-5:]))
+
+
+def _unbound(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does not keep the engine of a method: wasmtime's store, which keeps it, is its own."""
+    weak = weakref.WeakMethod(method)
+
+    def call(*arguments: int) -> Any:
+        bound = weak()
+        assert bound is not None
+        return bound(*arguments)
+
+    return call
 
 
 def _cells(batch: Any) -> Iterator[Any]:

@@ -11,6 +11,8 @@ from rocpd.base.option import Heading, declare, plain
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 
+_WAIT_S = 0.5
+
 
 @frozen
 class ViewOptions:
@@ -65,7 +67,8 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
             for overview, text in jobs:
                 with progress(text, "ranks") as report:
                     overview.read(report)
-            thread.join()
+            while thread.is_alive():  # a signal that comes just before a wait is handled after it
+                thread.join(_WAIT_S)
         note("the viewer has ended")
 
 

@@ -43,12 +43,17 @@ def run(commit: str) -> None:
     print(f"{RANKS} ranks of {scaled(EVENTS)} events; CPU seconds, medians of rounds in turn")
     print(f"{'command':20} {commit[:12]:>12} {'tree':>8} {'tree by it':>11}")
     with checked_out(commit) as old, tempfile.TemporaryDirectory() as out:
+        for side in ("old", "new"):
+            Path(out, side).mkdir()
         for name, words in COMMANDS.items():
-            command = [word.replace("OUT", out) for word in words] + ([] if name == "--help" else list(map(str, files)))
+            given = [] if name == "--help" else list(map(str, files))
+            # Each writes into its own folder: what one wrote is no output to the other, which would not replace it.
+            sides = {
+                side: partial(_run, tree, [word.replace("OUT", f"{out}/{side}") for word in words] + given)
+                for side, tree in (("old", old), ("new", ROOT))
+            }
             try:
-                times = medians(
-                    {"old": partial(_run, old, command), "new": partial(_run, ROOT, command)}, 3, cpu_seconds
-                )
+                times = medians(sides, 3, cpu_seconds)
             except subprocess.CalledProcessError as error:
                 print(f"{name:20} {error.stderr.strip().splitlines()[-1]}", flush=True)
                 continue

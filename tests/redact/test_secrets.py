@@ -62,11 +62,11 @@ def _put(connection: sqlite3.Connection, table: str, column: str, number: int, r
     name = quote_name(table)
     ids = [row[0] for row in connection.execute(f"SELECT id FROM {name} LIMIT 99")]
     if column in ("tag", "value") and "metadata" in table:
-        sql = f"INSERT INTO {name} (tag, value) VALUES (CAST(?1 AS TEXT), CAST(?1 AS TEXT))"
+        sql = f"INSERT INTO {name} (tag, value) SELECT text, text FROM (SELECT CAST(? AS TEXT) AS text)"
     elif "rocpd_info_process" in table and column == "environment":
-        sql = f"UPDATE {name} SET environment = json_set(environment, '$.MY_NOTE_{number}', CAST(?1 AS TEXT))"
+        sql = f"UPDATE {name} SET environment = json_set(environment, '$.MY_NOTE_{number}', CAST(? AS TEXT))"
     else:
-        as_text = "?1" if number % 3 == 0 else "CAST(?1 AS TEXT)"
+        as_text = "?" if number % 3 == 0 else "CAST(? AS TEXT)"
         sql = f"UPDATE {name} SET {quote_name(column)} = {as_text} WHERE id = {ids[number % len(ids)]}"
     return connection.execute(sql, (raw,)).rowcount > 0
 

@@ -344,8 +344,8 @@ def describe(session: Federation, only: Collection[str] = ()) -> Description:
     """
     session.note_runs()
     chosen = {name: section for name, section in _SECTIONS.items() if name in (only or _SECTIONS)}
-    ranks = _Ranks(session, dict.fromkeys(chain.from_iterable(reads for _, _, *reads in chosen.values())))
-    described = Description({name: _result(columns, rows(ranks)) for name, (columns, rows, *_) in chosen.items()})
+    ranks = _Ranks(session, dict.fromkeys(chain.from_iterable(section.reads for section in chosen.values())))
+    described = Description({name: _result(each.columns, each.rows(ranks)) for name, each in chosen.items()})
     described.problems = ranks.problems if "problems" in chosen else ()
     return described
 
@@ -400,17 +400,21 @@ def _tables(ranks: _Ranks) -> Iterator[Row]:
     yield from ((base, counts[base]) for base in names if base in counts)
 
 
-_SECTIONS: Mapping[str, tuple[Any, ...]] = {
-    "job": ("fact value", _facts_of, _listed_agents),
-    "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
-    "agents": ("host type agent product count cus memory_gib mhz", _agents_of, _listed_agents),
-    "tables": ("table rows", _tables, _table_rows),
-    "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
-    "problems": (
-        "rank what",
-        lambda ranks: ((each.rank, each.text) for each in ranks.problems),
-        _doubtful,
-        _repeated_ids,
+class _Section(NamedTuple):
+    """A section: its columns, what yields its rows, and what that reads of each rank."""
+
+    columns: str
+    rows: Callable[[_Ranks], Iterable[Row]]
+    reads: tuple[_Read, ...] = ()
+
+
+_SECTIONS: Mapping[str, _Section] = {
+    "job": _Section("fact value", _facts_of, (_listed_agents,)),
+    "ranks": _Section("rank file mb host pid command schema clock_domain span_s run", _ranks),
+    "agents": _Section("host type agent product count cus memory_gib mhz", _agents_of, (_listed_agents,)),
+    "tables": _Section("table rows", _tables, (_table_rows,)),
+    "clocks": _Section("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
+    "problems": _Section(
+        "rank what", lambda ranks: ((each.rank, each.text) for each in ranks.problems), (_doubtful, _repeated_ids)
     ),
 }
-"""Section -> its columns, what yields its rows, and what that reads of each rank."""

@@ -10,7 +10,7 @@ in what they do equally often in a step, name by name: the stages of a pipeline 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from rocpd.facts.columns import distinct, first_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Point, Points, narrowed, small
+
+Column = TypeVar("Column", Ints, Flags)
 
 _FEWEST = 3  # steps that make a median
 _BLOCK = 1 << 18  # points at once
@@ -79,8 +81,7 @@ class Excess:
     @property
     def lasting(self) -> Ints:
         """The time that each point takes more than others that do the same usually take [ns]; negative: less."""
-        lasting: Ints = self.of_units(self.units.lasting)
-        return lasting
+        return self.of_units(self.units.lasting)
 
     @property
     def passing(self) -> Ints:
@@ -89,12 +90,12 @@ class Excess:
 
     def passing_of(self, rows: Ints | slice) -> Ints:
         """Return the same of some points."""
-        more: Ints = self.of_units(self.units.usual, rows)
+        more = self.of_units(self.units.usual, rows)
         np.subtract(self.work[rows], more, out=more, casting="same_kind")
         more[~self.of_units(self.units.passes, rows)] = 0
         return more
 
-    def of_units(self, column: Any, rows: Ints | slice = slice(None)) -> Any:
+    def of_units(self, column: Column, rows: Ints | slice = slice(None)) -> Column:
         """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
         unit = self.unit[rows]
         values = np.empty(len(unit), column.dtype)
@@ -105,14 +106,12 @@ class Excess:
     @property
     def is_compared(self) -> Flags:
         """Whether others do the same as each point."""
-        is_compared: Flags = self.of_units(self.units.is_compared)
-        return is_compared
+        return self.of_units(self.units.is_compared)
 
     @property
     def place(self) -> Ints:
         """The number of the place of each point."""
-        place: Ints = self.of_units(self.units.place)
-        return place
+        return self.of_units(self.units.place)
 
     def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
         """Return what units take longer than is usual for those of others, and what all of `whose` they are do [ns].

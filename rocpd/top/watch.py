@@ -39,7 +39,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 from rocpd.top.pace import LookPace
 
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
-_FEWEST = 5  # steps, before the last ones alone are looked at
+_FEWEST = 4  # steps, before the last ones alone are looked at: of fewer no chance can be said
 _BEGINS_S = 10.0  # so long after the first look steps are waited for
 _FIRST = 8  # steps at most, that the first conclusions are about: they are wanted soon
 _MINUTES_S = 300.0  # of steps that are remembered

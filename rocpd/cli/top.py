@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from rocpd.top.watch import Watch
 
 
+_PAUSE_S = 0.05
+
+
 @frozen
 class TopOptions:
     """The part of the job, and how it is shown."""
@@ -70,7 +73,7 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
         raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")
     bell = Bell(bounds_of(shown.alert) if shown.alert else Bounds(), shown.exec, note)
     options = WatchOptions(
-        shown.steps, shown.seconds, shown.interval, rows_first=not shown.once, asked=Options(**asked.fields(Options))
+        shown.steps, shown.seconds, rows_first=not shown.once, asked=Options(**asked.fields(Options))
     )
     with Watch(inputs.paths, options) as watch, _scraped(shown.metrics) as scraped:
 
@@ -85,7 +88,7 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
             _print(look(), form, output)
         elif shown.follow:
             with until_ctrl_c():
-                _follow(look, form, shown.interval)
+                _follow(look, watch, form, shown.interval)
         else:
             _show(look, watch, shown.interval)
 
@@ -113,7 +116,7 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
         tables.write_answer(glance.document(), glance.lines(screen_of(out)), out, form)
 
 
-def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
+def _follow(look: Callable[[], Glance], watch: Watch, form: str, interval: float) -> None:
     from rocpd.top.glance import JobState
 
     with standard_output() as out:
@@ -127,7 +130,8 @@ def _follow(look: Callable[[], Glance], form: str, interval: float) -> None:
             out.flush()
             if glance.state is JobState.ENDED:
                 return
-            time.sleep(max(0.0, due - time.monotonic()))
+            while time.monotonic() < due and not watch.can_conclude():
+                time.sleep(min(_PAUSE_S, interval))
 
 
 def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:

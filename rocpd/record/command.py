@@ -28,6 +28,7 @@ _OFF = ("0", "off", "false", "no")
 """Values of a variable that say no."""
 _SHELL_SIGNAL = 128
 """A shell's exit code after a signal is this and the signal's number."""
+_HANDLED_S = 1.0  # a signal is passed on after so long at the latest
 
 
 @frozen
@@ -212,7 +213,10 @@ def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:
         except PermissionError as error:
             raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from error
         forward_to(child)
-        code = child.wait()
+        code = None
+        while code is None:  # not without a limit: a signal that comes as it begins to wait is handled after it
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = child.wait(_HANDLED_S)
     return code if code >= 0 else _SHELL_SIGNAL - code
 
 

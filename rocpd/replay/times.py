@@ -17,7 +17,13 @@ import numpy as np
 from rocpd.base import Ints
 from rocpd.replay.points import Edges
 
-_MANY = 100_000  # points, 0.6 us each, that take as long as it takes to import what compiles the loop
+_WORTH = 45_000  # points, 0.6 us each: as long as it takes to import what compiles the loop, and to compile it
+
+
+class _Plain:
+    """Points that the plain loop has passed in this process: a job is replayed more than once."""
+
+    passed = 0
 
 
 def times_of(edges: Edges, first: Ints, order: Ints, takes: Ints, origin: int) -> Ints:
@@ -30,7 +36,8 @@ def times_of(edges: Edges, first: Ints, order: Ints, takes: Ints, origin: int) -
         takes: what passes [ns]; times may be written there.
         origin: from when on it passes where a point has no source [ns].
     """
-    if len(takes) < _MANY:
+    if _Plain.passed + len(takes) < _WORTH:
+        _Plain.passed += len(takes)
         return np.array(_plain(first.tolist(), *edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
     held = [np.ascontiguousarray(column) for column in (order, first, edges.source, edges.lag)]
     loop = _compiled(*(column.dtype.itemsize * 8 for column in held))

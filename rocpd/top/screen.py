@@ -35,6 +35,9 @@ class Watched(Protocol):
     def look_at(self, steps: int) -> None:
         """Look at so many of the last steps."""
 
+    def can_conclude(self) -> bool:
+        """Whether the first conclusions can be drawn now."""
+
 
 class TopScreen(App[None]):
     """The screen.
@@ -152,8 +155,10 @@ class TopScreen(App[None]):
                 self._note = "" if self._note.startswith("looking") else self._note
             if self.is_running:
                 self.call_from_thread(self.draw)
-            while self.is_running and time.monotonic() < end and not self._wants_report:
+            while self.is_running and not self._wants_report and time.monotonic() < end:
                 time.sleep(0.05)
+                if not self._is_paused and self._watched.can_conclude():
+                    break
 
     def _reported(self) -> str:
         path = Path(time.strftime("rocpd-top-%H%M%S.html"))

@@ -39,7 +39,7 @@ from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 from rocpd.top.pace import LookPace
 
 _ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
-_FEWEST = 6  # steps, before the last ones alone are looked at
+_FEWEST = 4  # steps, before the last ones alone are looked at: of fewer no chance can be said
 _BEGINS_S = 10.0  # so long after the first look steps are waited for
 _FIRST = 8  # steps at most, that the first conclusions are about: they are wanted soon
 _MINUTES_S = 300.0  # of steps that are remembered
@@ -49,6 +49,7 @@ _OLD_S = 60.0  # a file that was not written to for so long when it was found is
 _OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
 _KERNELS = 10
 _HANG_S = AFTER_S / 2  # between two looks at who waits
+_SOON_S = 0.25  # between two looks at whether there are steps enough
 _BY_RANK = "budget by rank"
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
 _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
@@ -61,7 +62,6 @@ class WatchOptions:
     Args:
         steps: so many of the last steps.
         seconds: so much of the last time, where there are no steps [s].
-        interval_s: at most so often [s].
         rows_first: whether the first look with rows is one without conclusions, which would take a while.
         silent_s: after so long without rows a rank is silent [s]; 0: by how often its rows usually come.
         asked: what the analyses are asked: markers that are steps, categories of kernels.
@@ -69,7 +69,6 @@ class WatchOptions:
 
     steps: int = 20
     seconds: float = 30.0
-    interval_s: float = 1.0
     rows_first: bool = False
     silent_s: float = 0.0
     asked: Options = Options()
@@ -111,6 +110,7 @@ class Watch:
         self._hang_at = -_HANG_S
         self._is_new, self._is_cut = False, False
         self._begun = time.monotonic(), time.process_time()
+        self._counted_at, self._copied = self._begun[0], 0
 
     def __enter__(self) -> Watch:
         return self
@@ -152,21 +152,36 @@ class Watch:
     def _has_concluded(self) -> bool:
         return bool(self._known and self._known.glance.looked_at)
 
+    def can_conclude(self) -> bool:
+        """Whether the first conclusions can be drawn now: to be asked between two looks, as often as one likes."""
+        if not self._known or self._has_concluded or time.monotonic() - self._counted_at < _SOON_S:
+            return False
+        begun = time.process_time()
+        can = self._pace.is_due and len(self._known.ranks) == len(self._tail.readable()) and self._has_enough()
+        self._pace.spend(time.process_time() - begun, None)
+        return bool(can)
+
     def _is_worth_it(self, known: _Known) -> bool:
-        """Whether to read all files: for the first conclusions once the file that grew last may have steps enough."""
-        readable = self._tail.readable()
-        if self._has_concluded or len(known.ranks) < len(readable):
-            return True
-        newest = max(readable.values(), key=lambda file: file.grown_at)
+        """Whether to read all files: for the first conclusions once there may be steps enough, or no more come."""
+        return self._has_concluded or len(known.ranks) < len(self._tail.readable()) or self._has_enough() is not False
+
+    def _has_enough(self) -> bool | None:
+        """Whether the file that grew last may have steps enough; None: nothing has come, and it may have ended."""
+        self._counted_at = time.monotonic()
+        newest = max(self._tail.readable().values(), key=lambda file: file.grown_at)
         newest.catch_up()
-        if not newest.poll():  # it may have ended
-            return True
+        if not newest.poll():
+            return None
         self._is_new = True
         with suppress(RocpdError), self._connected([newest.copy]) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
+            count = max(map(len, steps.values()), default=0)
             uncounted = 1 + self._is_cut  # the newest one, and the first of a cut trace
             enough = min(_FEWEST, self.options.steps) + uncounted
-            return max(map(len, steps.values()), default=0) >= enough or not self._is_young(session)
+            if self._copied < count == enough - 1:  # once: with the next step there is less left to copy
+                self._copied = count
+                self._tail.poll()
+            return count >= enough or not self._is_young(session)
         return True
 
     def look_at(self, steps: int) -> None:

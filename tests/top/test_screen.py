@@ -29,6 +29,9 @@ class _Asked:
     def look_at(self, steps: int) -> None:
         self.windows.append(steps)
 
+    def can_conclude(self) -> bool:
+        return False
+
 
 def _text(app: TopScreen) -> str:
     return "\n".join(str(part.render()) for part in app.query(Static).results())

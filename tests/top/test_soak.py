@@ -28,7 +28,7 @@ from tests.top.played import PlayedJob, played
 NEWS = 10
 """Steps within which a straggler is named."""
 
-FEWEST, NOISE = 7, 2.0
+FEWEST, NOISE = 5, 2.0
 """Steps before which there are no conclusions: the newest does not count; and how much those of a rank differ [%]."""
 
 _CASES = [*((8, seed, "0.01") for seed in range(50)), *((64, seed, "0.01") for seed in range(3))]

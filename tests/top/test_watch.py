@@ -91,7 +91,7 @@ def test_until_there_are_steps_enough_one_file_is_read(tmp_path: Path) -> None:
         Watch([str(job.job.options.out)], WatchOptions(rows_first=True), LookPace(_AT_ONCE)) as watch,
     ):
         rows: list[dict[int | None, int]] = []
-        for steps in (1, 2, 5):
+        for steps in (1, 2, 3):
             job.play(steps)
             rows.append({rank.rank: rank.rows for rank in watch.look().ranks})
         _, before, after = rows
@@ -99,6 +99,30 @@ def test_until_there_are_steps_enough_one_file_is_read(tmp_path: Path) -> None:
         assert sum(after[rank] > before[rank] for rank in before) == 1
         job.play(9)
         assert watch.look().looked_at == "steps 0 to 7"
+
+
+def test_the_first_conclusions_do_not_wait_for_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step but one brings the rows of all ranks, so that less is left to copy with the last one."""
+    monkeypatch.setattr("rocpd.top.watch._SOON_S", 0.0)
+    with (
+        played(tmp_path, ranks=4, steps=10, plant="none") as job,
+        Watch([str(job.job.options.out)], WatchOptions(rows_first=True), LookPace(_AT_ONCE)) as watch,
+    ):
+        assert not watch.can_conclude()
+        job.play(2)
+        watch.look()
+        watch.look()
+        job.play(3)
+        before = {rank.rank: rank.rows for rank in watch.look().ranks}
+        assert not watch.can_conclude()
+        job.play(4)
+        assert not watch.can_conclude()
+        assert all(rank.rows > before[rank.rank] for rank in watch.look().ranks)
+        assert not watch.can_conclude()
+        job.play(5)
+        assert watch.can_conclude()
+        assert watch.look().looked_at == "steps 0 to 3"
+        assert not watch.can_conclude()
 
 
 def test_a_folder_without_files_is_waited_for(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ class Blaming:
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
-        less = self.lasting_of(cause, self.own_recorded)
+        less = self.lasting_of(cause)
         return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def _suspect(self) -> Cause | None:
@@ -416,6 +416,10 @@ class Blaming:
         rows = np.flatnonzero(self.counts & (self.job.link >= 0))
         sums: Floats = np.bincount(self.job.link[rows], values[rows], len(self.job.links)) / len(self.steps)
         return sums
+
+    def late_hosts(self) -> list[str]:
+        """Return the names of hosts, all ranks of which take longer than those of other hosts."""
+        return [each.name for each in self._of_hosts()]
 
     def _of_hosts(self) -> Iterator[_Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts."""

@@ -196,6 +196,7 @@ class Changing:
 
     def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
         self.job, self.blaming, self.causes = job, blaming, causes
+        self.late = tuple(without("host", name) for name in blaming.late_hosts())
         self.counts = blaming.counts
         self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
@@ -231,12 +232,14 @@ class Changing:
 
         Args:
             change: the change.
-            hosts: changes that take hosts away with it.
+            hosts: changes that take hosts away with it. A rank compares with others as they are without these and those
+                that are to blame: beside a late host with most ranks it would be early, and usual as late as they are.
 
         Raises:
             RocpdError: there is nothing of that name.
         """
-        known = change, hosts if change.kind == "rank" else ()
+        hosts = tuple(dict.fromkeys((*self.late, *hosts))) if change.kind == "rank" else ()
+        known = change, hosts
         if known not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
                 "rank": partial(self._rank, hosts=hosts),

@@ -86,6 +86,7 @@ class JobGraph:
         hosts: rank -> name of its host.
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
         contradicted: how many waits that an order of stream or launch says were not kept.
+        clocks_ns: how far times of different clocks are likely to be apart for no reason.
         hidden: edges that never bind here, and might with other times.
     """
 
@@ -103,6 +104,7 @@ class JobGraph:
     hosts: Mapping[int, str | None]
     matched: float
     contradicted: int
+    clocks_ns: int = 0
     hidden: Edges = NO_EDGES
 
     def replay(self, work: Ints | None = None) -> Ints:
@@ -248,7 +250,7 @@ class _Joining:
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
-        return replace(graph, hidden=Edges.joined(hidden))
+        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden))
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""

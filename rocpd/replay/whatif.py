@@ -7,7 +7,8 @@ The answer is about the steps that were recorded, not about those to come. Its b
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
 - what is usual: it is estimated from steps and ranks that differ, by resampling of blocks of steps (for neighbouring
   steps are alike) and from how far other ranks lie apart; what no other rank does may be longer, too;
-- and replays of simulated jobs, whose truth is known, are off by some percent of what changes.
+- and replays of simulated jobs, whose truth is known, are off by some percent of what changes; where another clock may
+  be waited for instead, by as much as clocks are apart.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Replays:
         for changing in (self._exact, *self._others):
             every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
             every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
-        noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
+        noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
         binds = tuple(self._binds(job, times))
         return Prediction(
             *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
@@ -177,6 +178,15 @@ class Replays:
         deviation = _NORMAL * float(np.median(np.abs(lengths - np.median(lengths))))
         freedom = max(1, min(len(self.steps), 30) - 1)
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
+
+    def _between_clocks(self, asked: Sequence[Change]) -> int:
+        """Return how far a step may be off because of clocks, where a late host stays [ns].
+
+        A rank of another host hides it, or it hides that rank: one is waited for instead of the other once the rank is
+        as usual, and how much later that comes is known as well as how far their clocks are apart.
+        """
+        stays = set(self._exact.late) - set(asked)
+        return self.job.clocks_ns if stays and any(map(_is_compared, asked)) else 0
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""

@@ -125,6 +125,11 @@ class JobGraph:
         """Number of the first edge of each point, and of one more."""
         return self.edges.first(len(self.points))
 
+    def give_back(self) -> None:
+        """Let the system have memory that is free between columns, where these are large."""
+        if len(self.points) >= _MANY:
+            process.give_back()
+
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
@@ -193,7 +198,9 @@ def join(
         process.keep_freed()
     else:
         process.keep_freed(_LARGE)
-    return _Joining(graphs, clocks, hosts).job(matched)
+    job = _Joining(graphs, clocks, hosts).job(matched)
+    job.give_back()
+    return job
 
 
 class _Meeting(NamedTuple):

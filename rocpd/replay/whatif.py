@@ -139,14 +139,13 @@ class Replays:
         if not taken > 0:
             return 0.0
         is_link = change.kind == "link"
-        values = blaming.beyond.lasting + blaming.beyond.passing
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
-            series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
+            series, here = self._of_links(), np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
-            series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
+            series = blaming.by_step_for(what)
             ranks = np.unique(self.job.points.rank[some])
             here = np.isin(blaming.ranks, ranks)
             blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
@@ -161,12 +160,12 @@ class Replays:
         freedom = max(1, min(len(self.steps), 30) - 1)
         return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
 
-    def _of_links(self, values: Ints) -> Floats:
-        """Return the sum of values of each link (column) in each step (row)."""
+    def _of_links(self) -> Floats:
+        """Return the time that each link (column) takes longer in each step (row) [ns]."""
         rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
         count = len(self.job.links)
         at = self.blaming.at[rows].astype(np.int64) * count + self.job.link[rows]
-        sums: Floats = np.bincount(at, values[rows], len(self.steps) * count).astype(np.float64)
+        sums: Floats = np.bincount(at, self.blaming.beyond.longer(rows), len(self.steps) * count).astype(np.float64)
         return sums.reshape(len(self.steps), count)
 
     def _noise(self, asked: Sequence[Change]) -> float:

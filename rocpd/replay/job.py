@@ -169,11 +169,13 @@ def read_job(session: Federation, categories: Categories | None = None, step_mar
         step_marker: markers that are steps.
     """
     work = partial(_of_rank, categories=categories or load(None), step=is_step(step_marker))
-    answers = {rank.number: answer for rank, answer in session.map_ranks(work)}
-    hosts = {rank.number: rank.hostname for rank in session.ranks}
-    channels = [channel for _, of_rank in answers.values() for channel in of_rank]
+    graphs: dict[int, RankGraph] = {}
+    channels: list[Channel] = []
+    for rank, (graph, of_rank) in session.map_ranks(work):
+        graphs[rank.number] = graph
+        channels += of_rank
     clocks = Clocks.of(session, channels)
-    return join({number: graph for number, (graph, _) in answers.items()}, clocks.match(channels), clocks, hosts)
+    return join(graphs, clocks.match(channels), clocks, session)
 
 
 def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) -> tuple[RankGraph, list[Channel]]:
@@ -183,21 +185,21 @@ def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) 
     return graph, channels_of(reading, read_ops(reading, names), names, categories)
 
 
-def join(
-    graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, hosts: Mapping[int, str | None]
-) -> JobGraph:
+def join(graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, session: Federation) -> JobGraph:
     """Return the graph of a job.
 
     Args:
         graphs: rank -> its graph; they are let go one by one, so that nothing is in memory twice.
         matched: its communication.
         clocks: which times of ranks compare.
-        hosts: rank -> name of its host.
+        session: the job; of a large one no more ranks are read while it is replayed.
     """
     if sum(len(graph.points) for graph in graphs.values()) < _MANY:
         process.keep_freed()
     else:
         process.keep_freed(_LARGE)
+        session.executor.rest()
+    hosts = {rank.number: rank.hostname for rank in session.ranks}
     job = _Joining(graphs, clocks, hosts).job(matched)
     job.give_back()
     return job

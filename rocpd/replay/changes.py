@@ -233,12 +233,12 @@ class Changing:
         Args:
             change: the change.
             hosts: changes that take hosts away with it. A rank compares with others as they are without these and those
-                that are to blame: beside a late host with most ranks it would be early, and usual as late as they are.
+                that it is beside.
 
         Raises:
             RocpdError: there is nothing of that name.
         """
-        hosts = tuple(dict.fromkeys((*self.late, *hosts))) if change.kind == "rank" else ()
+        hosts = tuple(dict.fromkeys((*self.beside(change), *hosts))) if change.kind == "rank" else ()
         known = change, hosts
         if known not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
@@ -251,6 +251,16 @@ class Changing:
             }
             self.less[known] = find[change.kind](change)
         return self.less[known]
+
+    def beside(self, change: Change) -> tuple[Change, ...]:
+        """Return the changes that take late hosts away beside which a rank is, that a change takes away.
+
+        Where such a host has most ranks, what is usual is to be late: compared with them the rank would be early.
+        """
+        if change.kind != "rank":
+            return ()
+        own = self.job.hosts.get(int(change.name))
+        return tuple(host for host in self.late if host.name != own)
 
     def applied(
         self,

@@ -179,13 +179,14 @@ class Replays:
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
-        """Return how far a step may be off because of clocks, where a late host stays [ns].
+        """Return how far a step may be off because of clocks, where a late host stays beside a rank [ns].
 
-        A rank of another host hides it, or it hides that rank: one is waited for instead of the other once the rank is
-        as usual, and how much later that comes is known as well as how far their clocks are apart.
+        The rank hides it, or it hides the rank: one is waited for instead of the other once the rank is as usual, and
+        how much later that comes is known as well as how far their clocks are apart.
         """
-        stays = set(self._exact.late) - set(asked)
-        return self.job.clocks_ns if stays and any(map(_is_compared, asked)) else 0
+        compared = filter(_is_compared, asked)
+        stays = any(host not in asked for change in compared for host in self._exact.beside(change))
+        return self.job.clocks_ns if stays else 0
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""

@@ -134,8 +134,7 @@ class JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
             return self
-        edges = Edges.joined([self.edges, self.hidden])
-        return replace(self, edges=edges.take(np.argsort(edges.target, kind="stable")), hidden=NO_EDGES)
+        return replace(self, edges=self.edges.also(self.hidden), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.

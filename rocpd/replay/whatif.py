@@ -95,13 +95,13 @@ class Replays:
         also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
-        predicted = self._step(times)
+        predicted, binds = self._step(times), tuple(self._binds(job, times))
+        del job, times  # large columns
         every = [predicted]
         for changing in (self._exact, *self._others):
             every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
             every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
-        binds = tuple(self._binds(job, times))
         return Prediction(
             *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
             about=tuple(self._exact.about(change, asked) for change in asked),
@@ -190,21 +190,19 @@ class Replays:
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""
-        points, edges = job.points, job.edges
-        after = times[edges.source] + edges.lag
-        latest = np.full(len(points), np.iinfo(np.int64).min)
-        np.maximum.at(latest, edges.target, after)
-        bound = np.flatnonzero(after == latest[edges.target])[::-1]
-        by = np.full(len(points), -1)
-        by[edges.target[bound]] = bound
+        points, edges, first = job.points, job.edges, job.first
         inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []
+        by: list[int] = []
         while at >= 0 and times[at] > begin:
+            those = slice(first[at], first[at + 1])
+            after = times[edges.source[those]] + edges.lag[those]
             path.append(at)
-            at = int(edges.source[by[at]]) if by[at] >= 0 else -1
-        row, edge = np.array(path, np.int64), by[path]
+            by.append(int(first[at]) + int(after.argmax()) if len(after) else -1)
+            at = int(edges.source[by[-1]]) if by[-1] >= 0 else -1
+        row, edge = np.array(path, np.int64), np.array(by, np.int64)
         since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
         passed = times[row] - since
         own = np.minimum(passed, np.maximum(0, points.work[row]))

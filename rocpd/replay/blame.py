@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -203,16 +203,18 @@ class Blaming:
 
     def _beyond_usual(self) -> Ints:
         """Return what points take longer than is usual, with what is removed as it is [ns]."""
-        beyond, is_gone = self.own - self.stalling, self.removed != 0
-        beyond[is_gone] = self.removed[is_gone]
-        passing = self.beyond.passing
-        passing[self.stalled & is_gone] = 0
-        beyond += passing
+        beyond = self.own.copy()
+        for _, here in self.of_ranks(self.ranks):
+            is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
+            beyond[here] -= np.where(self.stalled[here], passing, 0)
+            beyond[here][is_gone] = self.removed[here][is_gone]
+            passing[self.stalled[here] & is_gone] = 0
+            beyond[here] += passing
         return beyond
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
-        less = self.lasting_of(cause, self.own_recorded)
+        less = self.lasting_of(cause)
         return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def _suspect(self) -> Cause | None:
@@ -237,14 +239,14 @@ class Blaming:
     @functools.cached_property
     def _longer(self) -> Floats:
         """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
-        return self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared)
+        return self.by_step(self.beyond.longer, self.beyond.is_compared)
 
     def _longer_now(self) -> Floats:
         """Return the same without the hosts that are removed."""
         if self.hosts is None:
             return self._longer
         left = self.own - self.hosts - self.stalling + self.beyond.passing
-        return self.by_step(left, self.beyond.is_compared)
+        return self.by_step(left.__getitem__, self.beyond.is_compared)
 
     @property
     def stalling(self) -> Ints:
@@ -252,6 +254,10 @@ class Blaming:
         stalling, rows = self.nothing(), np.flatnonzero(self.stalled)
         stalling[rows] = self.beyond.passing_of(rows)
         return stalling
+
+    def _stalling_of(self, rows: slice) -> Ints:
+        """Return the same of some points."""
+        return np.where(self.stalled[rows], self.beyond.passing_of(rows), 0)
 
     def nothing(self) -> Ints:
         """Return no time of each point."""
@@ -262,17 +268,26 @@ class Blaming:
         for rank in ranks:
             yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
 
-    def by_step(self, values: Ints, some: Flags) -> Floats:
-        """Return the sum of values of points of each rank (column) in each step (row)."""
+    def by_step(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
+        """Return the sum of values of points of each rank (column) in each step (row).
+
+        Args:
+            values: returns those of some points.
+            some: returns which of these count.
+        """
         sums = np.zeros((len(self.steps), len(self.ranks)))
         for column, own in self.of_ranks(self.ranks):
-            rows = np.flatnonzero(some[own] & self.counts[own] & (self.what[own] < 3))
-            sums[:, column] = np.bincount(self.at[own][rows], values[own][rows], len(self.steps))
+            rows = np.flatnonzero(some(own) & self.counts[own] & (self.what[own] < 3))
+            sums[:, column] = np.bincount(self.at[own][rows], values(own)[rows], len(self.steps))
         return sums
+
+    def by_step_for(self, what: int) -> Floats:
+        """Return the time that each rank (column) takes longer in each step (row), of one number in `what` [ns]."""
+        return self.by_step(self.beyond.longer, lambda own: self.beyond.is_compared(own) & (self.what[own] == what))
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
-        more = self.by_step(self.beyond.passing, self.beyond.passing != 0)
+        more = self.by_step(self.beyond.passing_of, lambda own: self.beyond.passing_of(own) != 0)
         if len(self.ranks) < 2:
             return more
         ordered = np.sort(more, axis=1)
@@ -353,6 +368,7 @@ class Blaming:
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
                 waits = self._waiting(times)
+            del times  # a large column
         waiting = (self.waits - waits) / self.waited if self.waited else 0.0
         self.now, self.waits = None if self.removed.any() else now - cost, waits
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
@@ -417,6 +433,10 @@ class Blaming:
         sums: Floats = np.bincount(self.job.link[rows], values[rows], len(self.job.links)) / len(self.steps)
         return sums
 
+    def late_hosts(self) -> list[str]:
+        """Return the names of hosts, all ranks of which take longer than those of other hosts."""
+        return [each.name for each in self._of_hosts()]
+
     def _of_hosts(self) -> Iterator[_Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts."""
         columns: dict[str, list[int]] = {}
@@ -471,12 +491,21 @@ class Blaming:
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
         longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
         _, known, _ = (each[columns].sum() for each in self._computing)
-        lasting = self.lasting_of(candidate) - (0 if kind is CauseKind.HOST else self.stalling)
-        more = self._by_rank(lasting, (self.what == 0) & self.beyond.is_compared)[columns].sum()
+        more, in_stalls = self._computes_longer(candidate), 0.0
+        for _, here in self.of_ranks(ranks):
+            in_stalls += int(self._stalling_of(here)[less[here] != 0].sum())
         longer = float(more / max(known - more, 1))
-        in_stalls = float(np.where(less != 0, self.stalling, 0).sum())
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         return replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
+
+    def _computes_longer(self, candidate: _Candidate) -> float:
+        """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
+        lasting, sums = self.lasting_of(candidate), []
+        for _, here in self.of_ranks(candidate.ranks):
+            stalling = 0 if candidate.kind is CauseKind.HOST else self._stalling_of(here)
+            some = self.counts[here] & (self.what[here] == 0) & self.beyond.is_compared(here)
+            sums.append(int((lasting[here] - stalling)[some].sum()))
+        return float((np.array(sums) / len(self.steps)).sum())
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
         """Return what for -> how much longer, of a rank in a step [ns]."""
@@ -497,7 +526,7 @@ class Blaming:
             alike = self._alike(int(cause.name))
             return chance_of(self._series_of_links(alike), alike.index(int(cause.name)))
         what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
-        series = self.by_step(self.beyond.lasting + self.beyond.passing, self.beyond.is_compared & (self.what == what))
+        series = self.by_step_for(what)
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
@@ -526,12 +555,13 @@ class Blaming:
 
     def _series_of_links(self, those: Sequence[int]) -> Floats:
         """Return what each link takes longer than others usually do in each step [ns]."""
-        rows = np.flatnonzero((self.job.link >= 0) & self.counts & self.beyond.is_compared)
+        rows = np.flatnonzero((self.job.link >= 0) & self.counts)
+        rows = rows[self.beyond.is_compared(rows)]
         place = np.full(len(self.job.links), -1)
         place[list(those)] = np.arange(len(those))
         columns = place[self.job.link[rows]]
         rows, columns = rows[columns >= 0], columns[columns >= 0]
-        values = self.beyond.lasting[rows] + self.beyond.passing[rows]
+        values = self.beyond.longer(rows)
         size = len(self.steps) * len(those)
         sums: Floats = np.bincount(self.at[rows].astype(np.int64) * len(those) + columns, values, size).astype(
             np.float64
@@ -542,7 +572,7 @@ class Blaming:
     def _computing(self) -> tuple[Floats, Floats, Floats]:
         """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
         computes = self.what == 0
-        compares = computes & self.beyond.is_compared
+        compares = computes & self.beyond.is_compared()
         work = self.job.points.work
         every, known = self._by_rank(work, computes), self._by_rank(work, compares)
         lasting, passing = self._by_rank(self.beyond.lasting, compares), self._by_rank(self.beyond.passing, compares)

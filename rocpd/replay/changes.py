@@ -196,6 +196,7 @@ class Changing:
 
     def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
         self.job, self.blaming, self.causes = job, blaming, causes
+        self.late = tuple(without("host", name) for name in blaming.late_hosts())
         self.counts = blaming.counts
         self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
@@ -231,12 +232,14 @@ class Changing:
 
         Args:
             change: the change.
-            hosts: changes that take hosts away with it.
+            hosts: changes that take hosts away with it. A rank compares with others as they are without these and those
+                that it is beside.
 
         Raises:
             RocpdError: there is nothing of that name.
         """
-        known = change, hosts if change.kind == "rank" else ()
+        hosts = tuple(dict.fromkeys((*self.beside(change), *hosts))) if change.kind == "rank" else ()
+        known = change, hosts
         if known not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
                 "rank": partial(self._rank, hosts=hosts),
@@ -248,6 +251,16 @@ class Changing:
             }
             self.less[known] = find[change.kind](change)
         return self.less[known]
+
+    def beside(self, change: Change) -> tuple[Change, ...]:
+        """Return the changes that take late hosts away beside which a rank is, that a change takes away.
+
+        Where such a host has most ranks, what is usual is to be late: compared with them the rank would be early.
+        """
+        if change.kind != "rank":
+            return ()
+        own = self.job.hosts.get(int(change.name))
+        return tuple(host for host in self.late if host.name != own)
 
     def applied(
         self,
@@ -278,7 +291,8 @@ class Changing:
                 more = self.excess(change, hosts)
                 more = in_ns(more * share[change]) if change in share else more
                 less = np.where(less != 0, less, more)
-        work = np.clip(np.subtract(points.work, less, dtype=np.int64), 0, int(_LONGEST))
+        work: Ints = np.subtract(points.work, less, dtype=np.int64)
+        work = narrowed(np.clip(work, 0, int(_LONGEST), out=work))
         factor: Any = 1.0
         lag = job.edges.lag
         for change in asked:
@@ -295,9 +309,15 @@ class Changing:
             elif change.verb is Verb.WITHOUT and change.kind == "call":
                 waits = (job.edges.kind == Edge.SYNCHRONISED) & (self.excess(change) != 0)[job.edges.target]
                 job = replace(job, edges=job.edges.take(~waits))
-        lag = np.where(_freed(self.job.edges, job.edges, self.is_host), np.minimum(points.lag, 0), points.lag)
-        job = replace(job, points=replace(points, work=work, lag=lag))
+        job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
+
+    def _unexplained(self, edges: Edges) -> Ints:
+        """Return what is not explained of points by other edges: less where these no longer wait [ns]."""
+        lag = self.job.points.lag
+        if edges is self.job.edges:
+            return lag
+        return np.where(_freed(self.job.edges, edges, self.is_host), np.minimum(lag, 0), lag)
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
         self._number(change, self.blaming.ranks, "rank")
@@ -625,16 +645,17 @@ def _freed(before: Edges, after: Edges, is_host: Flags) -> Flags:
 def _elastic(job: JobGraph, before: Ints) -> JobGraph:
     """Return a changed job in which pauses shrink or grow as the work does that they belong to."""
     points, edges = job.points, job.edges
-    changed = np.flatnonzero((points.work != before) & (before > 0) & (points.kind != Point.HOST))
-    ratio = np.ones(len(points))
-    ratio[changed] = points.work[changed] / before[changed]
-    near = np.zeros(len(points), bool)
-    near[changed] = True
+    is_changed = (points.work != before) & (before > 0) & (points.kind != Point.HOST)
+
+    def ratio(rows: Ints) -> Any:
+        return np.divide(points.work[rows], before[rows], out=np.ones(len(rows)), where=is_changed[rows])
+
+    near = is_changed.copy()
     after_it = np.flatnonzero(near[edges.source])
     near[edges.target[after_it]] = True
     rows = np.flatnonzero(near & (points.lag > 0))
-    lag = _replaced(points.lag, rows, in_ns(points.lag[rows] * ratio[_binding(job, rows)]))
-    waits = _replaced(edges.lag, after_it, in_ns(edges.lag[after_it] * ratio[edges.source[after_it]]))
+    lag = _replaced(points.lag, rows, in_ns(points.lag[rows] * ratio(_binding(job, rows))))
+    waits = _replaced(edges.lag, after_it, in_ns(edges.lag[after_it] * ratio(edges.source[after_it])))
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))
 
 

@@ -103,10 +103,13 @@ class Excess:
             values[low : low + _BLOCK] = column[unit[low : low + _BLOCK]]
         return values
 
-    @property
-    def is_compared(self) -> Flags:
-        """Whether others do the same as each point."""
-        return self.of_units(self.units.is_compared)
+    def longer(self, rows: Ints | slice) -> Ints:
+        """Return the time that some points take more in their step than others usually do [ns]."""
+        return self.of_units(self.units.lasting, rows) + self.passing_of(rows)
+
+    def is_compared(self, rows: Ints | slice = slice(None)) -> Flags:
+        """Return whether others do the same as some points."""
+        return self.of_units(self.units.is_compared, rows)
 
     @property
     def place(self) -> Ints:
@@ -171,6 +174,12 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         job: the graph.
         steps: numbers of the steps that count.
     """
+    found = _excess(job, steps)
+    job.give_back()
+    return found
+
+
+def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     ranks = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
     moved = np.concatenate([each.moved for each in ranks])
     roles: dict[object, int] = {}

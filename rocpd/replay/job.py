@@ -86,6 +86,7 @@ class JobGraph:
         hosts: rank -> name of its host.
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
         contradicted: how many waits that an order of stream or launch says were not kept.
+        clocks_ns: how far times of different clocks are likely to be apart for no reason.
         hidden: edges that never bind here, and might with other times.
     """
 
@@ -103,6 +104,7 @@ class JobGraph:
     hosts: Mapping[int, str | None]
     matched: float
     contradicted: int
+    clocks_ns: int = 0
     hidden: Edges = NO_EDGES
 
     def replay(self, work: Ints | None = None) -> Ints:
@@ -123,12 +125,16 @@ class JobGraph:
         """Number of the first edge of each point, and of one more."""
         return self.edges.first(len(self.points))
 
+    def give_back(self) -> None:
+        """Let the system have memory that is free between columns, where these are large."""
+        if len(self.points) >= _MANY:
+            process.give_back()
+
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
             return self
-        edges = Edges.joined([self.edges, self.hidden])
-        return replace(self, edges=edges.take(np.argsort(edges.target, kind="stable")), hidden=NO_EDGES)
+        return replace(self, edges=self.edges.also(self.hidden), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.
@@ -162,11 +168,13 @@ def read_job(session: Federation, categories: Categories | None = None, step_mar
         step_marker: markers that are steps.
     """
     work = partial(_of_rank, categories=categories or load(None), step=is_step(step_marker))
-    answers = {rank.number: answer for rank, answer in session.map_ranks(work)}
-    hosts = {rank.number: rank.hostname for rank in session.ranks}
-    channels = [channel for _, of_rank in answers.values() for channel in of_rank]
+    graphs: dict[int, RankGraph] = {}
+    channels: list[Channel] = []
+    for rank, (graph, of_rank) in session.map_ranks(work):
+        graphs[rank.number] = graph
+        channels += of_rank
     clocks = Clocks.of(session, channels)
-    return join({number: graph for number, (graph, _) in answers.items()}, clocks.match(channels), clocks, hosts)
+    return join(graphs, clocks.match(channels), clocks, session)
 
 
 def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) -> tuple[RankGraph, list[Channel]]:
@@ -176,22 +184,24 @@ def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) 
     return graph, channels_of(reading, read_ops(reading, names), names, categories)
 
 
-def join(
-    graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, hosts: Mapping[int, str | None]
-) -> JobGraph:
+def join(graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, session: Federation) -> JobGraph:
     """Return the graph of a job.
 
     Args:
         graphs: rank -> its graph; they are let go one by one, so that nothing is in memory twice.
         matched: its communication.
         clocks: which times of ranks compare.
-        hosts: rank -> name of its host.
+        session: the job; of a large one no more ranks are read while it is replayed.
     """
     if sum(len(graph.points) for graph in graphs.values()) < _MANY:
         process.keep_freed()
     else:
         process.keep_freed(_LARGE)
-    return _Joining(graphs, clocks, hosts).job(matched)
+        session.executor.rest()
+    hosts = {rank.number: rank.hostname for rank in session.ranks}
+    job = _Joining(graphs, clocks, hosts).job(matched)
+    job.give_back()
+    return job
 
 
 class _Meeting(NamedTuple):
@@ -248,7 +258,7 @@ class _Joining:
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
-        return replace(graph, hidden=Edges.joined(hidden))
+        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden))
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""

@@ -29,6 +29,7 @@ def narrowed(column: Any) -> Any:
 
 
 _BLOCK = 1 << 20  # edges at once
+_COLUMNS = ("source", "target", "lag", "kind")  # of edges
 
 
 class Point(enum.IntEnum):
@@ -168,11 +169,17 @@ class Edges:
         self.lag[at:until], self.kind[at:until] = edges.lag, edges.kind
         return until
 
+    def also(self, edges: Edges) -> Edges:
+        """Return these in order of targets, with a few more: each after those of its target."""
+        more = edges.take(np.argsort(edges.target, kind="stable"))
+        at = np.searchsorted(self.target, more.target, side="right")
+        columns = ((getattr(each, name) for each in (self, more)) for name in _COLUMNS)
+        return Edges(*(np.insert(old.astype(np.result_type(old, new), copy=False), at, new) for old, new in columns))
+
     @classmethod
     def joined(cls, parts: Sequence[Edges]) -> Edges:
         """Return the edges of several."""
-        names = ("source", "target", "lag", "kind")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
 NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))

@@ -7,7 +7,8 @@ The answer is about the steps that were recorded, not about those to come. Its b
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
 - what is usual: it is estimated from steps and ranks that differ, by resampling of blocks of steps (for neighbouring
   steps are alike) and from how far other ranks lie apart; what no other rank does may be longer, too;
-- and replays of simulated jobs, whose truth is known, are off by some percent of what changes.
+- and replays of simulated jobs, whose truth is known, are off by some percent of what changes; where another clock may
+  be waited for instead, by as much as clocks are apart.
 """
 
 from __future__ import annotations
@@ -94,13 +95,13 @@ class Replays:
         also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
-        predicted = self._step(times)
+        predicted, binds = self._step(times), tuple(self._binds(job, times))
+        del job, times  # large columns
         every = [predicted]
         for changing in (self._exact, *self._others):
             every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
             every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
-        noise = self._noise(asked) + _MODEL * abs(self.blaming.step_ns - predicted)
-        binds = tuple(self._binds(job, times))
+        noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
         return Prediction(
             *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
             about=tuple(self._exact.about(change, asked) for change in asked),
@@ -138,14 +139,13 @@ class Replays:
         if not taken > 0:
             return 0.0
         is_link = change.kind == "link"
-        values = blaming.beyond.lasting + blaming.beyond.passing
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
-            series, here = self._of_links(values), np.isin(np.arange(len(self.job.links)), columns)
+            series, here = self._of_links(), np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
-            series = blaming.by_step(values, blaming.beyond.is_compared & (blaming.what == what))
+            series = blaming.by_step_for(what)
             ranks = np.unique(self.job.points.rank[some])
             here = np.isin(blaming.ranks, ranks)
             blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
@@ -160,12 +160,12 @@ class Replays:
         freedom = max(1, min(len(self.steps), 30) - 1)
         return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
 
-    def _of_links(self, values: Ints) -> Floats:
-        """Return the sum of values of each link (column) in each step (row)."""
+    def _of_links(self) -> Floats:
+        """Return the time that each link (column) takes longer in each step (row) [ns]."""
         rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
         count = len(self.job.links)
         at = self.blaming.at[rows].astype(np.int64) * count + self.job.link[rows]
-        sums: Floats = np.bincount(at, values[rows], len(self.steps) * count).astype(np.float64)
+        sums: Floats = np.bincount(at, self.blaming.beyond.longer(rows), len(self.steps) * count).astype(np.float64)
         return sums.reshape(len(self.steps), count)
 
     def _noise(self, asked: Sequence[Change]) -> float:
@@ -178,23 +178,31 @@ class Replays:
         freedom = max(1, min(len(self.steps), 30) - 1)
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
+    def _between_clocks(self, asked: Sequence[Change]) -> int:
+        """Return how far a step may be off because of clocks, where a late host stays beside a rank [ns].
+
+        The rank hides it, or it hides the rank: one is waited for instead of the other once the rank is as usual, and
+        how much later that comes is known as well as how far their clocks are apart.
+        """
+        compared = filter(_is_compared, asked)
+        stays = any(host not in asked for change in compared for host in self._exact.beside(change))
+        return self.job.clocks_ns if stays else 0
+
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""
-        points, edges = job.points, job.edges
-        after = times[edges.source] + edges.lag
-        latest = np.full(len(points), np.iinfo(np.int64).min)
-        np.maximum.at(latest, edges.target, after)
-        bound = np.flatnonzero(after == latest[edges.target])[::-1]
-        by = np.full(len(points), -1)
-        by[edges.target[bound]] = bound
+        points, edges, first = job.points, job.edges, job.first
         inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []
+        by: list[int] = []
         while at >= 0 and times[at] > begin:
+            those = slice(first[at], first[at + 1])
+            after = times[edges.source[those]] + edges.lag[those]
             path.append(at)
-            at = int(edges.source[by[at]]) if by[at] >= 0 else -1
-        row, edge = np.array(path, np.int64), by[path]
+            by.append(int(first[at]) + int(after.argmax()) if len(after) else -1)
+            at = int(edges.source[by[-1]]) if by[-1] >= 0 else -1
+        row, edge = np.array(path, np.int64), np.array(by, np.int64)
         since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
         passed = times[row] - since
         own = np.minimum(passed, np.maximum(0, points.work[row]))

@@ -48,6 +48,17 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
     assert not after & before
 
 
+def test_those_that_rest_are_started_again(workers: Workers) -> None:
+    before = set(workers.each(_pid, range(8)))
+    workers.rest()
+    for pid in before:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    after = set(workers.each(_pid, range(8)))
+    assert after
+    assert not after & before
+
+
 def test_a_process_that_is_killed_at_work_is_reported(workers: Workers) -> None:
     with pytest.raises(RocpdError, match="ended with code -9"):
         list(workers.each(_kill_itself, range(3)))

@@ -36,6 +36,9 @@ class Tree:
         for task in tasks:
             yield sent(run_task(sent(task)))
 
+    def rest(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Close the databases."""
         for database in self._databases.values():

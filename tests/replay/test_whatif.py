@@ -209,17 +209,46 @@ def test_the_truth_lies_within_the_bounds(kind: str, tmp_path: Path) -> None:
 def test_the_truth_of_a_straggler_on_a_late_host_lies_within_the_bounds(seed: int, tmp_path: Path) -> None:
     """The host hides most of what the rank takes longer; it is one of that host."""
     size, late = (13, 423) if seed < 700 else (7, 700)
-    options = {"seed": seed, "steps": 10, **LAYOUTS["tensor and data"]}
     both = f"straggler={size},late-node={late}"
-    slow, usual = (graph_of(tmp_path / plant, plant=plant, **options) for plant in (both, "none"))
-    facts = plan(JobOptions(tmp_path, plant=both, **options)).facts
-    rank = next(fact.rank for fact in facts if fact.plant == "straggler")
-    node = next(fact.node for fact in facts if fact.plant == "late-node")
-    assert (rank or 0) // 4 == node
-    found = Replays(slow, steps_of(slow)).predict(asked([f"host:gpu-node-{node:02d}", f"rank:{rank}"]))
-    pair = Pair(found, Replays(usual, steps_of(usual)).blaming.step_ns)
+    rank, node = _struck("tensor and data", seed, both)
+    assert rank // 4 == node
+    pair = _pair("tensor and data", seed, (both, "none"), [f"host:gpu-node-{node:02d}", f"rank:{rank}"], tmp_path)
     assert pair.is_within
     assert pair.width <= 0.3
+
+
+@pytest.mark.soak(60)
+@pytest.mark.parametrize("seed", sized([514], [502, 505, 511, 514, 523]))
+@pytest.mark.parametrize(("size", "late"), sized([(13, 423)], [(13, 423), (7, 700), (20, 400)]))
+@pytest.mark.parametrize("layout", sized(["tensor and data"], ["tensor and data", "tensor, data and pipeline"]))
+def test_the_truth_of_a_straggler_beside_a_late_host_lies_within_the_bounds(
+    layout: str, size: int, late: int, seed: int, tmp_path: Path
+) -> None:
+    """The host stays: what is usual for a rank of another host is not what most ranks do, those that are late."""
+    both = f"straggler={size},late-node={late}"
+    rank, node = _struck(layout, seed, both)
+    assert rank // 4 != node
+    pair = _pair(layout, seed, (both, f"late-node={late}"), [f"rank:{rank}"], tmp_path)
+    assert pair.is_within
+    assert pair.found.high_ns - pair.found.low_ns <= 0.015 * pair.step_ns
+
+
+def _struck(layout: str, seed: int, plant: str) -> tuple[int, int]:
+    """Return the rank that is a straggler, and the node that is late."""
+    facts = plan(JobOptions(Path(), seed=seed, steps=10, plant=plant, **LAYOUTS[layout])).facts
+    rank = next(fact.rank for fact in facts if fact.plant == "straggler")
+    node = next(fact.node for fact in facts if fact.plant == "late-node")
+    assert rank is not None
+    assert node is not None
+    return rank, node
+
+
+def _pair(layout: str, seed: int, plants: Sequence[str], without: Sequence[str], folder: Path) -> Pair:
+    """Return a job with a plant, as predicted without something, and the one with the other plant as it is."""
+    options = {"seed": seed, "steps": 10, **LAYOUTS[layout]}
+    slow, usual = (graph_of(folder / plant, plant=plant, **options) for plant in plants)
+    found = Replays(slow, steps_of(slow)).predict(asked(without))
+    return Pair(found, Replays(usual, steps_of(usual)).blaming.step_ns)
 
 
 def _pairs(plant: str, layouts: Sequence[str], folder: Path, count: int) -> Iterator[Pair]:

@@ -147,6 +147,9 @@ class Cluster:
                 for answers_of_batch in answers:
                     yield from answers_of_batch
 
+    def rest(self) -> None:
+        """Keep the workers: they are for others, too."""
+
     def close(self) -> None:
         """Close the client if it was made here."""
         if self._owned:

@@ -19,7 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from rocpd.base import Answer, ClosedError, RocpdError, leftovers, process
@@ -86,6 +86,14 @@ class Workers:
                     child.kill()
 
         yield from on_threads(min(self.count, len(tasks)), run, tasks, self.count + 1, stop)
+
+    def rest(self) -> None:
+        """End the processes that do nothing; each starts again with its next task."""
+        for _ in range(self._free.qsize()):
+            with contextlib.suppress(Empty):
+                child = self._free.get_nowait()
+                child.kill()
+                self._free.put(child)
 
     def close(self) -> None:
         """End the processes at once; idempotent."""

@@ -565,7 +565,7 @@ class MatchedCommunication:
 
         @functools.cache
         def job() -> JobGraph:
-            return join(graphs or _graphs(reading), matched, clocks, hosts)
+            return join(graphs or _graphs(reading), matched, clocks, session)
 
         known = kept.known
         computing = known.computing if known else tuple(number for number, graph in graphs.items() if graph.computes)

@@ -202,10 +202,14 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
         other = not has.issuperset(map(str.lower, _columns_of(name, (tables.further.get(name, ()),)))) if has else True
         if other or tables.rows(name) != tables.name(name):
             return None
-    any_of = "|".join(map(re.escape, names))
     own = {name.lower(): tables.name(name) for name in names}
-    text, count = re.subn(rf"(?i)\b(FROM|JOIN)(\s+)({any_of})\b", lambda m: m[1] + m[2] + own[m[3].lower()], sql)
-    return text if count == len(re.findall(rf"(?i)\b(?:{any_of})\b", sql)) else None
+    parts = re.split(r"(\w+)", sql)  # what stands between words, and words
+    for at in range(1, len(parts), 2):
+        if (table := own.get(parts[at].lower())) is not None:
+            if at < 3 or parts[at - 2].upper() not in ("FROM", "JOIN") or not parts[at - 1].isspace():
+                return None
+            parts[at] = table
+    return "".join(parts)
 
 
 def outside_of(base: str) -> str:

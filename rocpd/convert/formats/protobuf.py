@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Part: TypeAlias = bytes | Bytes
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
+Part: TypeAlias = "bytes | Bytes"
 """Bytes that all messages share, or one row of bytes per message."""
 
 _MORE = np.uint64(0x8080808080808080)

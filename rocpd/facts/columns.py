@@ -400,7 +400,8 @@ def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = 
 
 
 def _joined_pieces(reader: RankReader, select: Select, damaged: Counter[str] | None) -> Piece:
-    return joined([_nothing(select), *pieces(reader, select, damaged)])
+    parts = list(pieces(reader, select, damaged))
+    return parts[0] if len(parts) == 1 else joined([_nothing(select), *parts])
 
 
 def _nothing(select: Select) -> Piece:

@@ -100,7 +100,7 @@ class RankTables:
 
     @cached_property
     def own_texts(self) -> tuple[tuple[str, str], ...]:
-        """What stands in statements of this rank where those of ranks that are alike have marks."""
+        """Pairs of a mark in the statements of ranks that are alike, and the text of this rank in its place."""
         host, suffix = (quote_text(_HOST), quote_text(self.hostname)), (_SUFFIX, self.suffix.replace('"', '""'))
         guid = () if self.guid is None else ((quote_text(_GUID), quote_text(self.guid)),)
         return suffix, host, (_ANY_RANK, str(self.rank)), *guid

@@ -176,10 +176,22 @@ def frozen(cls: Any = None, *, kw_only: bool = False) -> Any:
 def _made(cls: type[Any], *, kw_only: bool) -> type[Any]:
     cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=kw_only)
     fields = dataclasses.fields(cls)
-    for name, method in (_methods(fields) | {"__init__": _constructor(cls, fields)}).items():
+    for name, method in (_methods(fields) | {"__init__": _Constructor(cls, fields)}).items():
         if vars(cls).get(name) is None:
             setattr(cls, name, method)
     return cls
+
+
+class _Constructor:
+    """The `__init__` of a class until it is looked up: most classes of a command make no value, and compiling costs."""
+
+    def __init__(self, cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> None:
+        self._cls, self._fields = cls, fields
+
+    def __get__(self, instance: object, owner: type[Any]) -> Callable[..., None]:
+        made = self._cls.__init__ = _constructor(self._cls, self._fields)
+        bound: Callable[..., None] = made.__get__(instance, owner)
+        return bound
 
 
 def _constructor(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Callable[..., None]:

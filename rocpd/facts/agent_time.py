@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -140,8 +141,11 @@ def _agent_times(
 ) -> Iterator[AgentTime]:
     history = read_history(reading) if causes else None
     is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
+    # The same whatever time counts; of fewer operations rows have other numbers.
+    key = "busy", reading.options.by is By.STREAM, reading.options.categories, len(ops.start)
     for lane, agent, rows, (low, high) in lanes_in_time(reading, time, ops):
-        busy = _busy(ops.take(rows), kinds[rows], agent, rows).within(low, high)
+        whole = reading.reader.once((*key, lane), partial(_busy, ops, kinds, agent, rows))
+        busy = whole.within(low, high)
         start, end = gaps_between((busy.start, busy.end), low, high)
         idle = _idle(agent, start, end)
         if history:
@@ -173,8 +177,8 @@ def lanes_in_time(
 
 
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
-    """Return the time of operations, of one agent."""
-    pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
+    """Return the time of some operations, of one agent."""
+    pieces, part, hides = busy_pieces(ops.start[rows], ops.end[rows], kinds[rows])
     unknown, nothing = np.full(len(part), -1), np.full(len(part), NULL)
     return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
 

@@ -138,10 +138,10 @@ def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
         table = np.zeros(high - low + 1, np.int64)
         table[ids - low] = 1
         known = np.flatnonzero(table)
-        table[known] = [function(int(i) + low) for i in known]
+        table[known] = [function(number) for number in (known + low).tolist()]
         return table[ids - low]
     known, inverse = np.unique(ids, return_inverse=True)
-    return np.array([function(int(i)) for i in known], np.int64)[inverse]
+    return np.array([function(number) for number in known.tolist()], np.int64)[inverse]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
@@ -400,7 +400,8 @@ def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = 
 
 
 def _joined_pieces(reader: RankReader, select: Select, damaged: Counter[str] | None) -> Piece:
-    return joined([_nothing(select), *pieces(reader, select, damaged)])
+    parts = list(pieces(reader, select, damaged))
+    return parts[0] if len(parts) == 1 else joined([_nothing(select), *parts])
 
 
 def _nothing(select: Select) -> Piece:

@@ -238,13 +238,11 @@ def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None]
 
 def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads their stack ids."""
-    stacks = stacks or reading.reader.keeps_facts  # then they are kept once, with all columns
+    stacks = stacks or reading.reader.known is not None  # then they are kept once, with all columns
     read = reading.reader.once(_OPERATIONS.of(stacks), lambda: _in_order(reading.reader, stacks))
     reading.left_out["GPU operations"] += read.invalid
-    shown, full = kernel_forms(reading, read.kernels)
-    texts = string_texts(reading.reader, read.copies)
-    codes = [names.code(shown.get(number), full.get(number)) for number in read.kernels.tolist()]
-    codes += [names.code(texts.get(number), texts.get(number)) for number in read.copies.tolist()]
+    form = reading.options.kernel_names
+    codes = [names.code(*name) for name in reading.reader.once(("names", form), lambda: _names(reading, read))]
     return dataclasses.replace(read.ops, name=np.array(codes, np.int64)[read.ops.name])
 
 
@@ -264,6 +262,14 @@ class _InOrder(NamedTuple):
 
 
 _OPERATIONS = Fact("operations", 1, (_InOrder, Ops))
+
+
+def _names(reading: RankReading, read: _InOrder) -> list[tuple[str | None, str | None]]:
+    """Return the name of each kernel and copy, in the form that was asked for and in full."""
+    shown, full = kernel_forms(reading, read.kernels)
+    texts = string_texts(reading.reader, read.copies)
+    kernels = [(shown.get(number), full.get(number)) for number in read.kernels.tolist()]
+    return kernels + [(texts.get(number), texts.get(number)) for number in read.copies.tolist()]
 
 
 def _in_order(reader: RankReader, stacks: bool) -> _InOrder:

@@ -19,6 +19,8 @@ Union: TypeAlias = tuple[Ints, Ints]
 ALWAYS = np.iinfo(np.int64).min
 """The first edge of a course: before all times [ns]."""
 
+_FOREVER, _FIRST = np.array([np.iinfo(np.int64).max]), np.zeros(1, np.int64)
+
 NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 """The union of no intervals."""
 
@@ -69,8 +71,8 @@ def union(start: Ints, end: Ints) -> Union:
         return start, end
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
-    first = np.flatnonzero(np.concatenate([[True], start[1:] > end[:-1]]))
-    return start[first], end[np.append(first[1:] - 1, len(end) - 1)]
+    last = (start[1:] > end[:-1]).nonzero()[0]  # of all but the last part
+    return start[np.concatenate((_FIRST, last + 1))], end[np.concatenate((last, [len(end) - 1]))]
 
 
 def length(parts: Union) -> int:
@@ -124,7 +126,7 @@ def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:
     counts = np.searchsorted(edges, pieces.end, side="left") - first
     row = np.repeat(np.arange(len(first)), counts)
     at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + first[row]
-    since, until = edges[np.maximum(at, 0)], np.append(edges, np.iinfo(np.int64).max)[at + 1]
+    since, until = edges[np.maximum(at, 0)], np.concatenate((edges, _FOREVER))[at + 1]
     start = np.where(at < 0, pieces.start[row], np.maximum(since, pieces.start[row]))
     return at, Pieces(pieces.of[row], start, np.minimum(until, pieces.end[row]))
 

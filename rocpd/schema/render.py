@@ -98,6 +98,13 @@ class RankTables:
             alike = _KINDS[kind] = Alike(marked)
         return alike
 
+    @cached_property
+    def own_texts(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of a mark in the statements of ranks that are alike, and the text of this rank in its place."""
+        host, suffix = (quote_text(_HOST), quote_text(self.hostname)), (_SUFFIX, self.suffix.replace('"', '""'))
+        guid = () if self.guid is None else ((quote_text(_GUID), quote_text(self.guid)),)
+        return suffix, host, (_ANY_RANK, str(self.rank)), *guid
+
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
         return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
@@ -148,6 +155,7 @@ class Alike:
 
 # SQL holds no NUL.
 _SUFFIX, _HOST, _GUID, _RANK = "\0suffix", "\0host", "\0guid", -(1 << 62)
+_ANY_RANK = str(_RANK)
 _KINDS: dict[tuple[object, ...], Alike] = {}
 _MOST_KINDS = 64
 _MOST_TEXTS = 512
@@ -158,7 +166,7 @@ def with_relations(sql: str, tables: RankTables) -> str:
 
     A view takes a statement of its own, which changes the schema: half of what many small statements cost.
     """
-    if tables.only or tables.values or str(_RANK) in sql:
+    if tables.only or tables.values or _ANY_RANK in sql:
         return _with_relations(sql, tables)
     alike = tables.alike
     text = alike.texts.get(sql)  # once: another thread may clear them meanwhile
@@ -166,9 +174,9 @@ def with_relations(sql: str, tables: RankTables) -> str:
         if len(alike.texts) >= _MOST_TEXTS:
             alike.texts.clear()
         text = alike.texts[sql] = _with_relations(sql, alike.tables)
-    text = text.replace(_SUFFIX, tables.suffix.replace('"', '""'))
-    text = text.replace(quote_text(_HOST), quote_text(tables.hostname)).replace(str(_RANK), str(tables.rank))
-    return text if tables.guid is None else text.replace(quote_text(_GUID), quote_text(tables.guid))
+    for mark, own in tables.own_texts:
+        text = text.replace(mark, own)
+    return text
 
 
 def _with_relations(sql: str, tables: RankTables) -> str:
@@ -202,10 +210,14 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
         other = not has.issuperset(map(str.lower, _columns_of(name, (tables.further.get(name, ()),)))) if has else True
         if other or tables.rows(name) != tables.name(name):
             return None
-    any_of = "|".join(map(re.escape, names))
     own = {name.lower(): tables.name(name) for name in names}
-    text, count = re.subn(rf"(?i)\b(FROM|JOIN)(\s+)({any_of})\b", lambda m: m[1] + m[2] + own[m[3].lower()], sql)
-    return text if count == len(re.findall(rf"(?i)\b(?:{any_of})\b", sql)) else None
+    parts = re.split(r"(\w+)", sql)  # what stands between words, and words
+    for at in range(1, len(parts), 2):
+        if (table := own.get(parts[at].lower())) is not None:
+            if at < 3 or parts[at - 2].upper() not in ("FROM", "JOIN") or not parts[at - 1].isspace():
+                return None
+            parts[at] = table
+    return "".join(parts)
 
 
 def outside_of(base: str) -> str:

@@ -5,6 +5,7 @@ Never refuses a 3.x version: a reader goes by the columns that a file holds.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection
 
@@ -75,6 +76,7 @@ def suffix_of(guid: str) -> str:
     return "_" + guid.replace("-", "_").replace("#", "_")
 
 
+@functools.lru_cache(64)  # rank after rank says the same
 def as_tuple(version: str) -> tuple[int, ...]:
     """Return `3.0.2` as (3, 0, 2): missing numbers are 0, and all are 0 where it is no version."""
     numbers = [digits[:9] for digits in re.findall(r"\d+", version)[:3]]  # a damaged file may hold thousands

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.convert.deliver import Placement, RankPart
@@ -33,6 +32,9 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Shift, Span
 from rocpd.schema.rules.categories import domain_of, trace_category
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Line(NamedTuple):

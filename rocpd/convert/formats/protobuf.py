@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Part: TypeAlias = bytes | Bytes
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
+Part: TypeAlias = "bytes | Bytes"
 """Bytes that all messages share, or one row of bytes per message."""
 
-_MORE = np.uint64(0x8080808080808080)
+_SPREAD = [
+    (least, np.uint64(keep), ~np.uint64(keep), np.uint64(shift))
+    for least, keep, shift in ((4, 0x0FFFFFFF, 4), (2, 0x00003FFF00003FFF, 2), (0, 0x007F007F007F007F, 1))
+]
+_MORE = [np.uint64(0x8080808080808080 & (1 << 8 * max(width - 1, 0)) - 1) for width in range(9)]  # by width
 
 
 @functools.lru_cache(1 << 14)  # field numbers and lengths come again and again
@@ -61,22 +67,28 @@ def message(field: int, parts: Sequence[Part]) -> list[Part]:
 
 def length(parts: Sequence[Part]) -> int:
     """Return how many bytes each message takes."""
-    return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
+    total = 0
+    for part in parts:
+        total += len(part) if type(part) is bytes else part.shape[1]  # type: ignore[union-attr]
+    return total
 
 
 def rows(parts: Sequence[Part], count: int) -> Bytes:
     """Return `count` messages as rows of a byte matrix."""
-    total = length(parts)
-    template = b"".join(part if isinstance(part, bytes) else bytes(part.shape[1]) for part in parts)
-    matrix = np.empty((count, total), np.uint8)
-    matrix[:] = np.frombuffer(template, np.uint8)
-    at = 0
+    template, columns, at = [], [], 0
     for part in parts:
         if isinstance(part, bytes):
+            template.append(part)
             at += len(part)
         else:
-            matrix[:, at : at + part.shape[1]] = part
-            at += part.shape[1]
+            width = part.shape[1]
+            template.append(bytes(width))
+            columns.append((slice(at, at + width), part))
+            at += width
+    matrix = np.empty((count, at), np.uint8)
+    matrix[:] = np.frombuffer(b"".join(template), np.uint8)
+    for place, part in columns:
+        matrix[:, place] = part
     return matrix
 
 
@@ -92,19 +104,11 @@ def varints(values: npt.NDArray[np.int64]) -> Bytes:
         return values.astype(np.uint8).reshape(-1, 1)
     # Spread groups of 7 bits over bytes: halves, quarters, eighths of a 64-bit word.
     v = values.view(np.uint64) if values.flags.c_contiguous else np.ascontiguousarray(values).view(np.uint64)
-    if width > 4:
-        v = _apart(v, 0x0FFFFFFF, 4)
-    if width > 2:
-        v = _apart(v, 0x00003FFF00003FFF, 2)
-    v = _apart(v, 0x007F007F007F007F, 1)
-    v |= _MORE & np.uint64((1 << 8 * (width - 1)) - 1)
+    for least, keep, move, shift in _SPREAD:
+        if width > least:  # the upper half of the bits of each field goes to where the next one's lower half starts
+            v = (v & keep) | ((v & move) << shift)
+    v |= _MORE[width]
     return v.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)[:, :width]
-
-
-def _apart(words: npt.NDArray[np.uint64], low: int, shift: int) -> npt.NDArray[np.uint64]:
-    """Move the upper half of the bits of each field up, to where the next field's lower half starts."""
-    keep = np.uint64(low)
-    return (words & keep) | ((words & ~keep) << np.uint64(shift))
 
 
 def _slow(values: npt.NDArray[np.int64], width: int) -> Bytes:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.documents import json_object
@@ -85,6 +85,22 @@ _BY_ID = """SELECT 1 FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND
 AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"""
 
 _LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
+
+_Metadata: TypeAlias = dict[str, list[tuple[str, str]]]
+"""Table -> (tag, value) of its rows."""
+
+
+@frozen
+class _Form:
+    """The tables of a rank: base name -> columns; where ids may occur twice, or are the numbers of rows."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    keyless: frozenset[str]
+    by_id: frozenset[str]
+
+
+_FORMS: dict[str, _Form] = {}  # of files that hold one rank, by all that they are made of but its suffix
+_MOST_FORMS = 64
 
 
 @frozen
@@ -174,19 +190,9 @@ def identify(opening: Opening, keep: Callable[[Opening, apsw.Connection], None] 
     try:
         with contextlib.ExitStack() as ending, as_input_error(opening.path):
             ending.callback(connection.close)
-            layouts, views = _catalogue(connection)
-            tables = {name: layout.columns for name, layout in layouts.items()}
-            metadata = _metadata(connection, tables)
-            _check_compression(opening, metadata, views)
-            suffixes = _suffixes(opening, tables, metadata)
-            _check_views(opening, tables, views, suffixes)
-            by_suffix = _tables_by_suffix(tables, suffixes)
-            for suffix in suffixes:
-                if not by_suffix[suffix]:
-                    raise InputError(
-                        f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
-                    )
-            ranks = tuple(_rank(connection, opening, each, layouts, by_suffix[each], metadata) for each in suffixes)
+            contents: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+            metadata, forms = _known_form(connection, opening, contents) or _forms(connection, opening, contents)
+            ranks = tuple(_rank(connection, opening, suffix, form, metadata) for suffix, form in forms.items())
             if keep:
                 ending.pop_all()
                 keep(opening, connection)
@@ -205,14 +211,59 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     return ranks_of
 
 
-def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[str, str]]:
-    """Return table -> layout, and view -> text."""
-    entries: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    views = {name: sql or "" for kind, name, sql in entries if kind == "view"}
+def _known_form(
+    connection: apsw.Connection, opening: Opening, contents: Sequence[tuple[str, str, str | None]]
+) -> tuple[_Metadata, dict[str, _Form]] | None:
+    """Return what `_forms` does for a file that differs from one before it in nothing but its suffix, else None."""
+    suffix, key = _apart_from_suffix(contents)
+    if (form := _FORMS.get(key)) is None:
+        return None
+    metadata = _metadata(connection, {"rocpd_metadata" + suffix: form.tables.get("rocpd_metadata", ())})
+    if _declared(metadata) != (suffix,):
+        return None
+    _check_compression(opening, metadata, {})
+    _check_version(opening, metadata)
+    return metadata, {suffix: form}
+
+
+def _forms(
+    connection: apsw.Connection, opening: Opening, contents: Sequence[tuple[str, str, str | None]]
+) -> tuple[_Metadata, dict[str, _Form]]:
+    """Return the rows of metadata, and suffix -> its tables."""
+    layouts = _layouts(connection, contents)
+    views = {name: sql or "" for kind, name, sql in contents if kind == "view"}
+    tables = {name: layout.columns for name, layout in layouts.items()}
+    metadata = _metadata(connection, tables)
+    _check_compression(opening, metadata, views)
+    suffixes = _suffixes(opening, tables, metadata)
+    _check_views(opening, tables, views, suffixes)
+    forms = {}
+    for suffix, its in _tables_by_suffix(tables, suffixes).items():
+        if not its:
+            raise InputError(f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT)
+        keyless = frozenset(base for base in its if layouts[base + suffix].is_keyless)
+        forms[suffix] = _Form(its, keyless, frozenset(base for base in its if layouts[base + suffix].is_by_id))
+    suffix, key = _apart_from_suffix(contents)
+    if tuple(forms) == _declared(metadata) == (suffix,) and len(metadata) == 1 and len(_FORMS) < _MOST_FORMS:
+        _FORMS[key] = forms[suffix]
+    return metadata, forms
+
+
+def _apart_from_suffix(contents: Sequence[tuple[str, str, str | None]]) -> tuple[str, str]:
+    """Return the suffix of the first table that has one, and all that a file is made of with marks in its place."""
+    tables = (name for kind, name, _ in contents if kind == "table")
+    suffix = next((split[1] for split in map(versions.split_suffix, tables) if split), "")
+    text = _MARK.join(part or "" for entry in contents for part in entry)
+    marked = text.replace(suffix, f"{_MARK}suffix").replace(versions.guid_of(suffix), f"{_MARK}guid") if suffix else ""
+    return suffix, marked
+
+
+def _layouts(connection: apsw.Connection, contents: Sequence[tuple[str, str, str | None]]) -> dict[str, _Layout]:
+    """Return table -> layout."""
     tables: dict[str, _Layout] = {}
-    for name, sql in ((name, sql or "") for kind, name, sql in entries if kind == "table"):
+    for name, sql in ((name, sql or "") for kind, name, sql in contents if kind == "table"):
         suffix = (versions.split_suffix(name) or (name, ""))[1]
-        # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
+        # The ranks of a file have the same tables but for the suffix: asking SQLite once for each takes half the time.
         shape = versions.without_suffix(sql, suffix) if suffix else ""
         layout = _LAYOUTS_BY_SHAPE.get(shape) if shape else None
         if layout is None:
@@ -220,7 +271,7 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[st
             if shape and len(_LAYOUTS_BY_SHAPE) < _MOST_SHAPES:
                 _LAYOUTS_BY_SHAPE[shape] = layout
         tables[name] = layout
-    return tables, views
+    return tables
 
 
 def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
@@ -231,7 +282,7 @@ def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
     return _Layout(columns, has_id and not has_key, bool(connection.execute(_BY_ID, (name,)).fetchall()))
 
 
-def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) -> dict[str, list[tuple[str, str]]]:
+def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) -> _Metadata:
     """Return table -> (tag, value) of its rows; what is no UTF-8 comes as `\\xNN` and agrees with nothing."""
     metadata = (name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_"))
     names = [name for name in metadata if {"tag", "value"} <= set(map(str.lower, tables[name]))]
@@ -264,18 +315,27 @@ def _suffixes(
         raise ForeignError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
     if not any(name.startswith("rocpd_") for name in tables):
         raise ForeignError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
-    for rows in metadata.values():
-        version = versions.declared_version(rows)
-        if versions.as_tuple(version)[0] != 3:
-            raise InputError(f"{path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
+    _check_version(opening, metadata)
     if bare := [name for name in tables if name in TABLES and name != "rocpd_metadata"]:
         raise InputError(f"{path}: table {bare[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT)
-    declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
+    declared = _declared(metadata)
     known = frozenset(declared)
     used = {split[1] for split in (versions.split_suffix(name, known) for name in tables) if split}
     if not declared and not used:
         raise InputError(f"{path}: no table has a UUID suffix, and metadata names none", _SKIP_HINT)
     return (*declared, *sorted(used - set(declared)))
+
+
+def _check_version(opening: Opening, metadata: Mapping[str, list[tuple[str, str]]]) -> None:
+    for rows in metadata.values():
+        version = versions.declared_version(rows)
+        if versions.as_tuple(version)[0] != 3:
+            raise InputError(f"{opening.path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
+
+
+def _declared(metadata: Mapping[str, list[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the suffixes that metadata names."""
+    return tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
 
 
 def _check_views(
@@ -318,10 +378,10 @@ def _rank(
     connection: apsw.Connection,
     opening: Opening,
     suffix: str,
-    layouts: Mapping[str, _Layout],
-    tables: Mapping[str, tuple[str, ...]],
+    form: _Form,
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
+    tables = form.tables
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = (value for tag, value in rows if tag == "guid")
     process = _first_row(connection, tables, "rocpd_info_process", suffix, (*_PROCESS, *_LIFE))
@@ -346,8 +406,8 @@ def _rank(
         pid_namespace=_number(pid_namespace),
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
-        keyless=frozenset(base for base in tables if layouts[base + suffix].is_keyless),
-        by_id=frozenset(base for base in tables if layouts[base + suffix].is_by_id),
+        keyless=form.keyless,
+        by_id=form.by_id,
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
     )

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias
 
 from rocpd.base import Answer, Parameters, Row, frozen
@@ -107,7 +108,7 @@ class RankReader:
         """
         if self.known is None:
             return read()
-        key = self._key(what)
+        key = what, self._selection
         if key not in self.known:
             facts = self.facts if self.keeps_facts else None
             self.known[key] = _kept(facts, what, read) if facts and isinstance(what, Fact) else read()
@@ -119,9 +120,11 @@ class RankReader:
         """Whether facts of what it reads, all rows of the rank, are kept for other commands."""
         return self.facts is not None and not self.tables.only and not self.tables.values
 
-    def _key(self, what: object) -> object:
+    @cached_property
+    def _selection(self) -> tuple[object, ...]:
+        """Say which rows are read, for keys of what is known."""
         cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
-        return what, tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
+        return tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
 
     def selects(self, base: str) -> bool:
         """Whether a window or filter leaves rows of a table out, or cuts them; that of a merged window did."""

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rocpd.base import Row
+from rocpd.base import Row, by_key
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name
@@ -179,9 +179,7 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
 def _by_machine(ranks: Iterable[Rank]) -> list[list[Rank]]:
     """Return the ranks of each machine; one whose machine is unknown stands alone."""
-    machines: dict[object, list[Rank]] = {}
-    for rank in ranks:
-        machines.setdefault(rank.number if rank.machine_id is None else rank.machine_id, []).append(rank)
+    machines = by_key((rank.number if rank.machine_id is None else rank.machine_id, rank) for rank in ranks)
     return list(machines.values())
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from rocpd.base import ForeignError, InputError, OutputError, frozen, leftovers
+from rocpd.base import ForeignError, InputError, OutputError, by_key, frozen, leftovers
 from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
@@ -57,9 +57,7 @@ def lines_of(notes: Iterable[FileNote], files: int) -> Iterator[str]:
     >>> list(lines_of([FileNote(Path(f"rank{n}.db"), "empty", True) for n in range(5)], 8))
     ['left out: 5 of 8 files: empty: rank0.db, rank1.db, rank2.db …']
     """
-    same: dict[tuple[bool, str], list[FileNote]] = {}
-    for note in notes:
-        same.setdefault((note.left_out, note.of_any), []).append(note)
+    same = by_key(((note.left_out, note.of_any), note) for note in notes)
     for first, *others in same.values():
         if not others:
             yield first.text

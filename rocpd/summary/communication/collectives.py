@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, Row, amount, frozen
+from rocpd.base import Flags, Floats, Ints, Row, amount, by_key, frozen
 from rocpd.facts.columns import as_text, first_of, numbered, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -721,9 +721,7 @@ def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
 
 def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: several channels may do the transfers of one."""
-    rows: dict[Row, list[Row]] = {}
-    for each in transfers:
-        rows.setdefault(each[:4], []).append(each[4:])
+    rows = by_key((each[:4], each[4:]) for each in transfers)
     for pair, some in rows.items():
         counts, means, *waits = zip(*some, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)

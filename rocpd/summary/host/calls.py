@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames
@@ -108,9 +108,7 @@ class CallTree:
 
     def walk(self, order: Callable[[int], Any] | None = None) -> Iterator[int]:
         """Yield all rows, each after the one above it; siblings in the order of a sort key, else as they came."""
-        below: dict[int, list[int]] = {}
-        for row, (above, _) in enumerate(self.paths):
-            below.setdefault(above, []).append(row)
+        below = by_key((above, row) for row, (above, _) in enumerate(self.paths))
         waiting = [-1]
         while waiting:
             row = waiting.pop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 
 from rocpd.base import Row, by_key
 from rocpd.federate.open.identify import Rank
@@ -68,14 +69,10 @@ def _unused(guid: str, base: str, used: set[str]) -> str:
 
 def _sums(rank: Rank) -> Mapping[str, Row]:
     """Return table -> number of rows and sums over them, of tables with rows."""
-    connection = rank.opening.connect()
-    try:
-        with as_input_error(rank.opening.path):
-            selects = {base: _select(rank, base) for base in rank.tables if base != "rocpd_metadata"}
-            rows = {base: tuple(connection.execute(sql).fetchall()[0]) for base, sql in selects.items()}
-            return {base: row for base, row in rows.items() if row[0]}
-    finally:
-        connection.close()
+    with closing(rank.opening.connect()) as connection, as_input_error(rank.opening.path):
+        selects = {base: _select(rank, base) for base in rank.tables if base != "rocpd_metadata"}
+        rows = {base: tuple(connection.execute(sql).fetchall()[0]) for base, sql in selects.items()}
+        return {base: row for base, row in rows.items() if row[0]}
 
 
 def _select(rank: Rank, base: str) -> str:

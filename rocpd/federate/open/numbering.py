@@ -213,8 +213,7 @@ class _Run:
     @classmethod
     def of(cls, ranks: list[Rank]) -> _Run:
         """Return what ran on one machine at one time."""
-        lives = [rank.life for rank in ranks if rank.life and rank.has_date]
-        lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+        lived = _whole_life(rank.life for rank in ranks if rank.has_date)
         mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
         return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived)
 
@@ -223,8 +222,7 @@ class _Run:
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
         self.commands |= part.commands
-        lives = [lived for lived in (self.lived, part.lived) if lived]
-        self.lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+        self.lived = _whole_life((self.lived, part.lived))
 
     def may_be_of(self, part: _Run) -> bool:
         """Whether both ran one job: one command, MPI ranks of their own; without these, at about the same time."""
@@ -238,6 +236,12 @@ class _Run:
             return True
         (start, end), (other_start, other_end) = self.lived, part.lived
         return max(start, other_start) - min(end, other_end) <= _CLOCKS_DIFFER_NS
+
+
+def _whole_life(lives: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """Return from the first start to the last end of lives that are known; None: of none."""
+    known = [life for life in lives if life]
+    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
 
 def _command(rank: Rank) -> str | None:

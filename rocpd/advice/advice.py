@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rocpd.base import amount, frozen
+from rocpd.base import amount, by_key, frozen
 from rocpd.base.visible import visible
 from rocpd.table import CONSOLE
 from rocpd.table.cell import one_line
@@ -123,9 +123,7 @@ def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
 
 def unable(advice: Advice) -> list[tuple[str, str]]:
     """Return the ids of rules that could not look, and why: a pair for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for finding in advice.unable:
-        reasons.setdefault(finding.text, []).append(finding.rule)
+    reasons = by_key((finding.text, finding.rule) for finding in advice.unable)
     return [(", ".join(rules), reason) for reason, rules in reasons.items()]
 
 

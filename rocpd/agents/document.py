@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rocpd.base.visible import visible
 from rocpd.summary.findings import Finding, Verdict
-from rocpd.summary.result import Field, Summary
+from rocpd.summary.result import Summary
 
 Document: TypeAlias = dict[str, Any]
 """An answer, as JSON holds it."""
@@ -38,7 +38,7 @@ def table_of(summary: Summary) -> Document:
     Names of kernels are short, as people see them; SQL has them in full.
     """
     rows = [list(map(_value, row)) for row in summary.shortened(summary.fetchall())]
-    columns = [_described(field) for field in summary.fields]
+    columns = [{"name": field.name, "unit": field.unit, "about": field.doc} for field in summary.fields]
     return {"table": summary.name, "about": summary.doc, "columns": columns, "rows_in_all": len(rows), "rows": rows}
 
 
@@ -54,10 +54,6 @@ def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
     total = len(taken) if next(every, None) is None else None
     names = [{"name": visible(name)} for name in columns]
     return {"table": "rows", "about": "", "columns": names, "rows_in_all": total, "rows": taken}
-
-
-def _described(field: Field) -> Document:
-    return {"name": field.name, "unit": field.unit, "about": field.doc}
 
 
 def _value(value: Any) -> Any:
@@ -133,12 +129,12 @@ def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
     return {"command": document.get("command", "")[: most // 4], "cut": ["everything: ask for a smaller part"]}
 
 
-def size_of(document: Mapping[str, Any]) -> int:
-    """Return how many bytes a document takes as UTF-8."""
+def size_of(document: object) -> int:
+    """Return how many bytes a document, or a part of one, takes as UTF-8."""
     return len(text_of(document).encode())
 
 
-def text_of(document: Mapping[str, Any]) -> str:
+def text_of(document: object) -> str:
     """Return a document as text."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -184,16 +180,12 @@ def _fitting(tables: Sequence[Document], room: int) -> list[int]:
     for number, table in enumerate(tables):
         share = room // (len(tables) - number)
         count = 0
-        for taken in _sizes(table["rows"]):
+        for taken in (size_of(row) + 1 for row in table["rows"]):
             if taken > share:
                 break
             share, room, count = share - taken, room - taken, count + 1
         counts.append(count)
     return counts
-
-
-def _sizes(rows: Iterable[Sequence[Any]]) -> Iterator[int]:
-    return (len(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()) + 1 for row in rows)
 
 
 def _take(frame: Document, table: Document, count: int, cut: list[str]) -> None:

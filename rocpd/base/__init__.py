@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, of all)."""
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 Answer = TypeVar("Answer")
 """The value that work on one rank returns."""
@@ -249,6 +252,18 @@ def _methods(fields: Sequence[dataclasses.Field[Any]]) -> dict[str, Any]:
         "__setattr__": set_once,
         "__delattr__": refuse_to_delete,
     }
+
+
+def by_key(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return the items of each key, both in the order in which they come.
+
+    >>> by_key([("b", 1), ("a", 2), ("b", 3)])
+    {'b': [1, 3], 'a': [2]}
+    """
+    groups: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def amount(number: int, noun: str) -> str:

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rocpd.base import OutputError, UsageError, frozen, leftovers
 from rocpd.base.evidence import check_name
@@ -25,15 +25,7 @@ _DAY_S = 86_400
 _NOT_AN_ENTRY = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
-class Kept(Protocol):
-    """An entry, as far as it matters that it is used."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder with its files."""
-
-
-AnyKept = TypeVar("AnyKept", bound=Kept)
+AnyKept = TypeVar("AnyKept", covariant=True)
 
 
 @frozen
@@ -41,17 +33,28 @@ class CacheFolder:
     """The folder of an entry, also of one that cannot be read: it is damaged, or another version made it.
 
     Args:
-        path: the folder.
+        folder: with its files.
         used: when the entry was last used [s since 1970].
     """
 
-    path: Path
+    folder: Path
     used: float
 
     @property
     def size(self) -> int:
         """Size of all files [bytes]; 0 where it was removed meanwhile."""
-        return size_of(self.path)
+        return size_of(self.folder)
+
+
+@frozen
+class FileEntry(CacheFolder):
+    """An entry.
+
+    Args:
+        source: the file that it was made of, as it was called.
+    """
+
+    source: str
 
 
 @frozen
@@ -84,7 +87,7 @@ class Cache(Generic[AnyKept]):
         Raises:
             OutputError: the folder cannot be read.
         """
-        return list(filter(None, (self.entry(folder.path.name) for folder in self.folders())))
+        return list(filter(None, (self.entry(each.folder.name) for each in self.folders())))
 
     def folders(self) -> list[CacheFolder]:
         """Return the folders of all entries, the most recently used first.
@@ -98,7 +101,7 @@ class Cache(Generic[AnyKept]):
 
     def unreadable(self) -> list[CacheFolder]:
         """Return the folders of entries that cannot be read; raises as `folders`."""
-        return [folder for folder in self.folders() if self.entry(folder.path.name) is None]
+        return [each for each in self.folders() if self.entry(each.folder.name) is None]
 
     def _folder(self, path: Path) -> CacheFolder | None:
         try:
@@ -140,10 +143,10 @@ class Cache(Generic[AnyKept]):
                     leftovers.remove(folder)  # an entry that lost files
         raise OutputError(f"{folder}: cannot be written", "rocpd cache clear")
 
-    def touch(self, entry: AnyKept) -> None:
-        """Note that an entry is used now."""
+    def touch(self, folder: Path) -> None:
+        """Note that the entry in a folder is used now."""
         with contextlib.suppress(OSError):
-            os.utime(entry.folder / self.manifest)
+            os.utime(folder / self.manifest)
 
     def clear(self) -> int:
         """Remove all entries; return how many bytes that freed.
@@ -152,9 +155,9 @@ class Cache(Generic[AnyKept]):
             OutputError: the folder cannot be read.
         """
         freed = 0
-        for folder in self.folders():
-            freed += folder.size
-            leftovers.remove(folder.path)
+        for each in self.folders():
+            freed += each.size
+            leftovers.remove(each.folder)
         leftovers.sweep(self.root)
         return freed
 
@@ -166,10 +169,10 @@ class Cache(Generic[AnyKept]):
             UsageError: `$ROCPD_CACHE_SIZE` holds no size.
         """
         left = _most_bytes()
-        for folder in self.folders():
-            left -= folder.size
-            if left < 0 and folder.used < time.time() - _DAY_S:
-                leftovers.remove(folder.path)
+        for each in self.folders():
+            left -= each.size
+            if left < 0 and each.used < time.time() - _DAY_S:
+                leftovers.remove(each.folder)
 
 
 def size_of(folder: Path) -> int:

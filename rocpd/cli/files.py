@@ -436,21 +436,17 @@ def cache(asked: CacheOptions) -> None:
     from rocpd.index.facts import kept_facts
     from rocpd.index.kept import kept_answers
 
-    imported, indexed, facts, answers = imports(), indexes(cache_root("index")), kept_facts(), kept_answers()
+    imported = imports()
+    others = {"index": indexes(cache_root("index")), "facts": kept_facts(), "answers": kept_answers()}
+    caches = [imported, *others.values()]
     if asked.action is CacheAction.CLEAR:
-        freed = imported.clear() + indexed.clear() + facts.clear() + answers.clear()
+        freed = sum(each.clear() for each in caches)
         note(f"removed {freed / 1e6:.1f} MB")
         return
     rows = [
         *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
-        *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
-        *((each.source, "facts", 1, each.size, _time(each.used)) for each in facts.entries()),
-        *((each.source, "answers", 1, each.size, _time(each.used)) for each in answers.entries()),
-        *(
-            (str(folder.path), "unreadable", 0, folder.size, _time(folder.used))
-            for kind in (imported, indexed, facts, answers)
-            for folder in kind.unreadable()
-        ),
+        *((each.source, what, 1, each.size, _time(each.used)) for what in others for each in others[what].entries()),
+        *((str(e.folder), "unreadable", 0, e.size, _time(e.used)) for each in caches for e in each.unreadable()),
     ]
     form, _ = tables.format_and_path(asked.format, OutputOptions())
     with tables.open_output(None, TableOptions()) as out:

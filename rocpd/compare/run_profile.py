@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, amount, frozen
+from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, amount, by_key, frozen
 from rocpd.base.documents import json_object
 from rocpd.compare.measure import (
     COPY_KIND,
@@ -366,9 +366,7 @@ def masked(commands: Iterable[str]) -> tuple[str, ...]:
     >>> masked(["train --rank 0 --batch 2", "train --rank 1 --batch 2"])
     ('train --rank # --batch 2',)
     """
-    by_form: dict[str, list[list[str]]] = {}
-    for command in commands:
-        by_form.setdefault(NUMBER.sub("#", command), []).append(NUMBER.findall(command))
+    by_form = by_key((NUMBER.sub("#", command), NUMBER.findall(command)) for command in commands)
     texts = []
     for form, numbers in by_form.items():
         same = iter([column[0] if len(set(column)) == 1 else "#" for column in zip(*numbers, strict=True)])

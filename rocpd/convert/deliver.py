@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeAlias, cast
 
-from rocpd.base import Answer, Progress, frozen
+from rocpd.base import Answer, Progress, by_key, frozen
 from rocpd.base.output import as_output_error, complete_or_nothing, workplace
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
@@ -171,9 +171,7 @@ def split_outputs(ranks: Sequence[Placement], split: Split | None) -> tuple[Outp
         return (Output("", tuple(ranks)),)
     if split is Split.RANK:
         return tuple(Output(f"_rank{placement.rank.number}", (placement,)) for placement in ranks)
-    nodes: dict[tuple[str | None, str | None], list[Placement]] = {}
-    for placement in ranks:
-        nodes.setdefault((placement.rank.hostname, placement.rank.machine_id), []).append(placement)
+    nodes = by_key(((placement.rank.hostname, placement.rank.machine_id), placement) for placement in ranks)
     names: dict[str, tuple[Placement, ...]] = {}
     for (host, _), members in nodes.items():
         stem = "_node-" + re.sub(r"[^\w.-]", "_", host or "unknown")

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, frozen
+from rocpd.base import Floats, Ints, by_key, frozen
 from rocpd.counters.definitions import Hardware
 
 SIZES = ("grid_size", "workgroup_size", "lds_bytes", "scratch_bytes", "arch_vgpr", "accum_vgpr", "sgpr")
@@ -163,9 +163,7 @@ def _moved(one: Pass, run: Measured, to: Ints, count: int) -> Pass:
 
 def by_name(values: Iterable[tuple[str, Ints, Floats]]) -> dict[str, CounterRows]:
     """Return counters by name; `X[0]`, `X[1]` … are instances of X."""
-    parts: dict[str, list[tuple[Ints, Floats]]] = {}
-    for name, rows, numbers in values:
-        parts.setdefault(name.partition("[")[0], []).append((rows, numbers))
+    parts = by_key((name.partition("[")[0], (rows, numbers)) for name, rows, numbers in values)
     return {
         name: CounterRows(np.concatenate([rows for rows, _ in some]), np.concatenate([numbers for _, numbers in some]))
         for name, some in parts.items()

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from rocpd.base import Answer, Row, amount
+from rocpd.base import Answer, Row, amount, by_key
 from rocpd.base.documents import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
@@ -218,9 +218,7 @@ class SharedProblem(NamedTuple):
 
 def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
     """Put the same problems of different ranks together, in the order in which they come."""
-    by_what: dict[str, list[Problem]] = {}
-    for problem in problems:
-        by_what.setdefault(problem.what, []).append(problem)
+    by_what = by_key((problem.what, problem) for problem in problems)
     return [
         SharedProblem(tuple(each.rank for each in same), same[0]._replace(rows=sum(each.rows for each in same)).text)
         for same in by_what.values()

@@ -14,7 +14,7 @@ from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from rocpd.base import Answer, Progress, Row, frozen
+from rocpd.base import Answer, Progress, Row, by_key, frozen
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
@@ -150,9 +150,7 @@ class Job:
     @cached_property
     def by_run(self) -> tuple[tuple[Rank, ...], ...]:
         """The ranks of each run; those of one job are of one."""
-        runs: dict[int, list[Rank]] = {}
-        for rank in self.ranks:
-            runs.setdefault(rank.run, []).append(rank)
+        runs = by_key((rank.run, rank) for rank in self.ranks)
         return tuple(map(tuple, runs.values()))
 
     @cached_property

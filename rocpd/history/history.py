@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from rocpd.base import Parameters, RocpdError, UsageError, amount, frozen
+from rocpd.base import Parameters, RocpdError, UsageError, amount, by_key, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.base.student import student_quantile
 from rocpd.chart.model import Chart
@@ -402,9 +402,7 @@ class JobHistory:
         )
 
     def _passing(self) -> Iterator[str]:
-        of_reasons: dict[str, list[str]] = {}
-        for place, reasons in self.passing.items():
-            of_reasons.setdefault("; ".join(reasons[:2]), []).append(str(place + 1))
+        of_reasons = by_key(("; ".join(reasons[:2]), str(place + 1)) for place, reasons in self.passing.items())
         for why, numbers in of_reasons.items():
             yield f"run {_few(numbers)}: another configuration that came and went, {why}; in no series"
 

@@ -13,6 +13,7 @@ wrong is none. Where the clock of the trace stands on that of the file say the c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -411,14 +412,10 @@ def _edges(there: _Launched, here: _Launched, one: Ints, other: Ints) -> tuple[I
 
 def _add(path: Path, regions: Sequence[_Moved], arguments: Sequence[tuple[Any, ...]], what: str) -> None:
     """Add regions to the copy of a rank, with their arguments, and what was joined."""
-    connection = apsw.Connection(str(path))
-    try:
-        with writing(connection), connection:
-            copy = _Copy(connection)
-            copy.add(regions, arguments)
-            copy.note(what)
-    finally:
-        connection.close()
+    with closing(apsw.Connection(str(path))) as connection, writing(connection), connection:
+        copy = _Copy(connection)
+        copy.add(regions, arguments)
+        copy.note(what)
 
 
 class _Copy:

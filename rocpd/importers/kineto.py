@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from rocpd.base import frozen
+from rocpd.base import by_key, frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
@@ -94,19 +94,14 @@ class Range:
         return self.tid, self.start, self.name
 
 
-def arguments_of_collectives(ranges: Iterable[Range]) -> dict[tuple[object, float, str], dict[str, str]]:
+def arguments_of_collectives(ranges: Sequence[Range]) -> dict[tuple[object, float, str], dict[str, str]]:
     """Return the arguments of RCCL calls by the ranges that carry them out.
 
     Args:
         ranges: the operators and annotations of a process.
     """
-    operators: dict[object, list[Range]] = {}
-    annotations = []
-    for each in ranges:
-        if each.name == OPERATOR:
-            operators.setdefault(each.tid, []).append(each)
-        else:
-            annotations.append(each)
+    operators = by_key((each.tid, each) for each in ranges if each.name == OPERATOR)
+    annotations = [each for each in ranges if each.name != OPERATOR]
     for on_thread in operators.values():
         on_thread.sort(key=lambda operator: operator.start)
     result, used = {}, set()

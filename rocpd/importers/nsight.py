@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from rocpd.base import by_key
 from rocpd.base.documents import json_object
 from rocpd.importers import words
 from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
@@ -393,9 +394,8 @@ def _or_0(column: Sequence[int | None]) -> list[int]:
 
 def _call_stacks(tables: NsightTables) -> dict[int, str]:
     """Return number of a call chain -> its functions, the innermost first, as JSON."""
-    frames: dict[int, list[str]] = {}
-    for number, symbol in tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth"):
-        frames.setdefault(number, []).append(tables.texts.get(symbol, "?"))
+    rows = tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth")
+    frames = by_key((number, tables.texts.get(symbol, "?")) for number, symbol in rows)
     return {number: json.dumps(names) for number, names in frames.items()}
 
 

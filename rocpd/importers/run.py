@@ -378,7 +378,7 @@ def _known_entry(path: Path, importer: Importer) -> CacheEntry | None:
     with contextlib.suppress(OutputError):
         cache = imports()
         if entry := cache.entry(_key(path, importer)):
-            cache.touch(entry)
+            cache.touch(entry.folder)
             return entry
     return None
 

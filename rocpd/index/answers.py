@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import duckdb
 
-from rocpd.base import InputError, Row, Value, process
+from rocpd.base import InputError, Row, Value, by_key, process
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry
@@ -206,9 +206,7 @@ class _StoredViews:
         touched = {base for each in self._tables for base in (*each.only, *each.values)}
         if touched & {other.table for other in others} or any(main.table in each.values for each in self._tables):
             raise Untranslatable("a window that cuts, or a filter of what belongs to events")
-        files: dict[str, list[int]] = {}
-        for number, each in enumerate(self._tables):
-            files.setdefault(each.only.get(main.table, ""), []).append(number)
+        files = by_key((each.only.get(main.table, ""), number) for number, each in enumerate(self._tables))
         if len(files) > _MOST_CONDITIONS:
             raise Untranslatable("windows of very many clocks")
         shown = _shown(name).items()

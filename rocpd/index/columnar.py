@@ -142,5 +142,5 @@ class Index:
         except (InputError, OutputError, OSError) as error:
             return str(error)
         for entry in self._entries.values():
-            cache.touch(entry)
+            cache.touch(entry.folder)
         return ""

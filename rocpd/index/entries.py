@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.base import frozen
-from rocpd.base.cache import Cache, size_of
+from rocpd.base.cache import Cache, FileEntry
 from rocpd.base.home import index_root
 from rocpd.base.identity import blake2b, seen
 from rocpd.federate.open.identify import Rank
@@ -59,27 +59,16 @@ class StoredView:
 
 
 @frozen
-class IndexEntry:
+class IndexEntry(FileEntry):
     """The index of one rank.
 
     Args:
-        folder: with its files.
-        source: the file of the rank, as it was called.
         views: view -> what is stored of it.
         schema: equal for ranks whose files have the same tables and indexes, by which SQLite plans.
-        used: when it was last used [s since 1970].
     """
 
-    folder: Path
-    source: str
     views: Mapping[str, StoredView]
     schema: str
-    used: float
-
-    @property
-    def size(self) -> int:
-        """Size of all files [bytes]; 0 where it was removed meanwhile."""
-        return size_of(self.folder)
 
     def path(self, view: str) -> str:
         """Return the Parquet file of a view."""
@@ -157,7 +146,7 @@ def _entry(folder: Path, facts: Mapping[str, Any], used: float) -> IndexEntry:
     views = dict(_views(facts["views"]))
     if not {f"{name}.parquet" for name in views}.issubset(os.listdir(folder)):  # noqa: PTH208 (names are enough)
         raise FileNotFoundError(folder)
-    return IndexEntry(folder, str(facts["source"]), views, str(facts["schema"]), used)
+    return IndexEntry(folder, used, str(facts["source"]), views, str(facts["schema"]))
 
 
 def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, StoredView]]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocpd.base import RocpdError, frozen, leftovers
-from rocpd.base.cache import Cache, size_of
+from rocpd.base import RocpdError, leftovers
+from rocpd.base.cache import Cache, FileEntry, size_of
 from rocpd.base.home import cache_root
 from rocpd.base.identity import blake2b
 from rocpd.federate.open.identify import Rank
@@ -26,28 +26,8 @@ LAYOUT = 3
 _MOST = 0.12  # of the size of a file, that its facts may take; with its index 15 %
 
 
-@frozen
-class FactsEntry:
-    """The facts of one rank in one state of its file.
-
-    Args:
-        folder: with a file per fact.
-        source: the file of the rank, as it was called.
-        used: when it was last used [s since 1970].
-    """
-
-    folder: Path
-    source: str
-    used: float
-
-    @property
-    def size(self) -> int:
-        """Size of all files [bytes]; 0 where it was removed meanwhile."""
-        return size_of(self.folder)
-
-
-def kept_facts() -> Cache[FactsEntry]:
-    """Return the facts of all ranks, in the user's cache.
+def kept_facts() -> Cache[FileEntry]:
+    """Return the facts of all ranks, in the user's cache: an entry holds those of one rank in one state of its file.
 
     Raises:
         OutputError: there is no cache folder.
@@ -55,8 +35,8 @@ def kept_facts() -> Cache[FactsEntry]:
     return Cache(cache_root("facts"), "entry.json", _entry)
 
 
-def _entry(folder: Path, manifest: Mapping[str, Any], used: float) -> FactsEntry:
-    return FactsEntry(folder, str(manifest["source"]), used)
+def _entry(folder: Path, manifest: Mapping[str, Any], used: float) -> FileEntry:
+    return FileEntry(folder, used, str(manifest["source"]))
 
 
 class FactCache:
@@ -98,7 +78,7 @@ class FactFolder:
         states: of their files, when the work begins.
     """
 
-    def __init__(self, cache: Cache[FactsEntry], ranks: Sequence[Rank], states: Sequence[str]) -> None:
+    def __init__(self, cache: Cache[FileEntry], ranks: Sequence[Rank], states: Sequence[str]) -> None:
         self._cache, self._ranks, self._states = cache, ranks, states
         self._state = states[0] if len(states) == 1 else _hashed(states)
         self._folder = cache.root / self._state

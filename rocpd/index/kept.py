@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rocpd.base import RocpdError, frozen, leftovers
-from rocpd.base.cache import Cache
+from rocpd.base.cache import Cache, FileEntry
 from rocpd.base.home import cache_root
 from rocpd.base.identity import blake2b
 from rocpd.base.sqlite import apsw
@@ -40,21 +40,15 @@ _ENDING = ".pickle"
 DoTasks: TypeAlias = Callable[[Sequence[RankTask[Any]]], Generator[Any, None, None]]
 
 
-@frozen
-class AnswersOfRank:
-    """Answers that are kept of one rank in one state of its file.
+class AnswersOfRank(FileEntry):
+    """Answers that are kept of one rank in one state of its file: a file per work."""
 
-    Args:
-        folder: with its files, one per work.
-        source: the file of the rank, as it was called.
-        size: of all files [bytes].
-        used: when it was last used [s since 1970].
-    """
-
-    folder: Path
-    source: str
-    size: int
-    used: float
+    @property
+    def size(self) -> int:
+        """Size of the answers [bytes]; 0 where they were removed meanwhile."""
+        with contextlib.suppress(OSError):
+            return sum(status.st_size for status in _files(self.folder).values())
+        return 0
 
 
 def kept_answers() -> Cache[AnswersOfRank]:
@@ -224,8 +218,7 @@ def _files(folder: Path) -> dict[Path, os.stat_result]:
 
 
 def _of_rank(folder: Path, facts: Mapping[str, Any], used: float) -> AnswersOfRank:
-    size = sum(status.st_size for status in _files(folder).values())
-    return AnswersOfRank(folder, str(facts["source"]), size, used)
+    return AnswersOfRank(folder, used, str(facts["source"]))
 
 
 def works_of(task: RankTask[Any]) -> tuple[Work, ...]:

@@ -13,6 +13,7 @@ import struct
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -95,8 +96,7 @@ class _Stack:
 
 
 def _stacks(path: Path) -> Iterator[_Stack]:
-    connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
-    try:
+    with closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
         tables: Any = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_event_%'").fetchall()
         for (table,) in tables:
             sql = f"""SELECT id, call_stack, line_info FROM {quote_name(table)} WHERE line_info LIKE '{{"places"%'"""  # noqa: S608
@@ -105,8 +105,6 @@ def _stacks(path: Path) -> Iterator[_Stack]:
                 places = _places(lines)
                 if isinstance(frames, list) and len(places) == len(frames):
                     yield _Stack(str(table), int(str(event)), frames, places, lines)
-    finally:
-        connection.close()
 
 
 def _places(line_info: Any) -> list[Place | None]:
@@ -219,17 +217,13 @@ def _line(text: str) -> str:
 
 
 def _rename(path: Path, stacks: Iterable[_Stack], known: Mapping[Place, list[str]]) -> None:
-    connection = apsw.Connection(str(path))
-    try:
-        with as_output_error(path), writing(connection):
-            connection.execute("BEGIN")
-            for stack in stacks:
-                if any(place in known for place in stack.places if place):
-                    sql = f"UPDATE {quote_name(stack.table)} SET call_stack = ?, line_info = ? WHERE id = ?"  # noqa: S608
-                    connection.execute(sql, (*_renamed(stack, known), stack.event))
-            connection.execute("COMMIT")
-    finally:
-        connection.close()
+    with closing(apsw.Connection(str(path))) as connection, as_output_error(path), writing(connection):
+        connection.execute("BEGIN")
+        for stack in stacks:
+            if any(place in known for place in stack.places if place):
+                sql = f"UPDATE {quote_name(stack.table)} SET call_stack = ?, line_info = ? WHERE id = ?"  # noqa: S608
+                connection.execute(sql, (*_renamed(stack, known), stack.event))
+        connection.execute("COMMIT")
 
 
 def _renamed(stack: _Stack, known: Mapping[Place, list[str]]) -> tuple[str, str]:

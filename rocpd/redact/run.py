@@ -538,8 +538,7 @@ def _is_word_in(content: mmap.mmap, text: bytes) -> bool:
 
 def column_with(path: Path, text: str) -> str:
     """Return the table and column of a file that hold a text, to be named in an error."""
-    connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
-    try:
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
         for (name_of_table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             table = str(name_of_table)
             for column in [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quote_name(table)})")]:
@@ -547,8 +546,6 @@ def column_with(path: Path, text: str) -> str:
                 sql = f"SELECT 1 FROM {quote_name(table)} WHERE instr({name}, ?) LIMIT 1"  # noqa: S608 (quoted names)
                 if connection.execute(sql, (text,)).fetchall():
                     return f"{table}.{column}"
-    finally:
-        connection.close()
     return "a text of the schema"
 
 

@@ -191,5 +191,4 @@ class Report:
 
     def figures(self) -> Iterator[Figure]:
         """Yield all charts."""
-        for section in self.sections:
-            yield from (block for block in section.blocks if isinstance(block, Figure))
+        return (block for section in self.sections for block in section.blocks if isinstance(block, Figure))

@@ -14,7 +14,7 @@ from rocpd.advice.advice import Advice, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
-from rocpd.base import Row
+from rocpd.base import Row, by_key
 from rocpd.chart.model import Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of
@@ -184,9 +184,7 @@ def _from_info(name: str, title: str, doc: str, columns: tuple[Column, ...], row
 
 def _alike(agents: Iterable[Row]) -> Iterator[Row]:
     """Yield the processors of hosts once where these have the same: `8 x 2` of them, and which hosts."""
-    hosts: dict[Row, list[str]] = {}
-    for host, *alike in agents:
-        hosts.setdefault(tuple(alike), []).append(str(host))
+    hosts = by_key((tuple(alike), str(host)) for host, *alike in agents)
     for kind, names in hosts.items():
         of = names[0] if len(names) == 1 else f"{len(names)} hosts, {names[0]} …"
         count = kind[3] if len(names) == 1 else f"{len(names)} x {kind[3]}"

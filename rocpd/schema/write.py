@@ -142,17 +142,16 @@ def create(path: str | Path, guid: str, version: str = LATEST, force: bool = Fal
     """
     if version not in VERSIONS:
         raise UsageError(f"schema version {version}: not one that can be written", f"one of {', '.join(VERSIONS)}")
-    with complete_or_nothing(Path(path), force) as temporary:
-        connection = apsw.Connection(str(temporary))
-        try:
-            with writing(connection):
-                for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):
-                    connection.pragma(name, value)
-                connection.execute("BEGIN")
-                writer = Writer(connection, guid, version)
-                writer.create_tables()
-                yield writer
-                writer.create_views()
-                connection.execute("COMMIT")
-        finally:
-            connection.close()
+    with (
+        complete_or_nothing(Path(path), force) as temporary,
+        contextlib.closing(apsw.Connection(str(temporary))) as connection,
+        writing(connection),
+    ):
+        for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):
+            connection.pragma(name, value)
+        connection.execute("BEGIN")
+        writer = Writer(connection, guid, version)
+        writer.create_tables()
+        yield writer
+        writer.create_views()
+        connection.execute("COMMIT")

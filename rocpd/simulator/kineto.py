@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base import frozen
+from rocpd.base import by_key, frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.facts.cxx import bare_name
 
@@ -81,9 +81,7 @@ class _Trace:
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield operators with calls in them, and kernels."""
         yield {"ph": "M", "name": "process_name", "pid": self._pid, "tid": 0, "ts": 0, "args": {"name": "python"}}
-        kernels: dict[int, list[Any]] = {}
-        for stack, *kernel in self._kernels():
-            kernels.setdefault(stack, []).append(kernel)
+        kernels = by_key((stack, kernel) for stack, *kernel in self._kernels())
         until: dict[int, int] = {}
         for name, thread, start, end, stack in self._calls():
             if stack in kernels:

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -468,8 +468,7 @@ def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
 
 def _empty(path: Path, suffix: str) -> None:
     """Remove the events of a copy, and the end of its process."""
-    connection = apsw.Connection(str(path))
-    try:
+    with closing(apsw.Connection(str(path))) as connection:
         with connection:
             for base in _tables(connection, suffix):
                 if base in (*_OF_EVENTS, "rocpd_event"):
@@ -482,8 +481,6 @@ def _empty(path: Path, suffix: str) -> None:
             ).fetchall():
                 connection.execute(f"DROP INDEX {quote_name(str(index))}")
         connection.execute("VACUUM")
-    finally:
-        connection.close()
 
 
 def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:

@@ -147,20 +147,18 @@ def _forward(stage: int, stages: int) -> StepPhase:
 
 def _backward(stage: int, stages: int, is_last_batch: bool) -> list[StepPhase]:
     block = (*_MLP_BWD, *_ATTENTION_BWD)
-    phases = []
-    for i in reversed(range(_LAYERS)):
-        phases.append(
-            StepPhase(
-                "backward",
-                1,
-                (Layer(f"layer {i} backward", block),),
-                reduce=_GRADIENTS if is_last_batch else 0,
-                waits=is_last_batch and i == 0,
-                receives=1 if i == _LAYERS - 1 and stage < stages - 1 else 0,
-                sends=-1 if i == 0 and stage > 0 else 0,
-            )
+    return [
+        StepPhase(
+            "backward",
+            1,
+            (Layer(f"layer {i} backward", block),),
+            reduce=_GRADIENTS if is_last_batch else 0,
+            waits=is_last_batch and i == 0,
+            receives=1 if i == _LAYERS - 1 and stage < stages - 1 else 0,
+            sends=-1 if i == 0 and stage > 0 else 0,
         )
-    return phases
+        for i in reversed(range(_LAYERS))
+    ]
 
 
 def _gemm() -> WorkProfile:

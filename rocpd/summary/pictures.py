@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from rocpd.base import by_key
 from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.cell import one_line, shorten
@@ -126,9 +127,7 @@ def _name(columns: Sequence[str], key: Sequence[Any]) -> str:
 
 def _grouped(courses: Sequence[_Course]) -> Iterator[Sequence[_Course]]:
     """Yield what is put together in a line: each course alone, as long as there are few."""
-    by_kind: dict[tuple[str, ...], list[_Course]] = {}
-    for course in courses:
-        by_kind.setdefault(course.kind, []).append(course)
+    by_kind = by_key((course.kind, course) for course in courses)
     if len(courses) <= MOST_LINES or len(by_kind) >= MOST_LINES:  # hosts, of which each is a kind
         yield from parts(courses, MOST_LINES)
         return

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import Row, entries, frozen
+from rocpd.base import Row, by_key, entries, frozen
 from rocpd.federate.result import Result, Rows
 
 if TYPE_CHECKING:
@@ -100,10 +100,7 @@ def table_of(
 def by_front(table: Summary, column: str) -> dict[Row, list[Row]]:
     """Return the rows of a table by the values of the columns before one of them, in order."""
     place = table.columns.index(column)
-    groups: dict[Row, list[Row]] = {}
-    for row in table:
-        groups.setdefault(tuple(row[:place]), []).append(row)
-    return groups
+    return by_key((tuple(row[:place]), row) for row in table)
 
 
 def by_name(*tables: TableDefinition) -> dict[str, TableDefinition]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from rocpd.base import AmdVersion, Progress, Row, frozen
+from rocpd.base import AmdVersion, Progress, Row, by_key, frozen
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.spread import Moments, moments_by_group
 from rocpd.federate.federation import Federation
@@ -148,9 +148,7 @@ def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
 
 def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Sequence[Field]) -> Summary:
     """One block per rank."""
-    by_rank: dict[int, Groups] = {}
-    for group in groups:
-        by_rank.setdefault(group[0], []).append(group)
+    by_rank = by_key((group[0], group) for group in groups)
     ranks = session.ranks
     ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
     rows: list[Row] = []
@@ -162,9 +160,7 @@ def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Seque
 
 
 def _rows(groups: Iterable[tuple[int, str | None, Moments]]) -> list[Row]:
-    by_name: dict[str | None, list[Moments]] = {}
-    for _, name, moments in groups:
-        by_name.setdefault(name, []).append(moments)
+    by_name = by_key((name, moments) for _, name, moments in groups)
     sums = {name: _added(moments) for name, moments in by_name.items()}
     total = sum(moments.total for moments in sums.values())
     return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rocpd.base import by_key
 from rocpd.base.identity import blake2b
 from rocpd.base.visible import visible
 
@@ -67,9 +68,7 @@ def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
 
 def alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
     """Return the texts that are different and look the same, together."""
-    groups: dict[str, list[str]] = {}
-    for text in texts:
-        groups.setdefault(short[text], []).append(text)
+    groups = by_key((short[text], text) for text in texts)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -408,7 +408,7 @@ def test_entries_of_another_version_can_go(
     job = str(_rank(tmp_path / "a.db", 0))
     for command in ("clear", "evict"):
         assert run(["index", job, "--no-summary"]) == 0
-        (folder,) = (each.path for each in indexes(None).folders())
+        (folder,) = (each.folder for each in indexes(None).folders())
         _claim(folder, None)
         capsys.readouterr()
         assert run(["cache", "list", "-f", "csv"]) == 0

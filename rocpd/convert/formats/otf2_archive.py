@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import _otf2
 import numpy as np
 
-from rocpd.base import Ints, WriteError
+from rocpd.base import Ints, WriteError, by_key
 from rocpd.convert.formats.otf2_rank import (
     ENTER,
     ClockOffset,
@@ -158,9 +158,7 @@ class Definitions:
 
     def _groups_of_members(self) -> Iterator[_Definition]:
         """Yield a group of regions per category, then the communicators."""
-        categories: dict[str, list[int]] = {}
-        for region, number in self._regions.items():
-            categories.setdefault(region.category, []).append(number)
+        categories = by_key((region.category, number) for region, number in self._regions.items())
         for number, (category, regions) in enumerate(categories.items()):
             yield _group(number, self.string(category), "REGIONS", "NONE", regions)
         if not self._communicators:

@@ -29,7 +29,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.communication.clusters import connected, is_clear, separated
 from rocpd.facts.communication.divisions import divide
 from rocpd.facts.communication.rccl import SendRole, Transfer
@@ -218,9 +218,7 @@ def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[G
     elif in_rank_order := _in_rank_order(members, clocks):
         parts = in_rank_order
     else:
-        by_clock: dict[int, list[Channel]] = {}
-        for member in members:
-            by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
+        by_clock = by_key((clocks.get(member.rank, -1), member) for member in members)
         parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
     yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size) and _may_be_one(part))
 
@@ -246,9 +244,7 @@ def mesh_of(members: Sequence[Channel]) -> list[Group]:
     Two with one number are in different communicators, and the i-th ranks of all numbers in one. Nothing where the
     numbers are no mesh.
     """
-    by_number: dict[int | None, list[Channel]] = {}
-    for member in members:
-        by_number.setdefault(member.own, []).append(member)
+    by_number = by_key((member.own, member) for member in members)
     if set(by_number) != set(range(members[0].size or 0)) or len({len(each) for each in by_number.values()}) > 1:
         return []
     return list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))

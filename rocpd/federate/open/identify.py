@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from rocpd.base import ForeignError, InputError, frozen
+from rocpd.base import ForeignError, InputError, by_key, frozen
 from rocpd.base.documents import json_object
 from rocpd.base.sqlite import apsw
 from rocpd.base.visible import visible
@@ -205,10 +205,7 @@ def identify(opening: Opening, keep: Callable[[Opening, apsw.Connection], None] 
 
 def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     """Return the ranks of each file, in order."""
-    ranks_of: dict[Opening, list[Rank]] = {}
-    for rank in ranks:
-        ranks_of.setdefault(rank.opening, []).append(rank)
-    return ranks_of
+    return by_key((rank.opening, rank) for rank in ranks)
 
 
 def _known_form(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 
-from rocpd.base import Row
+from rocpd.base import Row, by_key
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
 from rocpd.schema.quote import quote_name
@@ -68,14 +69,10 @@ def _unused(guid: str, base: str, used: set[str]) -> str:
 
 def _sums(rank: Rank) -> Mapping[str, Row]:
     """Return table -> number of rows and sums over them, of tables with rows."""
-    connection = rank.opening.connect()
-    try:
-        with as_input_error(rank.opening.path):
-            selects = {base: _select(rank, base) for base in rank.tables if base != "rocpd_metadata"}
-            rows = {base: tuple(connection.execute(sql).fetchall()[0]) for base, sql in selects.items()}
-            return {base: row for base, row in rows.items() if row[0]}
-    finally:
-        connection.close()
+    with closing(rank.opening.connect()) as connection, as_input_error(rank.opening.path):
+        selects = {base: _select(rank, base) for base in rank.tables if base != "rocpd_metadata"}
+        rows = {base: tuple(connection.execute(sql).fetchall()[0]) for base, sql in selects.items()}
+        return {base: row for base, row in rows.items() if row[0]}
 
 
 def _select(rank: Rank, base: str) -> str:
@@ -179,9 +176,7 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
 def _by_machine(ranks: Iterable[Rank]) -> list[list[Rank]]:
     """Return the ranks of each machine; one whose machine is unknown stands alone."""
-    machines: dict[object, list[Rank]] = {}
-    for rank in ranks:
-        machines.setdefault(rank.number if rank.machine_id is None else rank.machine_id, []).append(rank)
+    machines = by_key((rank.number if rank.machine_id is None else rank.machine_id, rank) for rank in ranks)
     return list(machines.values())
 
 
@@ -218,8 +213,7 @@ class _Run:
     @classmethod
     def of(cls, ranks: list[Rank]) -> _Run:
         """Return what ran on one machine at one time."""
-        lives = [rank.life for rank in ranks if rank.life and rank.has_date]
-        lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+        lived = _whole_life(rank.life for rank in ranks if rank.has_date)
         mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
         return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived)
 
@@ -228,8 +222,7 @@ class _Run:
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
         self.commands |= part.commands
-        lives = [lived for lived in (self.lived, part.lived) if lived]
-        self.lived = (min(start for start, _ in lives), max(end for _, end in lives)) if lives else None
+        self.lived = _whole_life((self.lived, part.lived))
 
     def may_be_of(self, part: _Run) -> bool:
         """Whether both ran one job: one command, MPI ranks of their own; without these, at about the same time."""
@@ -243,6 +236,12 @@ class _Run:
             return True
         (start, end), (other_start, other_end) = self.lived, part.lived
         return max(start, other_start) - min(end, other_end) <= _CLOCKS_DIFFER_NS
+
+
+def _whole_life(lives: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """Return from the first start to the last end of lives that are known; None: of none."""
+    known = [life for life in lives if life]
+    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
 
 def _command(rank: Rank) -> str | None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from rocpd.base import ForeignError, InputError, OutputError, frozen, leftovers
+from rocpd.base import ForeignError, InputError, OutputError, by_key, frozen, leftovers
 from rocpd.base.identity import JOURNALS
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
@@ -57,9 +57,7 @@ def lines_of(notes: Iterable[FileNote], files: int) -> Iterator[str]:
     >>> list(lines_of([FileNote(Path(f"rank{n}.db"), "empty", True) for n in range(5)], 8))
     ['left out: 5 of 8 files: empty: rank0.db, rank1.db, rank2.db …']
     """
-    same: dict[tuple[bool, str], list[FileNote]] = {}
-    for note in notes:
-        same.setdefault((note.left_out, note.of_any), []).append(note)
+    same = by_key(((note.left_out, note.of_any), note) for note in notes)
     for first, *others in same.values():
         if not others:
             yield first.text
@@ -353,12 +351,10 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
 
 
 def _try(uri: str, busy_ms: int) -> None:
-    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with contextlib.closing(apsw.Connection(uri, flags=flags)) as connection:
         connection.set_busy_timeout(busy_ms)
         connection.pragma("schema_version")  # takes the lock, but does not read the schema, which takes a millisecond
-    finally:
-        connection.close()
 
 
 def _recovered_copy(path: Path, journal: Path) -> Opening:
@@ -376,12 +372,9 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
                 for offset in range(0, size, _COPY_BLOCK):
                     target.write(source.xRead(min(_COPY_BLOCK, size - offset), offset))
             shutil.copyfile(journal, copy.with_name(copy.name + os.fspath(journal)[len(_real(path)) :]))
-            connection = apsw.Connection(os.fspath(copy))
-            try:
+            with contextlib.closing(apsw.Connection(os.fspath(copy))) as connection:
                 connection.pragma("journal_mode", "delete")
                 connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-            finally:
-                connection.close()
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -399,15 +392,12 @@ def check_file(opening: Opening) -> None:
     Raises:
         InputError: a page is damaged or cannot be read. Rows that break a constraint do not count as damage.
     """
-    connection = opening.connect()
-    try:
+    with contextlib.closing(opening.connect()) as connection:
         let_signals_in(connection)
         with as_input_error(opening.path):
             verdict = str(connection.execute("PRAGMA quick_check(1)").get)
             if verdict.startswith("***"):  # `*** in database main ***`, then what it is
                 raise apsw.CorruptError(verdict.splitlines()[-1])
-    finally:
-        connection.close()
 
 
 def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | None) -> None:

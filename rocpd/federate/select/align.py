@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from rocpd.base import UsageError, frozen
+from rocpd.base import UsageError, by_key, frozen
 from rocpd.schema.rules.events import POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
@@ -436,9 +436,7 @@ def given_offsets(given: Mapping[str, GivenOffset], ranks: Sequence[Rank]) -> Al
     Raises:
         UsageError: a host that no rank ran on.
     """
-    by_host: dict[str | None, list[int]] = {}
-    for rank in ranks:
-        by_host.setdefault(rank.hostname, []).append(rank.number)
+    by_host = by_key((rank.hostname, rank.number) for rank in ranks)
     for host in given:
         if host not in by_host:
             known = ", ".join(sorted(map(str, by_host)))

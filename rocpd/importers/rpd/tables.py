@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rocpd.base import frozen
+from rocpd.base import by_key, frozen
 from rocpd.importers.files import SourceTables
 
 _UNKNOWN_STRIDE = 1 << 62
@@ -125,18 +125,12 @@ class RpdTables(SourceTables):
         """Return process -> the GPUs whose monitors go into its file, as monitors count: the first that used each."""
         if not self.count("rocpd_monitor"):
             return {}
-        keys = {process.recorded: process.key for process in processes}
+        keys: dict[int | None, str] = {process.recorded: process.key for process in processes}
         used = self.query("""SELECT DISTINCT O.gpuId, A.pid FROM rocpd_api_ops X
             JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id ORDER BY 1, 2""")
-        users: dict[int, int] = {}
-        for gpu, pid in used:
-            users.setdefault(gpu - self.first_gpu, pid)
-        owners: dict[str, list[int]] = {}
-        for (device,) in self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1"):
-            pid = users.get(device)
-            key = keys.get(pid, processes[0].key) if pid is not None else processes[0].key
-            owners.setdefault(key, []).append(device)
-        return owners
+        users = {gpu - self.first_gpu: pid for gpu, pid in reversed(list(used))}  # the first process has it
+        devices = self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1")
+        return by_key((keys.get(users.get(device), processes[0].key), device) for (device,) in devices)
 
     def column(self, table: str, alias: str, name: str) -> str:
         """Return the SQL of a column, NULL where the table or the column is absent."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rocpd.base.output import complete_or_nothing
@@ -71,17 +72,14 @@ def trim_rpd(source: TraceSource, target: Path, parts: Mapping[str, Part], force
     """
     tables = RpdTables(source.database)
     with complete_or_nothing(target, force) as temporary, as_input_error(source.path):
-        connection = apsw.Connection(str(temporary), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
-        try:
-            with writing(connection):
-                connection.execute("ATTACH ? AS trace", (source.opening.uri,))
-                connection.execute("BEGIN")
-                processes = {rank_guid("rpd", source.digest, process.key): process for process in tables.processes()}
-                _write_bounds(connection, {processes[guid]: part for guid, part in parts.items()})
-                _copy(connection, tables)
-                connection.execute("COMMIT")
-        finally:
-            connection.close()
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+        with closing(apsw.Connection(str(temporary), flags)) as connection, writing(connection):
+            connection.execute("ATTACH ? AS trace", (source.opening.uri,))
+            connection.execute("BEGIN")
+            processes = {rank_guid("rpd", source.digest, process.key): process for process in tables.processes()}
+            _write_bounds(connection, {processes[guid]: part for guid, part in parts.items()})
+            _copy(connection, tables)
+            connection.execute("COMMIT")
 
 
 def _write_bounds(connection: apsw.Connection, parts: Mapping[RpdProcess, Part]) -> None:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
+from rocpd.base import by_key
 from rocpd.chart.draw import NARROW, Dot, Rect, Stroke, draw, spark_svg, svg
 from rocpd.chart.model import WORK, Timeline
 from rocpd.report.contents import section_of
@@ -155,10 +156,8 @@ def _place(finding: Finding) -> str:
 
 
 def _notes(conclusion: Conclusion) -> str:
-    cells: dict[str, list[str]] = {}  # a name stands once, before all that it is of
-    for name, text in conclusion.notes:
-        shown = command(_text(text)) if name in COMMANDS else quoted(_text(text))
-        cells.setdefault(name, []).append(f"<dd>{shown}</dd>")
+    shown = ((name, (command if name in COMMANDS else quoted)(_text(text))) for name, text in conclusion.notes)
+    cells = by_key((name, f"<dd>{text}</dd>") for name, text in shown)  # a name stands once, before all that it is of
     notes = "".join(f"<dt>{name}</dt>{''.join(texts)}" for name, texts in cells.items())
     return f'<dl class="parts">{notes}</dl>' if notes else ""
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, Row, amount, frozen
+from rocpd.base import Flags, Floats, Ints, Row, amount, by_key, frozen
 from rocpd.facts.columns import as_text, first_of, numbered, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -49,7 +49,7 @@ from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import merge, order_of, percent
+from rocpd.summary.grouping import Sums, merge, order_of, percent
 from rocpd.summary.reading import DIVISIONS, Reading
 from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name, table_of
 from rocpd.table.human import readable
@@ -334,7 +334,7 @@ class _Rank(NamedTuple):
         clock: mean of the samples of its clock [MHz], None where there are too few.
     """
 
-    kernels: dict[Shape, tuple[int, int, int]]
+    kernels: dict[Shape, Sums]
     clock: float | None
 
 
@@ -395,12 +395,10 @@ def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
     span = _span(reader, pieces)
     texts = {number: as_text(name) for number, name in reader.rows(names_of_kernels())}
     compute = {number: text for number, text in texts.items() if not is_communication(categories.of(text))}
-    kernels: dict[Shape, tuple[int, int, int]] = {}
+    kernels: dict[Shape, Sums] = {}
     for number, *shape, count, time, items in reader.rows(statement("shapes"), span):
         if number in compute:
-            key = (compute[number], *shape)
-            before = kernels.get(key, (0, 0, 0))
-            kernels[key] = before[0] + count, before[1] + time, before[2] + (items or 0)
+            merge(kernels, {(compute[number], *shape): Sums((count, time, items or 0))})
     ((samples, clock),) = reader.rows(statement("clock_samples"), span)
     return _Rank(kernels, clock if samples >= _LEAST_SAMPLES else None)
 
@@ -721,9 +719,7 @@ def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
 
 def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: several channels may do the transfers of one."""
-    rows: dict[Row, list[Row]] = {}
-    for each in transfers:
-        rows.setdefault(each[:4], []).append(each[4:])
+    rows = by_key((each[:4], each[4:]) for each in transfers)
     for pair, some in rows.items():
         counts, means, *waits = zip(*some, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)

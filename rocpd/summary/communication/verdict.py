@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Row, frozen
+from rocpd.base import Floats, Ints, Row, by_key, frozen
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
@@ -88,9 +88,7 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], warm: froz
     """Return the steps that all ranks have: those with most markers of the kinds that cover much of the time."""
     first = steps[ranks[0]]
     common = set(first.whole).intersection(*(steps[rank].whole for rank in ranks)) - first.of(warm)
-    kinds: dict[str, list[tuple[str, int]]] = {}
-    for key in sorted(common, key=lambda key: first.steps[key]):
-        kinds.setdefault(folded(key[0]), []).append(key)
+    kinds = by_key((folded(key[0]), key) for key in sorted(common, key=lambda key: first.steps[key]))
     if not kinds:
         return None
     takes = {kind: sum(first.steps[key][1] for key in keys) for kind, keys in kinds.items()}

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import Ints, RocpdError, Row, UsageError, frozen
+from rocpd.base import Ints, RocpdError, Row, UsageError, by_key, frozen
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
@@ -289,9 +289,7 @@ def panels(reading: Reading) -> Tables:
     answers, programs = measured_in(reading, names)
     yield answers
     groups = of_panels(programs)
-    kinds: dict[str, list[KernelMetrics]] = {}
-    for (_, _, kind), metrics in groups.items():
-        kinds.setdefault(kind, []).append(metrics)
+    kinds = by_key((kind, metrics) for (_, _, kind), metrics in groups.items())
     unmeasured = {kind: _unmeasured(every) for kind, every in kinds.items()}
     if reading.wants("panels"):
         contents = list(_contents(names, kinds, unmeasured, reading.options))

@@ -26,7 +26,7 @@ from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_ranges
 from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
 from rocpd.facts.timeline import Union, covered, union
-from rocpd.facts.units import Times, of_steps
+from rocpd.facts.units import RankTime, of_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.steps import is_step, step_times
 from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, order_of, rows_of
@@ -170,8 +170,8 @@ def samples(reading: Reading) -> Tables:
     """
     values: dict[Key, _Series] = {}
     step, has_steps = is_step(reading.options.step_marker), reading.wants("step-samples")
-    work = partial(_of_rank, step=step, times=of_steps(reading.times()), has_steps=has_steps)
-    yield (answers := reading.each(work))
+    work = partial(_read_samples, step=step, has_steps=has_steps)
+    yield (answers := reading.each(work, _SAMPLED, has_steps, given=of_steps(reading.times())))
     for _, of_rank in answers:
         values |= of_rank
     if not values:
@@ -200,15 +200,12 @@ def _statistics(series: _Series) -> Row:
 _SAMPLED = Fact("sampled", 1, (_Series, HeldValues))
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str], times: Times, has_steps: bool) -> dict[Key, _Series]:
-    derive = partial(_read_samples, step=step, times=times, has_steps=has_steps)
-    return reading.derived(_SAMPLED, derive, times.get(reading.rank.number), has_steps)
-
-
-def _read_samples(reading: RankReading, step: re.Pattern[str], times: Times, has_steps: bool) -> dict[Key, _Series]:
+def _read_samples(
+    reading: RankReading, steady: RankTime | None, step: re.Pattern[str], has_steps: bool
+) -> dict[Key, _Series]:
     """Return the values of each counter in the order of their times, with what steps and kernels have of them."""
     steps = step_times(read_ranges(reading.reader).every, step) if has_steps else {}
-    held, left_out = held_values(reading, times)
+    held, left_out = held_values(reading, steady)
     clocks = {
         key[1]: key
         for key, values in held.items()
@@ -221,12 +218,12 @@ def _read_samples(reading: RankReading, step: re.Pattern[str], times: Times, has
     }
 
 
-def held_values(reading: RankReading, times: Times) -> tuple[dict[Key, HeldValues], Counter[Key]]:
+def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key, HeldValues], Counter[Key]]:
     """Return the values of each counter in the order of their times, and how many were left out.
 
     The key is rank, agent, name and unit. Of a counter that adds up what was before the values are its rates.
     """
-    steady, base = times.get(reading.rank.number), reading.window.base
+    base = reading.window.base
     last = steady.end if steady else base[1] if base else None
     values: dict[Key, list[tuple[int, int | None, float]]] = {}
     left_out: Counter[Key] = Counter()
@@ -280,7 +277,7 @@ def kernel_samples(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was sampled of a GPU while a kernel ran on it.
     """
-    yield (answers := reading.each(partial(_kernels_of_rank, times=of_steps(reading.times()))))
+    yield (answers := reading.each(_read_kernels, _WITH_KERNELS, given=of_steps(reading.times())))
     divisions = added(answers, "samples of a GPU while kernels ran on it", "`rocpd record --smi` samples GPUs")
     yield reading.summary(TABLES["kernel-samples"], rows_of(divisions, _kernel_rows))
 
@@ -295,12 +292,8 @@ def _kernel_rows(key: Key, of_kernels: _Sums) -> Iterator[Row]:
 _WITH_KERNELS = Fact("sampled-with-kernels", 1, (Sums,))
 
 
-def _kernels_of_rank(reading: RankReading, times: Times) -> dict[Key, _Sums]:
-    return reading.derived(_WITH_KERNELS, partial(_read_kernels, times=times), times.get(reading.rank.number))
-
-
-def _read_kernels(reading: RankReading, times: Times) -> dict[Key, _Sums]:
-    series, _ = held_values(reading, times)
+def _read_kernels(reading: RankReading, steady: RankTime | None) -> dict[Key, _Sums]:
+    series, _ = held_values(reading, steady)
     kernel, agent, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _RUN)
     texts = kernel_texts(reading.reader, reading.options.kernel_names, kernel)
     series = {key: values for key, values in series.items() if len(values.at)}

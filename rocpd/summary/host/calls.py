@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row
+from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.version import __version__
 from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames
@@ -108,9 +108,7 @@ class CallTree:
 
     def walk(self, order: Callable[[int], Any] | None = None) -> Iterator[int]:
         """Yield all rows, each after the one above it; siblings in the order of a sort key, else as they came."""
-        below: dict[int, list[int]] = {}
-        for row, (above, _) in enumerate(self.paths):
-            below.setdefault(above, []).append(row)
+        below = by_key((above, row) for row, (above, _) in enumerate(self.paths))
         waiting = [-1]
         while waiting:
             row = waiting.pop()
@@ -191,7 +189,7 @@ def calls(reading: Reading) -> Tables:
     if reading.options.flat:
         yield from functions(reading, "calls")
         return
-    yield (answers := reading.each(trees_of_rank))
+    yield (answers := reading.each(_read_trees, _TREES))
     names, trees = grown(reading, answers)
     front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by]
     rows = (row for key, tree in in_order(trees) for row in _rows(key, tree, names, is_lane(reading, key)))
@@ -237,12 +235,8 @@ class RankTrees(NamedTuple):
 _TREES = Fact("call trees", 2, (RankTrees, CallTree))
 
 
-def trees_of_rank(reading: RankReading) -> RankTrees:
-    """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
-    return reading.derived(_TREES, _read_trees)
-
-
 def _read_trees(reading: RankReading) -> RankTrees:
+    """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
     regions, names = read_regions(reading)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
@@ -310,7 +304,7 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    yield (answers := reading.each(trees_of_rank))
+    yield (answers := reading.each(_read_trees, _TREES))
     names, trees = grown(reading, answers)
     sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}
@@ -517,7 +511,7 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
     Raises:
         RocpdError: there are no regions.
     """
-    names, trees = grown(reading, reading.each(trees_of_rank))
+    names, trees = grown(reading, reading.each(_read_trees, _TREES))
     for key, tree in in_order(trees):
         paths: dict[int, list[str]] = {-1: []}
         for row, (above, name) in enumerate(tree.paths):

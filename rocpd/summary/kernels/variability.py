@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Row, frozen
+from rocpd.base import Floats, Ints, Row, by_key, frozen
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, read_ops
 from rocpd.facts.rank import By, Key, RankReading
@@ -284,9 +284,7 @@ def _total_rows(key: Key, contexts: dict[_Context, Instances]) -> Iterator[Row]:
 
 def _duration_rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterator[Row]:
     """Yield the classes of durations that occur, those of the name with most time first."""
-    spreads: dict[str | None, list[Spread]] = {}
-    for context, each in contexts.items():
-        spreads.setdefault(names.texts[context[1]], []).append(each.spread)
+    spreads = by_key((names.texts[context[1]], each.spread) for context, each in contexts.items())
     spreads_of_names = {name: Spread.sum(some) for name, some in spreads.items()}
     for name, spread in most_first(spreads_of_names, lambda spread: spread.moments.total):
         values, counts = spread.distribution()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Answer, Ints, RocpdError, Row, frozen
+from rocpd.base import NULL, Answer, Ints, RocpdError, Row, by_key, frozen
 from rocpd.facts.agent_time import (
     AgentTime,
     read_agent_times,
@@ -397,11 +397,8 @@ def budget(reading: Reading) -> Tables:
 
 
 def _counted_rows(reading: Reading, times: Times, by: By | None) -> Iterator[Row]:
-    groups: dict[Key, list[int]] = {}
-    for rank in reading.session.ranks:
-        if rank.number in times and rank.number in reading.session.spans:
-            groups.setdefault(key_of(by, rank), []).append(rank.number)
-    for key, ranks in in_order(groups):
+    known = [rank for rank in reading.session.ranks if rank.number in times and rank.number in reading.session.spans]
+    for key, ranks in in_order(by_key((key_of(by, rank), rank.number) for rank in known)):
         pairs = [(times[rank], reading.session.spans[rank]) for rank in ranks]
         before = sum(max(0, time.start - span.start) for time, span in pairs)
         after = sum(max(0, span.end - time.end) for time, span in pairs)

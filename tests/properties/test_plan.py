@@ -30,7 +30,7 @@ from tests.soak import SOAK, sized
 Row: TypeAlias = tuple[Any, ...]
 Answer: TypeAlias = tuple[tuple[str, ...], list[Row]] | str
 
-EXAMPLES = sized(25, 25_000)  # of each of the jobs
+EXAMPLES = sized(40, 25_000)  # of each of the jobs
 FLOOR = 0.6  # of the statements that SQLite takes are planned
 
 
@@ -196,7 +196,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Counted(request.param, session, elsewhere, indexed, monkeypatch)
 
 
-@pytest.mark.soak(1600)
+@pytest.mark.soak(1000)
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
     @seed(time.time_ns() if SOAK else zlib.crc32(job.name.encode()))
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

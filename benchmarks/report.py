@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,5 +51,7 @@ def run() -> None:
 
 
 def _cpu(command: Sequence[str]) -> float:
-    """Return the CPU time of a command and of what it starts [s]."""
-    return cpu_seconds(partial(subprocess.run, command, check=True, capture_output=True))
+    """Return the CPU time of a command and of what it starts [s], without the facts that an earlier one kept."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"XDG_CACHE_HOME": cache}
+        return cpu_seconds(partial(subprocess.run, command, check=True, capture_output=True, env=environment))

@@ -20,6 +20,8 @@ NU = MODULES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 
 _FINDINGS = """async () => (await axe.run({resultTypes: ["violations"]})).violations
     .map((each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 200)).join(" ")}`)"""
+_JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss4m")
+"""Half of the time of so short a run would go into compiling well; what is compiled fast takes larger stacks."""
 _NO_FINDING = ".*Content Security Policy.*"
 """The checker hashes an element with several lines otherwise than browsers do, which other tests ask instead."""
 
@@ -38,5 +40,5 @@ def of_nu(pages: Sequence[Path]) -> list[str]:
     """Return what the Nu checker finds in files of HTML."""
     if not NU.exists() or not shutil.which("java"):
         pytest.skip("the Nu checker is not installed: npm install --no-save --ignore-scripts vnu-jar, and a Java")
-    command = ["java", "-jar", str(NU), "--filterpattern", _NO_FINDING, "--skip-non-html", *map(str, pages)]
+    command = [*_JAVA, "-jar", str(NU), "--filterpattern", _NO_FINDING, "--skip-non-html", *map(str, pages)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()

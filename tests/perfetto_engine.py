@@ -7,6 +7,7 @@ cache folder, never here.
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import importlib.metadata
 import importlib.util
@@ -62,14 +63,14 @@ def _compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
     base = _CACHE / f"rocpd-test-engine-{os.getuid()}"
     version = f"{source.parent.name}-{source.stat().st_size}-wasmtime-{importlib.metadata.version('wasmtime')}"
     compiled = base / f"{version}.cwasm"
-    if compiled.exists():
-        return engine, wasmtime.Module.deserialize_file(engine, str(compiled))
-    module = wasmtime.Module.from_file(engine, str(source))
     base.mkdir(parents=True, exist_ok=True)
-    fresh = base / f"{version}.{os.getpid()}.new"
-    fresh.write_bytes(module.serialize())
-    fresh.replace(compiled)
-    return engine, module
+    with (base / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # workers of a run would compile at the same time
+        if not compiled.exists():
+            fresh = base / f"{version}.new"
+            fresh.write_bytes(wasmtime.Module.from_file(engine, str(source)).serialize())
+            fresh.replace(compiled)
+    return engine, wasmtime.Module.deserialize_file(engine, str(compiled))
 
 
 class Engine:

@@ -8,6 +8,7 @@ rich draws bars too, and was measured: importing it takes 130 ms of the work's o
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import os
@@ -261,7 +262,6 @@ class Ending:
     def __init__(self) -> None:
         Ending.current = self
         self.code = 0
-        self._again: threading.Timer | None = None
         self._hook = sys.unraisablehook
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         self._numbers = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
@@ -298,8 +298,6 @@ class Ending:
             yield
         finally:
             sys.unraisablehook = self._hook
-            if self._again:
-                self._again.cancel()
 
     def finish(self) -> int:
         """Remove what is left of outputs and return the exit code, reporting Ctrl-C; later signals end the process."""
@@ -325,11 +323,16 @@ class Ending:
         own error says what is wrong.
         """
         if self.code and issubclass(lost.exc_type, (KeyboardInterrupt, SystemExit)):
-            self._again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), self.code - 128))  # when this hook is left
-            self._again.daemon = True
-            self._again.start()
+            # A `Thread` waits until it has started: on a busy machine the signal would hit this hook.
+            _thread.start_new_thread(self._signal_again, ())
         elif self._hook is not sys.__unraisablehook__:  # of a test
             self._hook(lost)
+
+    def _signal_again(self) -> None:
+        """Send the signal that was lost, when the hook is left, unless its block is over."""
+        time.sleep(_AGAIN_S)
+        if sys.unraisablehook == self.unraisable:
+            os.kill(os.getpid(), self.code - 128)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ struct Header {
 
 struct Thread {
     std::atomic<std::uint32_t> turn;
-    std::uint32_t tid;
+    std::atomic<std::uint32_t> tid;  // 0: a free slot, which a thread that ends leaves to one that begins
     std::uint64_t since, group;
     char call[48];
     std::uint64_t range_since;

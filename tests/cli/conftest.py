@@ -11,16 +11,26 @@ import pytest
 
 from tests.build import TraceBuilder
 from tests.conftest import Cli, Said
+from tests.warm import program
 
 
 @pytest.fixture
 def process() -> Cli:
     """Run a command line as a process of its own; `environment` is added to this one's, `stdin` is its input."""
+    return _process(sys.executable, "-m", "rocpd")
 
+
+@pytest.fixture
+def warm_process() -> Cli:
+    """The same where it does not matter how the process starts."""
+    return _process(program())
+
+
+def _process(*start: str | Path) -> Cli:
     def run_it(
         *words: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None, stdin: str | None = None
     ) -> Said:
-        command = [sys.executable, "-m", "rocpd", *(os.fspath(word) for word in words)]
+        command = [*start, *(os.fspath(word) for word in words)]
         env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
         env |= {"PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})}
         done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, check=False, input=stdin)

@@ -40,8 +40,8 @@ def completed(process: Cli, line: str) -> list[str]:
         ("rocpd control st", ["start", "stop", "status"]),
     ],
 )
-def test_words(line: str, words: list[str], process: Cli) -> None:
-    assert set(words) <= set(completed(process, line))
+def test_words(line: str, words: list[str], warm_process: Cli) -> None:
+    assert set(words) <= set(completed(warm_process, line))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_words(line: str, words: list[str], process: Cli) -> None:
         ("rocpd summary other/broken.db --rank ", []),
     ],
 )
-def test_what_the_files_know(line: str, words: list[str], job: Path, process: Cli) -> None:
+def test_what_the_files_know(line: str, words: list[str], job: Path, warm_process: Cli) -> None:
     Path("other").mkdir()
     Path("other/broken.db").touch()
     trace = TraceBuilder(1, pid=101).kernel("gemm", 1000, 1010)
     for number, text in enumerate(("warm up", "step 7", "step 7")):
         trace.region("roctxRangePushA", 800 + 100 * number, 850 + 100 * number, message=text)
     trace.write(Path("other/steps.db"))
-    assert [word.strip("'") for word in completed(process, line)] == words
+    assert [word.strip("'") for word in completed(warm_process, line)] == words
 
 
 def in_bash(script: str, home: Path) -> str:

@@ -144,12 +144,12 @@ def baseline_of(path: Path) -> str:
 
 
 def source_of(number: int, command: str) -> Iterable[str]:
-    """Return the inputs that stand beside the target of a number: one at every fourth, in a soak all at each."""
+    """Return the inputs that stand beside the target of a number: one at every eighth, in a soak all at each."""
     known = {**FILES, **FOLDERS}
     if "{}" not in known[command]:
         return INPUTS[:1]
     place = list(known).index(command)
-    some = [INPUTS[(number + 3 * place) % len(INPUTS)]] if (number + place) % 4 == 0 else []
+    some = [INPUTS[(number + 3 * place) % len(INPUTS)]] if (number + place) % 8 == 0 else []
     return [name for name in sized(some, [*INPUTS]) if command in ("diff", "baseline") or name != "base.json"]
 
 
@@ -192,7 +192,7 @@ def by_folder(words: Sequence[str]) -> list[str]:
     return [*others, "-d", folder, flag, name] if "-d" in outputs_of(words[0]) and flag == "-o" else [*words]
 
 
-@pytest.mark.soak(40)
+@pytest.mark.soak(80)
 @pytest.mark.parametrize("command", FILES)
 def test_no_recording_changes(command: str, cli: Cli, job: Path) -> None:
     """Each input comes with some of the targets; a file of another ending lies beside the one that was named."""
@@ -210,7 +210,7 @@ def test_no_recording_changes(command: str, cli: Cli, job: Path) -> None:
             seen |= after.keys()
 
 
-@pytest.mark.soak(40)
+@pytest.mark.soak(80)
 @pytest.mark.parametrize("command", FOLDERS)
 def test_no_recording_changes_in_a_folder(command: str, cli: Cli, job: Path) -> None:
     """What a folder holds stays, and nothing that comes into it is read with it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.schema.load import VIEWS
+from rocpd.schema.load import VIEWS, view
 from rocpd.schema.versions import LATEST, suffix_of
 from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
@@ -39,13 +40,21 @@ def renamed(path: Path, base: str, *columns: str) -> Path:
     return path
 
 
-def convert_all(path: Path, folder: Path, *formats: str) -> None:
+@functools.cache
+def reads(name: str, base: str) -> bool:
+    """Whether a view reads a table, itself or by another view."""
+    chosen = view(name)
+    return base in chosen.select or any(reads(other, base) for other in chosen.reads if other in VIEWS)
+
+
+def convert_all(path: Path, folder: Path, base: str, *formats: str) -> None:
+    """Write a file that lacks columns of a table in some formats, and read each view on that table."""
     with rocpd.connect(path) as session:
         for name in formats:
             options: dict[str, Any] = dict.fromkeys(("annotate_args", "annotate_pmc"), True) if name in SHOWING else {}
             session.convert(name, folder / name, force=True, **options)
-        for view in VIEWS:
-            session.execute(f"SELECT * FROM {view}", strategy="attached").fetchall()
+        for name in filter(lambda name: reads(name, base), VIEWS):
+            session.execute(f"SELECT * FROM {name}", strategy="attached").fetchall()
 
 
 def some_formats(base: str, first: int) -> Sequence[str]:
@@ -57,19 +66,19 @@ def some_formats(base: str, first: int) -> Sequence[str]:
 @pytest.mark.parametrize("base", TABLES)
 def test_a_table_without_any_of_its_columns(base: str, tmp_path: Path) -> None:
     columns = [column for column in TABLES[base] if column not in KEPT]
-    convert_all(renamed(tmp_path / "a.db", base, *columns), tmp_path, *some_formats(base, 0))
+    convert_all(renamed(tmp_path / "a.db", base, *columns), tmp_path, base, *some_formats(base, 0))
 
 
 @pytest.mark.soak(2)
 @pytest.mark.parametrize("base", TABLES)
 def test_a_table_without_ids(base: str, tmp_path: Path) -> None:
-    convert_all(renamed(tmp_path / "a.db", base, "id"), tmp_path, *some_formats(base, 1))
+    convert_all(renamed(tmp_path / "a.db", base, "id"), tmp_path, base, *some_formats(base, 1))
 
 
 @pytest.mark.parametrize("column", [column for column in TABLES["rocpd_event"] if column not in KEPT])
 def test_events_without_a_column_in_every_format(column: str, tmp_path: Path) -> None:
     formats = ("pftrace", "csv", "json", "otf2", "parquet", "arrow")
-    convert_all(renamed(tmp_path / "a.db", "rocpd_event", column), tmp_path, *formats)
+    convert_all(renamed(tmp_path / "a.db", "rocpd_event", column), tmp_path, "rocpd_event", *formats)
 
 
 @pytest.mark.parametrize("column", ["tag", "value"])

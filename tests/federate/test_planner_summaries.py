@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from rocpd.schema.versions import LATEST
 from rocpd.schema.write import tables_of
 from tests.federate.test_plan import CALCULATED, OF_OTHERS, strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
-from tests.soak import paired, sample
+from tests.soak import paired, sample, sized
 
 pytestmark = pytest.mark.soak  # on each job there
 
@@ -115,14 +116,18 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
 # --- views
 
 
+AGGREGATES = ("count", "min", "max", "total", "avg")
+
+
 def grouped(session: rocpd.Session, name: str) -> str:
-    """Return a SELECT of every kind of aggregate of every column of a view, by its name or first column."""
+    """Return a SELECT of aggregates of every column of a view, by its name or first column: in turn, in a soak all."""
     columns = [
         f'"{column}"' for column in session.execute(f"SELECT * FROM {name} LIMIT 0", strategy="attached").columns
     ]
     lowered = [column.lower() for column in columns]
     key = columns[lowered.index('"name"') if '"name"' in lowered else 0]
-    calls = ", ".join(f"count({c}), min({c}), max({c}), total({c}), avg({c})" for c in columns)
+    pairs = sized(zip(cycle(AGGREGATES), columns, strict=False), product(AGGREGATES, columns))
+    calls = ", ".join(f"{aggregate}({column})" for aggregate, column in pairs)
     return f"SELECT {key}, count(*), {calls} FROM {name} GROUP BY {key}"
 
 

@@ -28,7 +28,7 @@ from tests.build import TraceBuilder, guid_of
 from tests.soak import sized
 
 SEQUENCES, STEPS = sized((6, 8), (1000, 12))  # a step is an attack, or a new index
-STATE_SEQUENCES, STATE_STEPS = sized(100, 1000), 6
+STATE_SEQUENCES, STATE_STEPS = sized(50, 1000), 6
 ASKED = "SELECT rank, count(*), sum(size), min(start), min(name) FROM memory_copies GROUP BY rank"
 PLANNED = Limits(small_bytes=0)
 
@@ -169,7 +169,7 @@ def test_no_answer_is_stale(tmp_path: Path) -> None:
     assert answered > SEQUENCES
 
 
-@pytest.mark.soak(10)
+@pytest.mark.soak(20)
 def test_no_state_of_a_file_comes_back_with_other_content(tmp_path: Path) -> None:
     """As if a file had been indexed after every step: what is looked up by its state is what was indexed in it."""
     met_again, job = 0, [_rank(tmp_path / f"{rank}.db", rank) for rank in range(2)]

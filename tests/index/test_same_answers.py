@@ -236,7 +236,7 @@ CONDITIONS: Mapping[str, Callable[[list[str]], str]] = {
 WINDOWS = (rocpd.Window("5%", "70%"), rocpd.Window("20%", "90%", inclusive=False))
 
 
-@pytest.mark.soak(150)
+@pytest.mark.soak(220)
 def test_rows_by_values_that_exist(job: Job) -> None:
     """SQLite may find rows by any of their values, and then gives them in the order in which it found them."""
     random, answered = Random(job.name), 0
@@ -244,7 +244,7 @@ def test_rows_by_values_that_exist(job: Job) -> None:
     pairs = [both, both, *(tuple(session.within(window) for session in both) for window in WINDOWS)]
     for view in VIEWS:
         known = _values_of(job.plain, view)
-        for _ in range(sized(6, 1000)):
+        for _ in range(sized(4, 1000)):
             columns = random.sample(list(known), min(len(known), random.choice((1, 1, 2, 3))))
             if not columns:
                 continue

@@ -23,25 +23,21 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
-def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    layout = LAYOUTS[request.param]
-    folder = tmp_path_factory.mktemp("job")
-    return simulate(JobOptions(folder, ranks=4, nodes=2, steps=sized(2, 6), seed=3101, **layout))
-
-
 def parts_of(session: rocpd.Session) -> Iterator[rocpd.Session]:
     yield session
     yield session.within(rocpd.Window("30%", "60%"))
     yield session.where(rocpd.Filters(kernel="Cijk"))
 
 
-def test_every_layout(files: tuple[Path, ...]) -> None:
-    with rocpd.connect(files) as session:
-        for part in parts_of(session):
-            assert_partition(part)
-            assert_same_sums(part, everything=False)
-            assert_heat(part)
+@pytest.mark.parametrize(("layout", "number"), paired(LAYOUTS, range(3)))
+def test_every_layout(layout: str, number: int, tmp_path: Path) -> None:
+    """The job, or a part of it."""
+    job = JobOptions(tmp_path, ranks=4, nodes=2, steps=sized(2, 6), seed=3101, **LAYOUTS[layout])
+    with rocpd.connect(simulate(job)) as session:
+        part = [*parts_of(session)][number]
+        assert_partition(part)
+        assert_same_sums(part, everything=False)
+        assert_heat(part)
 
 
 ROWS = "SELECT * FROM agent_time ORDER BY rank, agent, start"

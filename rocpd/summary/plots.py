@@ -32,7 +32,7 @@ from rocpd.summary.host.calls import by_function
 from rocpd.summary.host.calls import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
-from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of
+from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW, colour_of
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
@@ -307,7 +307,7 @@ def roofline(table: Summary) -> Lines:
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
     low = min([*(kernel.x for kernel in kernels.values()), min(ridges)]) / 4
     high = max([*(kernel.x for kernel in kernels.values()), max(ridges)]) * 4
-    colours = itertools.cycle([colour for colour in _SERIES if colour != RED])  # kernels are red
+    colours = itertools.cycle([colour for colour in (*_SERIES, YELLOW) if colour != RED])  # kernels are red
     lines = [
         Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
         for level, bandwidth in bandwidths.items()

@@ -250,7 +250,7 @@ def queue_depth(table: Summary) -> Chart:
     first = min((at for line in lines for at, (_, depth) in enumerate(line) if depth), default=0) - 1
     if first <= max(map(len, lines), default=0) / 2:
         return chart
-    title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without"
+    title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without any"
     return replace(chart, title=title, series=tuple(replace(each, points=each.points[first:]) for each in chart.series))
 
 

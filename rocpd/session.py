@@ -167,7 +167,7 @@ class Session(Federation):
             sections: names of sections; none: all.
             base: a job to compare it with, in a section of its own.
             force: replace an existing file.
-            on_progress: called with (ranks read, ranks in all).
+            on_progress: called with (done, of all).
             options: what analyses are asked: `categories`, `step_marker`, `everything`, `bins`.
 
         Raises:
@@ -231,7 +231,7 @@ class Session(Federation):
             thresholds: TOML with other thresholds: `[rule]`, `name = number`.
             categories: JSON or TOML file of kernel categories; None: the built-in one.
             step_marker: regular expression for the text of markers that are steps.
-            on_progress: called with (ranks read, ranks in all).
+            on_progress: called with (done, of all).
 
         Raises:
             InputError: a file can't be read.

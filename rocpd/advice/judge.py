@@ -20,6 +20,7 @@ from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import Progress, RocpdError, entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.base.stages import Cost
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
@@ -28,6 +29,7 @@ from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
@@ -53,6 +55,7 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     )
 
 
+JUDGING = Cost(3.0, 1.35)  # of tables
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
 """Tables that the facts of the job are read from."""
 
@@ -70,7 +73,7 @@ def advise(
         session: what to read.
         options: categories and step markers, as analyses take them.
         path: thresholds, as `rocpd.advice.rule`.
-        progress: called with (ranks read, ranks in all).
+        progress: called with (time that passed, time that all takes) [ms].
         inputs: what they are called in commands; None: by where their files are.
 
     Raises:
@@ -82,7 +85,7 @@ def advise(
     each = {name: replace(asked, by=by) for name, by in questions(wanted).items()}
     functions = {name: analysis_function(name) for name in each}
     tables: dict[str, Summary] = {}
-    for _, known in known_tables(session, functions, each, wanted, progress):
+    for _, known in known_tables(Reading(session, None, progress, wanted), functions, each, after=JUDGING):
         tables |= {} if isinstance(known, str) else known
     return judge(session, tables, rules, limits, load(asked.categories), inputs)
 

@@ -66,7 +66,7 @@ def advise(
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress(f"advice on {job_text(session)}", "ranks") as report,
+        progress(f"advice on {job_text(session)}", "") as report,
     ):
         words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report, words)

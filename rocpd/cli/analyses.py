@@ -61,7 +61,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
 
     is_empty, missing = True, []
     label = next(iter(plan)) if len(plan) == 1 else "summary"
-    with progress(f"{label} of {job_text(session)}", "ranks") as report:
+    with progress(f"{label} of {job_text(session)}", "") as report:
         reading = Reading(session, options, report)
         reading.on_preliminary = _preliminary(len(session.ranks)) if report else None
         for name, answered in run_planned(reading, plan):

@@ -25,6 +25,7 @@ import typer
 from typer._click.exceptions import NoSuchOption
 
 from rocpd.base import Exit, Progress, RocpdError, UsageError, amount, boundary, bytes_text, leftovers, output
+from rocpd.base.stages import Pace
 from rocpd.base.visible import VisibleStream, visible
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def progress(label: str, unit: str = "rows", size: Callable[[], int] | None = No
 
     Args:
         label: what is going on.
-        unit: what is counted.
+        unit: what is counted; empty: `done` and `total` are times.
         size: returns the bytes that `total` stands for; the bar then also shows MB/s.
     """
     if _is_quiet or not sys.stderr.isatty():
@@ -77,54 +78,6 @@ def job_text(session: Session) -> str:
 def size_of(session: Session) -> int:
     """Return the size of all files of a job [bytes]."""
     return sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})
-
-
-class Pace:
-    """How long work takes that is still to be done, if it goes on as the second half of what is done.
-
-    What began the work, such as starting processes, went at a pace of its own.
-
-    Args:
-        start: when the work began [s]; a report that nothing is done yet begins anew: it was preparation.
-        at_once: how much is under way at a time: so much is done before a pace is measured; until then the rest of what
-            is under way counts as half done.
-    """
-
-    def __init__(self, start: float, at_once: int) -> None:
-        self._at_once = at_once
-        self._course = [(start, 0)]
-        self._total = 0
-
-    def update(self, done: int, total: int, now: float) -> None:
-        """Take in how much is done, of how much, at a time [s]."""
-        self._total = total
-        if not done:
-            self._course.clear()
-        self._course.append((now, done))
-
-    def left(self, now: float) -> float | None:
-        """Return how long it still takes at a time [s]; None: nothing is done yet.
-
-        >>> pace = Pace(0.0, at_once=2)
-        >>> pace.left(9.0) is None
-        True
-        >>> pace.update(2, 16, now=15.0)
-        >>> pace.left(15.0), pace.left(16.0)
-        (84.0, 83.0)
-        >>> pace.update(4, 16, now=17.0)
-        >>> pace.update(8, 16, now=27.0)
-        >>> pace.left(27.0)
-        20.0
-        """
-        last, done = self._course[-1]
-        if not done:
-            return None
-        began, before = next(each for each in reversed(self._course) if each[1] * 2 <= done)
-        if before and done - before >= self._at_once:
-            each = (last - began) / (done - before)
-        else:
-            each = (last - self._course[0][0]) / (done + (self._at_once - 1) / 2)
-        return max(each * (self._total - done) - (now - last), 0.0)
 
 
 class _Bar:
@@ -183,7 +136,7 @@ class _Bar:
         left = f"{passed:,.0f} s" if rest is None else f"{rest:,.0f} s left"
         if self._size:
             return f" {share:4.0%}  {self._done:,} {self._unit}  {share * self._size / passed / 1e6:,.0f} MB/s  {left}"
-        speed = f"{rate:,.0f} {self._unit}/s  " if rate >= 1 else ""
+        speed = f"{rate:,.0f} {self._unit}/s  " if self._unit and rate >= 1 else ""
         return f" {share:4.0%}  {speed}{left}"
 
     def clear(self) -> None:

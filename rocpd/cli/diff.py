@@ -148,27 +148,30 @@ def diff(
     """
     from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
-    from rocpd.compare.run import Comparing
+    from rocpd.compare.run import Comparing, InTurn, jobs_among
 
     metric = metric_of(asked.metric)
     asked.pattern()
     is_within = _is_within(inputs, selection, gate, metric.name != STEP)
     opening = partial(_open, inputs=inputs, selection=selection.selected(has_rank=not is_within), execution=execution)
     steps, text = (None, "") if is_within else (selection.step, selection.text)
-    comparing = Comparing(asked, metric, opening, partial(progress, "diff", "ranks"), steps, text, note)
-    if gate.save_baseline:
-        _save(comparing, inputs, gate.save_baseline, output)
-        return Exit.GOOD
-    if is_within:
-        return show(_within(comparing, inputs, selection), gate, output)
-    if inputs.history:
-        return show(_with_history(comparing, inputs, gate), gate, output)
-    base, new = inputs.sides()
-    _check_acceptance(gate, base)
-    runs = comparing.runs(new)
-    comparison = compare(comparing.runs(base), runs, asked, metric)
-    if gate.accept:
-        _accept(Path(base[0]), comparison, runs, gate.reason or "")
+    named = [*inputs.base, *inputs.words, *inputs.new]
+    with progress(f"diff of {amount(len(named), 'input')}", "") as report:
+        comparing = Comparing(asked, metric, opening, InTurn(report, jobs_among(named)), steps, text, note)
+        if gate.save_baseline:
+            _save(comparing, named, gate.save_baseline, output)
+            return Exit.GOOD
+        if is_within:
+            comparison = _within(comparing, inputs, selection)
+        elif inputs.history:
+            comparison = _with_history(comparing, inputs, gate)
+        else:
+            base, new = inputs.sides()
+            _check_acceptance(gate, base)
+            runs = comparing.runs(new)
+            comparison = compare(comparing.runs(base), runs, asked, metric)
+            if gate.accept:
+                _accept(Path(base[0]), comparison, runs, gate.reason or "")
     return show(comparison, gate, output)
 
 
@@ -261,7 +264,7 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
             out.write("\n")
 
 
-def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOptions) -> None:
+def _save(comparing: Comparing, named: Sequence[str], path: Path, output: TableOptions) -> None:
     """Write a baseline of all runs that are named.
 
     Raises:
@@ -269,7 +272,6 @@ def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOpt
     """
     from rocpd.compare.run_profile import Baseline
 
-    named = [*inputs.base, *inputs.words, *inputs.new]
     if not named:
         raise UsageError("--save-baseline: no runs are named", "rocpd diff --save-baseline main.json --base run1 run2")
     runs = comparing.runs(named)
@@ -382,14 +384,15 @@ class _Asked:
 
     def runs(self, has_whole: bool = False) -> list[RunProfile]:
         """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
-        from rocpd.compare.run import Comparing
+        from rocpd.compare.run import Comparing, InTurn, jobs_among
 
         if not self.words:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
-        reading = partial(progress, "history", "ranks")
         metric = replace(metric_of(self.comparing.metric), has_whole=has_whole)
         self.comparing.pattern()
-        return Comparing(self.comparing, metric, self._open_run, reading, on_note=note).runs(self.words)
+        with progress("history", "") as report:
+            in_turn = InTurn(report, jobs_among(self.words))
+            return Comparing(self.comparing, metric, self._open_run, in_turn, on_note=note).runs(self.words)
 
     def _open_run(self, paths: Sequence[str]) -> AbstractContextManager[Session]:
         inputs = Inputs(tuple(paths), skip_bad=self.inputs.skip_bad)

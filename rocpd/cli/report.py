@@ -84,7 +84,7 @@ def report(
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
         index_hint(session.lacks_index),
-        progress(f"report on {job_text(session)}", "ranks") as bar,
+        progress(f"report on {job_text(session)}", "") as bar,
     ):
         paths = _seen_from(chosen.path.parent, inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
@@ -102,7 +102,7 @@ def _base(
 ) -> ReportBase:
     """Return what the job is compared with: what is selected of it is selected of that, too."""
     from rocpd.compare.options import DiffMetric
-    from rocpd.compare.run import Comparing
+    from rocpd.compare.run import Comparing, InTurn, jobs_among
     from rocpd.compare.run_profile import is_baseline
     from rocpd.report.build import diff_options
     from rocpd.report.material import ReportBase
@@ -112,11 +112,12 @@ def _base(
 
     options, runs, folder = diff_options(asked), chosen.base, chosen.path.parent
     selected = " ".join(_words(selection))
-    reading = partial(progress, "base", "ranks")
-    comparing = Comparing(options, DiffMetric(), opened, reading, selection=selected, on_note=note)
     words = "" if selected else " ".join(map(shlex.quote, runs))
     connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), selection, inputs.skip_bad)
-    return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
+    with progress("base", "") as report:
+        in_turn = InTurn(report, jobs_among(runs))
+        comparing = Comparing(options, DiffMetric(), opened, in_turn, selection=selected, on_note=note)
+        return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 
 def _seen_from(folder: Path, paths: Iterable[str]) -> list[str]:

@@ -65,7 +65,7 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
 
                 webbrowser.open(server.address)
             for overview, text in jobs:
-                with progress(text, "ranks") as report:
+                with progress(text, "") as report:
                     overview.read(report)
             while thread.is_alive():  # a signal that comes just before a wait is handled after it
                 thread.join(_WAIT_S)

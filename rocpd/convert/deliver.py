@@ -221,6 +221,8 @@ def _done(
     ]
     counts = _counts(tasks) if progress else [0] * len(tasks)
     done = 0
+    if progress:
+        progress(0, sum(counts))
     with contextlib.closing(session.executor.each(tasks)) as answers:
         for part, count, answer in zip(parts, counts, answers, strict=True):
             done += count

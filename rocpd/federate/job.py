@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from rocpd.base import Answer, Progress, Row, by_key, frozen
+from rocpd.base.stages import Cost, Stages
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
@@ -43,6 +44,8 @@ Derived = TypeVar("Derived")
 
 
 _SPAN = Fact("span", 1, ())
+OF_SPANS, OF_STEPS, OF_COLLECTIVES = Cost(0.2, 0.4), Cost(0.8, 1.0), Cost(1.4, 1.55)
+"""The costs of passes over all ranks: for first and last times, for steps, and for collectives, which align clocks."""
 _CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
 
 
@@ -222,12 +225,28 @@ class Job:
         if self.files.on_rank:
             self.files.on_rank()
 
+    def seconds(self, cost: Cost, cores: int) -> float:
+        """Return how long a stage of work on all ranks was measured to take, where so many cores share it [s]."""
+        openings = {rank.opening.path: rank.opening.size for rank in self.ranks}
+        return cost.seconds(len(self.ranks), sum(openings.values()), cores)
+
+    def course(self, report: Progress | None, passes: Sequence[Cost], *later: float) -> Stages:
+        """Return the course of work that passes over all ranks, and of what comes later [s]."""
+        cores = usable_cores()
+        return Stages(report, [*(self.seconds(each, cores) for each in passes), *later], cores)
+
     @contextlib.contextmanager
-    def counting(self, progress: Progress | None, passes: int) -> Iterator[None]:
-        """Report each rank that is read within a block, up to so many passes over all ranks; None: to nobody."""
-        ranks, every = len(self.ranks) * passes, itertools.count(1)
+    def counting(self, course: Stages, passes: int) -> Iterator[None]:
+        """Report each rank that is read within a block, up to so many passes over all ranks: the first stages."""
+        ranks, every = len(self.ranks), itertools.count()
+
+        def count() -> None:
+            stage, done = divmod(next(every), ranks)
+            if stage < passes:
+                course.step(stage, done + 1, ranks)
+
         before = self.files.on_rank
-        self.files.on_rank = (lambda: progress(min(next(every), ranks), ranks)) if progress else before
+        self.files.on_rank = count
         try:
             yield
         finally:

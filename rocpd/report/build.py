@@ -60,7 +60,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     Args:
         session: what to read.
         asked: which sections, and what of analyses.
-        progress: called with (ranks read, ranks in all).
+        progress: called with (done, of all).
 
     Raises:
         UsageError: an unknown section, or an option of an analysis that makes no sense.
@@ -176,7 +176,7 @@ def write(
         path: the file; its ending says which format.
         options: which sections, what is asked of analyses, and where charts go.
         force: replace existing files.
-        progress: called with (ranks read, ranks in all).
+        progress: called with (done, of all).
 
     Raises:
         UsageError: an unknown ending or section, or a package that the format needs is not installed.

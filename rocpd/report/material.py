@@ -12,6 +12,7 @@ from rocpd.advice.registry import known_rules
 from rocpd.base import Progress, Row, frozen
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.option import Option, spelt
+from rocpd.base.stages import Cost
 from rocpd.chart.draw import draw
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import NAMING
@@ -22,6 +23,7 @@ from rocpd.facts.rank import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary
 from rocpd.summary.run import Function, known_tables
@@ -208,6 +210,9 @@ def _head(field: Field, values: Iterable[object]) -> Column:
     return Column(name.replace("_", " "), field.unit, doc, is_number, is_count=is_number and field.name not in NAMING)
 
 
+WRITING = Cost(4.5, 3.8)  # advice, sections and charts
+
+
 def gather(
     session: Federation,
     sections: Iterable[Entry],
@@ -229,7 +234,7 @@ def gather(
     wanted = frozenset(tables_of(every)) - costly
     options_of = {str(question): _options(session, options, question) for question in asked}
     functions = {str(question): _function(question, base) for question in asked}
-    known = known_tables(session, functions, options_of, wanted, progress)
+    known = known_tables(Reading(session, None, progress, wanted), functions, options_of, after=WRITING)
     every_answer = {question: answer for question, (_, answer) in zip(asked, known, strict=True)}
     answers = {question: answer for question, answer in every_answer.items() if not isinstance(answer, str)}
     missing = {question: answer for question, answer in every_answer.items() if isinstance(answer, str)}

@@ -32,7 +32,7 @@ from rocpd.summary.host.calls import by_function
 from rocpd.summary.host.calls import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
-from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of
+from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW, colour_of
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
@@ -250,7 +250,7 @@ def queue_depth(table: Summary) -> Chart:
     first = min((at for line in lines for at, (_, depth) in enumerate(line) if depth), default=0) - 1
     if first <= max(map(len, lines), default=0) / 2:
         return chart
-    title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without"
+    title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without any"
     return replace(chart, title=title, series=tuple(replace(each, points=each.points[first:]) for each in chart.series))
 
 
@@ -307,7 +307,7 @@ def roofline(table: Summary) -> Lines:
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
     low = min([*(kernel.x for kernel in kernels.values()), min(ridges)]) / 4
     high = max([*(kernel.x for kernel in kernels.values()), max(ridges)]) * 4
-    colours = itertools.cycle([colour for colour in _SERIES if colour != RED])  # kernels are red
+    colours = itertools.cycle([colour for colour in (*_SERIES, YELLOW) if colour != RED])  # kernels are red
     lines = [
         Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
         for level, bandwidth in bandwidths.items()

@@ -63,7 +63,7 @@ class Reading:
     Args:
         session: what to read; of passes of one program the first one counts, `with_passes` has the others too.
         options: what was asked.
-        progress: called with (ranks read, ranks in all).
+        progress: called with (done, of all).
         wanted: tables that will be looked at; None: all.
 
     Attributes:

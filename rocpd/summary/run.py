@@ -10,9 +10,11 @@ from typing import Any, TypeAlias, cast
 
 from rocpd.base import Progress, RocpdError, UsageError, entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.base.stages import Cost, Stages
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.federation import Federation, Notes
+from rocpd.federate.job import OF_COLLECTIVES, OF_SPANS, OF_STEPS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.cores import usable_cores
@@ -23,10 +25,9 @@ from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 
-_PASSES_BEFORE = (0.32, 0.12, 0.56)  # over the ranks, and how long each takes: steps, first and last times, waits
-_BEFORE_READING = 0.42  # of the time that reading takes: these passes
-_AFTER_READING = 0.73  # of the time that one core takes to read events, by one core: blame, replay and judge
-_OPENING = 2_900_000  # bytes of a file that are read while one is opened
+PASSES = (OF_STEPS, OF_SPANS, OF_COLLECTIVES)  # that come before reading
+READING, ANALYSIS = Cost(6.8, 2.5), Cost(0.62, 0.45)  # reading rows, and what each analysis does with them
+BLAME, _NOTHING = Cost(0.8, 1.3), Cost(0.0, 0.0)
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
@@ -104,28 +105,23 @@ def together(
     analyses: Mapping[str, Function],
     options: Mapping[str, Options] | None = None,
     so_far: SoFar | None = None,
+    after: Cost = _NOTHING,
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
 
     What analyses ask of ranks before they yield tables is read in one pass: each rank once for all of them.
 
     Args:
-        reading: what to read; its progress is that of the one pass.
+        reading: what to read; its progress is called with (time that passed, time that all takes) [ms].
         analyses: by name.
         options: of analyses that are asked something else than `reading` says, by name.
         so_far: called with the answers of the ranks that were read.
+        after: what comes when tables are made.
     """
     ranks = len(reading.session.ranks)
-    before = before_reading(len(_PASSES_BEFORE) * ranks, ranks)
-
-    def report(done: int, of: int) -> None:
-        if reading.progress:
-            reading.progress(done, of)
-
-    def report_before(done: int, _: int) -> None:
-        report(before_reading(done, ranks), before + ranks)
-
-    with reading.session.job.counting(report_before, len(_PASSES_BEFORE)):
+    course = _course(reading, len(analyses), after)
+    course.step(0)
+    with reading.session.job.counting(course, len(PASSES)):
         begun = {
             name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
             for name, analysis in analyses.items()
@@ -136,74 +132,49 @@ def together(
     windows = reading.windows()
     task = Works(tuple(answers.task(windows) for answers in asked.values()))
     known: dict[str, Known] = {name: [] for name in asked}
+    course.step(len(PASSES))
     for done, (rank, of_rank) in enumerate(reading.session.map_ranks(task) if asked else (), 1):
         for some, answer in zip(known.values(), of_rank, strict=True):
             some.append((rank, answer))
-        report(before + done, before + ranks)
+        course.step(len(PASSES), done, ranks)
         if so_far:
             so_far(known)
+    course.step(len(PASSES) + 1)
     for name, answers in asked.items():
         answers.known = known[name]
     yield from ((name, tables) for name, (_, tables) in begun.items())
 
 
+def _course(reading: Reading, analyses: int, after: Cost) -> Stages:
+    """Return the course of passes, of reading for so many analyses, and of what comes then."""
+    job, cores = reading.session.job, usable_cores()
+    rows = job.seconds(READING, cores) + analyses * job.seconds(ANALYSIS, cores)
+    blame = job.seconds(BLAME, 1) if len(job.ranks) > 1 else 0.0
+    return job.course(reading.progress, PASSES, rows, blame + job.seconds(after, 1))
+
+
 def known_tables(
-    session: Federation,
+    reading: Reading,
     analyses: Mapping[str, Function],
     options: Mapping[str, Options],
-    wanted: frozenset[str],
-    progress: Progress | None = None,
     so_far: SoFar | None = None,
+    after: Cost = _NOTHING,
 ) -> Iterator[tuple[str, dict[str, Summary] | str]]:
     """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
 
     What analyses note beside their answers is for those who ask for them by name.
 
     Args:
-        session: what to read.
+        reading, so_far, after: as `together`.
         analyses, options: as `together`; each has options.
-        wanted: tables that will be looked at.
-        progress: called with (done, in all): ranks read, and as many as what comes before and after takes.
-        so_far: as `together`.
 
     Raises:
         UsageError: an option is invalid.
     """
+    session = reading.every_pass
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
-
-    size = sum(opening.size for opening in session.job.files.openings) / max(len(session.job.ranks), 1)
-    after = after_reading(len(session.ranks), size)
-
-    def report(done: int, of: int) -> None:
-        if progress:
-            progress(done, of + after)
-
-    for name, tables in together(Reading(quiet, None, report, wanted), analyses, options, so_far):
+    for name, tables in together(reading.on(quiet).asking(Options()), analyses, options, so_far, after):
         yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
-
-
-def before_reading(done: int, ranks: int) -> int:
-    """Return how far the passes are that come before reading, as ranks that are read in that time.
-
-    Args:
-        done: ranks that are done, each once a pass.
-        ranks: all of them.
-    """
-    passes, part = divmod(done, ranks)
-    share = sum(_PASSES_BEFORE[:passes]) + (part and part / ranks * _PASSES_BEFORE[passes])
-    return round(_BEFORE_READING * ranks * share)
-
-
-def after_reading(ranks: int, size: float) -> int:
-    """Return how long the work on one core takes that follows on reading, as ranks that are read in that time.
-
-    Args:
-        ranks: all of them.
-        size: of the file of one [bytes].
-    """
-    if ranks == 1:
-        return 0
-    return round(_AFTER_READING * size / (size + _OPENING) * ranks * min(ranks, usable_cores()))
 
 
 def tables_of_some(

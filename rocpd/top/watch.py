@@ -31,6 +31,7 @@ from rocpd.live.progress import progress_beside
 from rocpd.live.tail import Tail, TailedFile
 from rocpd.session import Session, connect
 from rocpd.summary.counters.samples import CLOCK
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import Summary
 from rocpd.summary.run import Function, known_tables
@@ -399,7 +400,7 @@ def _tables(session: Session, asked: Options) -> dict[str, Summary]:
     functions: dict[str, Function] = {name: entries.load(home, name) for name, home in homes.items()}
     options = {name: replace(asked, by=By.RANK) if name == _BY_RANK else asked for name in functions}
     tables: dict[str, Summary] = {}
-    for name, known in known_tables(session, functions, options, _TABLES):
+    for name, known in known_tables(Reading(session, wanted=_TABLES), functions, options):
         if not isinstance(known, str):
             tables |= {_BY_RANK: known["budget"]} if name == _BY_RANK and "budget" in known else known
     return tables

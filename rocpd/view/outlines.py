@@ -28,6 +28,7 @@ from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, Union, covered
 from rocpd.facts.units import windows
+from rocpd.federate.job import OF_COLLECTIVES, OF_SPANS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.kernel_categories import load
@@ -39,7 +40,7 @@ STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _SOON, _PATIENCE = 0.05, 0.5  # [s]
-_PASSES = 2  # over the ranks: first and last times, clocks
+_PASSES = (OF_SPANS, OF_COLLECTIVES)
 _SLICES = 4096  # of an outline, no fewer than a page has pixels
 
 
@@ -239,16 +240,19 @@ class Overview:
         """Read the first and last times of ranks, which pages wait for. Errors as `rocpd.connect`.
 
         Args:
-            report: called with how many ranks are read, of how many, each once a pass; None: nobody asks.
+            report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
         """
 
         def count(done: int, of: int) -> None:
-            self._read = done / of
+            self._read = done / max(of, 1)
             if report:
                 report(done, of)
 
-        with self.reading() as session, session.job.counting(count, _PASSES):
-            _ = session.time_range
+        with self.reading() as session:
+            course = session.job.course(count, _PASSES)
+            course.step(0)
+            with session.job.counting(course, len(_PASSES)):
+                _ = session.time_range
 
     def ranks(self) -> Answer:
         """Return `start` and `end` of the time line [ns], and `ranks`: `rank`, `host`, `label`, `about`.

@@ -19,13 +19,15 @@ import termios
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 import rocpd
+from rocpd.advice.judge import JUDGING
+from rocpd.base.stages import Cost, Stages
 from rocpd.cli import diagnostics as progress
+from rocpd.report.material import WRITING
 from rocpd.summary import run
 from tests import warm
 from tests.build import TraceBuilder
@@ -355,42 +357,75 @@ def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) 
     assert screen_.getvalue().endswith("\r")
 
 
+@dataclass
+class Played:
+    """The course of a command whose stages take what they were measured to take, by a clock of its own.
+
+    Args:
+        ranks: how many there are.
+        expected: how long each stage is thought to take [s]; the last one has no steps.
+        took: how long each took [s]; None: it was passed over.
+    """
+
+    ranks: int
+    expected: Sequence[float]
+    took: Sequence[float | None]
+    now: float = 0.0
+
+    def said(self) -> list[tuple[float, float]]:
+        """Return the times of reports, and how long was left at each of them [s]."""
+        said: list[tuple[float, float]] = []
+        course = Stages(lambda done, of: said.append((self.now, (of - done) / 1e3)), self.expected, 2, lambda: self.now)
+        for stage, took in enumerate(self.took):
+            if took is not None:
+                begun = self.now
+                course.step(stage)
+                for done in range(1, self.ranks + 1) if stage < len(self.took) - 1 else ():
+                    self.now = begun + took * done / self.ranks
+                    course.step(stage, done, self.ranks)
+                self.now = begun + took
+        return said
+
+    def wrong(self) -> list[tuple[float, float]]:
+        """Return (said, truth) wherever these differ by a third, from a tenth of the time on."""
+        said = self.said()
+        shown = [(at, left) for at, left in said if at >= self.now / 10]
+        return [(left, self.now - at) for at, left in shown if abs(left - self.now + at) > (self.now - at) / 3]
+
+
 @pytest.mark.parametrize(
-    ("ranks", "size", "passes_s", "reading_s", "after_s"),
+    ("ranks", "megabytes", "analyses", "after", "took"),
     [
-        pytest.param(256, 602_000, (0.17, 0.08, 0.58), 2.24, 0.57, id="256 ranks with 900 events"),
-        pytest.param(16, 127_000_000, (0.70, 0.27, 1.24), 5.28, 7.58, id="16 ranks with 340,000 events"),
-        pytest.param(30, 112_000_000, (1.38, 0.53, 2.45), 9.84, 13.16, id="30 ranks with 300,000 events"),
+        pytest.param(256, 154, 6, Cost(0, 0), (0.16, 0.05, 0.31, 1.74, 0.6), id="summary, 256 ranks"),
+        pytest.param(256, 154, 14, JUDGING, (0.14, 0.05, 0.3, 2.68, 1.47), id="advise, 256 ranks"),
+        pytest.param(256, 154, 28, WRITING, (0.15, 0.06, 0.33, 4.14, 2.2), id="report, 256 ranks"),
+        pytest.param(64, 1440, 6, Cost(0, 0), (1.0, 0.39, 1.38, 4.12, 2.18), id="summary, 64 ranks"),
+        pytest.param(64, 1440, 14, JUDGING, (0.95, 0.36, 1.47, 7.1, 3.99), id="advise, 64 ranks"),
+        pytest.param(64, 1440, 14, JUDGING, (0.04, 0.05, None, 5.9, 5.7), id="advise, 64 ranks that are kept in part"),
+        pytest.param(64, 1440, 28, WRITING, (1.0, 0.39, 1.7, 13.7, 8.0), id="report, 64 ranks"),
+        pytest.param(16, 2037, 14, JUDGING, (1.0, 0.3, 1.9, 8.2, 5.9), id="advise, 16 ranks"),
+        pytest.param(16, 2037, 28, WRITING, (0.93, 0.26, 1.64, 13.7, 11.0), id="report, 16 ranks"),
     ],
 )
 def test_the_time_left_is_right_within_a_third(
-    ranks: int, size: int, passes_s: Sequence[float], reading_s: float, after_s: float, monkeypatch: pytest.MonkeyPatch
+    ranks: int, megabytes: int, analyses: int, after: Cost, took: Sequence[float | None]
 ) -> None:
-    """By a clock that goes as stages of `summary` were measured to on two cores, from a tenth of the time on."""
-    monkeypatch.setattr(run, "usable_cores", lambda: 2)
-    after, whole = run.after_reading(ranks, size), sum(passes_s) + reading_s + after_s
-    ends = [0.0, *accumulate([*passes_s, reading_s])]
-    reports, counted, before = list[tuple[float, int]](), range(1, ranks + 1), run.before_reading(3 * ranks, ranks)
-    for at, took in enumerate(passes_s):
-        reports += [(ends[at] + part / ranks * took, run.before_reading(at * ranks + part, ranks)) for part in counted]
-    reports += [(ends[-2] + rank / ranks * reading_s, before + rank) for rank in counted]
-    total = before + ranks + after
-    pace, wrong = progress.Pace(0.0, at_once=2), {}
-    for now in (whole * percent / 100 for percent in range(90)):
-        while reports and reports[0][0] <= now:
-            then, done = reports.pop(0)
-            pace.update(done, total, then)
-        said, truth = pace.left(now) or 0.0, whole - now
-        if now >= whole / 10 and abs(said - truth) > truth / 3:
-            wrong[now] = said, truth
-    assert wrong == {}
+    """By what the stages of each command took on two cores."""
+    size = megabytes * 1e6
+    reading = run.READING.seconds(ranks, size, 2) + analyses * run.ANALYSIS.seconds(ranks, size, 2)
+    passes = [cost.seconds(ranks, size, 2) for cost in run.PASSES]
+    expected = [*passes, reading, run.BLAME.seconds(ranks, size) + after.seconds(ranks, size)]
+    assert Played(ranks, expected, took).wrong() == []
 
 
-def test_ranks_are_counted_before_and_while_they_are_read(files: Path) -> None:
+def test_a_machine_that_is_slower_makes_later_stages_longer() -> None:
+    assert Played(8, [1.0, 4.0, 2.0], [3.0, 12.0, 6.0]).wrong() == []
+
+
+def test_the_time_left_is_that_of_all_stages(files: Path) -> None:
     seen: list[tuple[int, int]] = []
     with rocpd.connect(files) as session:
         _ = list(run.run(session, "overview", progress=lambda done, total: seen.append((done, total))))
-    before = run.before_reading(3 * RANKS, RANKS)
-    assert seen == sorted(seen)
-    assert {done for done, _ in seen} >= set(range(before, before + RANKS + 1))
-    assert len({total for _, total in seen}) == 1
+    assert len(seen) >= 2 * RANKS
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert all(done <= total for done, total in seen)

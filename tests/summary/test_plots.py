@@ -42,4 +42,4 @@ def test_what_waits_is_shown_from_where_something_does(monkeypatch: pytest.Monke
     monkeypatch.setattr(plots, "_curves", lambda *_: late)
     cut: Any = plots.queue_depth(cast("Any", late))
     assert cut.series[0].points == ((70, 0), (80, 1), (90, 1))
-    assert cut.title == "Waiting, after 70 ns without"
+    assert cut.title == "Waiting, after 70 ns without any"

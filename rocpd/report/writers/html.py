@@ -7,6 +7,7 @@ one whose hash it names.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -48,6 +49,10 @@ def write_html(report: Report, path: Path) -> None:
     path.write_text(html(report), encoding="utf-8", errors="backslashreplace")
 
 
+_WORDS, _WHOLE = re.compile(r"(?<!\S)-\S+"), r'<span class="whole">\g<0></span>'
+"""Options in a title, which no line divides after the hyphens."""
+
+
 def html(report: Report) -> str:
     """Return the page."""
     script, css = (Path(__file__).parent / "report.js").read_text(encoding="utf-8"), style()
@@ -63,7 +68,7 @@ def html(report: Report) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{escape("; ".join(rules))}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n",
-            f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
+            f'<header>\n<h1>{_WORDS.sub(_WHOLE, title)}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
             f'<nav aria-label="Sections">\n{links}</nav>\n</header>\n<main id="report">\n',
             body(report.sections),
             f"</main>\n<footer><p>Made by {_text(report.made_by)}.</p></footer>\n",

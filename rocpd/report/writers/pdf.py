@@ -9,6 +9,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 
 from fpdf import FPDF
@@ -43,7 +44,8 @@ _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _CODE = 0.9  # size of code by that of the text around it
 _TOGETHER = 12  # rows of a table that no page divides
-_MOST_COLUMNS = 20  # narrower ones can't be read
+_SQUEEZED = 1.25  # times as wide as the page columns may be: narrower ones can't be read
+_WIDE = 32.0  # mm, of which a name in a squeezed column can be read
 _FEW = 3  # columns that have room for long cells
 _LEAST = 12  # characters of a name that is shortened together with others
 _WIDEST_HEAD = 26.0  # mm
@@ -195,12 +197,15 @@ class _Pages(FPDF):
         self.ln(1.5)
         self._paragraph(table.title, 9.5, 5, is_bold=True)
         self._paragraph(table.doc)
-        left_out = max(0, len(table.columns) - _MOST_COLUMNS)
-        table = replace(table, columns=table.columns[:_MOST_COLUMNS])
-        rows = [list(row[:_MOST_COLUMNS]) for row in table.rows[:_MOST_ROWS]]
+        rows = [list(row) for row in table.rows[:_MOST_ROWS]]
         texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
         names = [self._shown(name) for name in heads(table.columns)]
         widths = self._widths(names, texts)
+        left_out = len(widths) - self._readable(widths)
+        if left_out:
+            table, names = replace(table, columns=table.columns[:-left_out]), names[:-left_out]
+            rows, texts = [row[:-left_out] for row in rows], [cells[:-left_out] for cells in texts]
+        widths = self._squeezed(widths[: len(names)])
         for place in range(len(names)):
             if any(isinstance(row[place], Name) for row in rows):
                 column = self._apart([cells[place] for cells in texts], widths[place])
@@ -224,12 +229,21 @@ class _Pages(FPDF):
         return self._shown(shorten(text, _LONGEST if len(table.columns) <= _FEW else _LONGEST_CELL))
 
     def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]]) -> list[float]:
-        """Return the width of each column [mm]; wide ones give way where all are too wide."""
+        """Return how wide each column would be [mm]."""
         self._font(7.5, is_bold=True)
         widths = [min(_WIDEST_HEAD, self.get_string_width(name) + 2.5) for name in names]
         self._font(7.5)
         for cells in texts:
             widths = [max(width, self.get_string_width(text) + 2.5) for width, text in zip(widths, cells, strict=True)]
+        return widths
+
+    def _readable(self, widths: Sequence[float]) -> int:
+        """Return how many columns can be read on a page."""
+        room = _SQUEEZED * (self.w - 2 * _MARGIN)
+        return sum(taken <= room for taken in accumulate(min(width, _WIDE) for width in widths))
+
+    def _squeezed(self, widths: list[float]) -> list[float]:
+        """Return the width of each column on the page [mm]; wide ones give way where all are too wide."""
         room = self.w - 2 * _MARGIN
         while sum(widths) > room:
             widest = max(widths)

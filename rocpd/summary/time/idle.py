@@ -83,7 +83,7 @@ TABLES = by_name(
     ),
     table_of(
         "idle-calls",
-        "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for\n"
+        "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for "
         "numbers in texts of markers.",
         Field("cause", "", "what the host does, or where the agent stands"),
         Field(
@@ -106,7 +106,7 @@ TABLES = by_name(
     ),
     table_of(
         "idle-stacks",
-        "Functions in which the host is while agents have nothing to do, where call stacks were sampled; by cause,\n"
+        "Functions in which the host is while agents have nothing to do, where call stacks were sampled; by cause, "
         "those with most time of their own first.",
         Field("cause", "", "what the host does, or where the agent stands"),
         Field("function", "", "function"),

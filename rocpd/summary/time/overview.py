@@ -81,10 +81,10 @@ def overview(reading: Reading) -> Iterator[Summary]:
         RocpdError: nothing has the data that it needs.
     """
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
-    options, session = dict.fromkeys(analyses, reading.options), reading.session
+    options = dict.fromkeys(analyses, reading.options)
     tables: dict[str, Summary] = {}
     so_far = partial(_found_early, reading, analyses, monotonic())
-    for _, known in known_tables(session, analyses, options, _SHOWN, reading.progress, so_far):
+    for _, known in known_tables(reading.on(reading.session).of_tables(_SHOWN), analyses, options, so_far):
         tables |= {} if isinstance(known, str) else known
     findings = conclude(reading.session, tables)
     if reading.session.runs > 1:

@@ -220,6 +220,7 @@ def test_a_bar_with_rows_speed_and_time_left_on_a_terminal(tmp_path: Path, monke
     for i, builder in enumerate(small_job()):
         builder.write(tmp_path / f"{i}.db")
     monkeypatch.setattr(progress, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(progress, "_REDRAW_S", 0.0)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
 

@@ -384,7 +384,7 @@ def test_progress_ends_at_the_total(open_job: OpenJob, tmp_path: Path) -> None:
 
     FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / "out"), lambda *step: seen.append(step))
 
-    assert seen == [(2, 4), (4, 4)]
+    assert seen == [(0, 4), (2, 4), (4, 4)]
 
 
 def test_an_empty_job_is_a_valid_trace(perfetto: ToPerfetto) -> None:

@@ -89,6 +89,9 @@ async def _shown(glance: Glance, key: str, has_colours: bool) -> str:
         def look_at(self, steps: int) -> None:
             """Nobody asks."""
 
+        def can_conclude(self) -> bool:
+            return False
+
     app = TopScreen(lambda: glance, Idle(), 60.0, has_colours=has_colours)
     async with app.run_test(size=(80, 24)) as pilot:
         while glance.step_line() not in str(app.query_one("#top", Static).render()):

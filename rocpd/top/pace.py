@@ -9,10 +9,10 @@ SHARE = 0.08
 
 _PER_RANK, _RANKS = 0.001, 64
 _AT_ONCE_S = 1.0  # CPU time of the process before the share counts [s]
-_DEBT_S = 0.3  # until conclusions are sure, they are drawn on credit [s]
+_DEBT_S = 0.45  # until conclusions are sure, they are drawn on credit [s]
 _FIRST_DEBT_S = 1.5  # and so are the first ones, for `SHARE` of a core; with more of it, more [s]
 _TRIES = 0.1  # of the share goes into trying for them after that: they will take the rest
-_GROWS = 1.5  # times what the first conclusions take, which are about few steps, the next ones take
+_GROWS = 2.0  # times what the first conclusions take, which are about few steps, the next ones take at most
 
 
 class LookPace:

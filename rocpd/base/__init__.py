@@ -35,8 +35,8 @@ Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, of all)."""
 
-Key = TypeVar("Key")
-Item = TypeVar("Item")
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
 
 Answer = TypeVar("Answer")
 """The value that work on one rank returns."""
@@ -254,13 +254,13 @@ def _methods(fields: Sequence[dataclasses.Field[Any]]) -> dict[str, Any]:
     }
 
 
-def by_key(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     """Return the items of each key, both in the order in which they come.
 
     >>> by_key([("b", 1), ("a", 2), ("b", 3)])
     {'b': [1, 3], 'a': [2]}
     """
-    groups: dict[Key, list[Item]] = {}
+    groups: dict[_Key, list[_Item]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return groups

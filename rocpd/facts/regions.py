@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, frozen
+from rocpd.base import NULL, Ints, by_key, frozen
 from rocpd.facts.columns import Names, Piece, Select, as_text, columns, distinct, grouped, read_all, statement
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
@@ -373,9 +373,8 @@ class RankSteps(NamedTuple):
 def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
     """Read steps and phases of a rank."""
     ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
-    lengths: dict[str, list[int]] = {}
-    for row, (start, end) in ranges.counted.items():
-        lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
+    counted = ranges.counted.items()
+    lengths = by_key((folded(ranges.every[row].text), end - start) for row, (start, end) in counted)
     steps = {(step.text, step.of_text): (step.start, step.end - step.start) for step in marked}
     numbers = {(step.text, step.of_text): step.number for step in marked}
     phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}

@@ -21,7 +21,6 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.align import Clock
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import outside_of
@@ -377,10 +376,8 @@ def _clocks(ranks: _Ranks) -> Iterator[Row]:
     """Yield one row per host; its offset is NULL where ranks of it are moved by different ones."""
     session = ranks.session
     hosts = {rank.number: rank.hostname for rank in session.ranks}
-    by_host: dict[str | None, list[Clock]] = {}
-    for clock in session.alignment.clocks:
-        for host in {hosts[rank] for rank in clock.ranks}:
-            by_host.setdefault(host, []).append(clock)
+    clocks = session.alignment.clocks
+    by_host = by_key((host, clock) for clock in clocks for host in {hosts[rank] for rank in clock.ranks})
     for host, (clock, *others) in sorted(by_host.items(), key=lambda item: item[0] or ""):
         differ = any(other.shift != clock.shift for other in others)
         yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()

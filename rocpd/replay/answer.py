@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocpd.base import amount, frozen
+from rocpd.base import amount, by_key, frozen
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
@@ -141,9 +141,7 @@ def _lines(answer: WhatIf) -> Iterator[str]:
 
 def _bound(prediction: Prediction) -> Iterator[str]:
     """Yield the parts that matter with the ranks where they are, the longest first."""
-    parts: dict[str, list[Binding]] = {}
-    for each in prediction.binds if prediction.predicted_step_ns else ():
-        parts.setdefault(each.part, []).append(each)
+    parts = by_key((each.part, each) for each in (prediction.binds if prediction.predicted_step_ns else ()))
     shares = {part: sum(each.time for each in some) / prediction.predicted_step_ns for part, some in parts.items()}
     for part, share in sorted(shares.items(), key=lambda item: -item[1]):
         if share >= _LEAST:

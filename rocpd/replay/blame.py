@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
@@ -439,9 +439,7 @@ class Blaming:
 
     def _of_hosts(self) -> Iterator[_Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts."""
-        columns: dict[str, list[int]] = {}
-        for column, name in enumerate(self._hosts):
-            columns.setdefault(name, []).append(column)
+        columns = by_key((name, column) for column, name in enumerate(self._hosts))
         some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
         if not some:
             return

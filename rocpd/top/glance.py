@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from statistics import median
 from typing import Any
 
-from rocpd.base import Row, amount, frozen
+from rocpd.base import Row, amount, by_key, frozen
 from rocpd.facts.communication.collectives import listed
 from rocpd.table.human import Head, readable, write_readable
 from rocpd.table.palette import Screen
@@ -247,10 +247,7 @@ class Glance:
 
     def _host_rows(self) -> Iterator[Row]:
         """Yield name, ranks, largest cost and longest silence of hosts, those first that cost most."""
-        hosts: dict[str, list[RankNow]] = {}
-        for rank in self.ranks:
-            hosts.setdefault(rank.host, []).append(rank)
-        for host, ranks in hosts.items():
+        for host, ranks in by_key((rank.host, rank) for rank in self.ranks).items():
             costs = [rank.cost_percent for rank in ranks if rank.cost_percent is not None]
             yield host, len(ranks), max(costs, default=None), max(round(rank.silent_s) for rank in ranks)
 

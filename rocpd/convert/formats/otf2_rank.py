@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.convert.deliver import Placement, RankPart
 from rocpd.convert.formats.layout import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect
@@ -119,10 +119,8 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
             f"collectives: {lost.total()} of {every} communication kernels could not be matched with those of others"
         )
     shifts = {placement.rank.number: placement.shift for placement in placements}
-    blocks: dict[Line, list[_Block]] = {}
-    for group in groups:
-        for line, block in _blocks([members[id(channel)] for channel in group], shifts, by_queue):
-            blocks.setdefault(line, []).append(block)
+    of_groups = ([members[id(channel)] for channel in group] for group in groups)
+    blocks = by_key(pair for of_group in of_groups for pair in _blocks(of_group, shifts, by_queue))
     return {line: _line_in_order(of_line) for line, of_line in blocks.items()}
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import NULL, Flags, Ints
+from rocpd.base import NULL, Flags, Ints, by_key
 from rocpd.convert.deliver import Placement
 from rocpd.convert.model import Annotation, RankEvents, Slices, Track, TrackKind, optional
 from rocpd.convert.options import AgentIndex, ConvertOptions
@@ -89,9 +89,8 @@ class Damage(Counter[tuple[str, str]]):
     @staticmethod
     def report(parts: Iterable[Damage], note: Callable[[str], None]) -> None:
         """Note the counts of several ranks together."""
-        kinds: dict[str, list[str]] = {}
-        for (what, kind), count in sum(parts, Counter[tuple[str, str]]()).items():
-            kinds.setdefault(what, []).append(f"{kind}: {count}")
+        every = sum(parts, Counter[tuple[str, str]]()).items()
+        kinds = by_key((what, f"{kind}: {count}") for (what, kind), count in every)
         for what, counts in kinds.items():
             note(f"{what} ({', '.join(counts)})")
 

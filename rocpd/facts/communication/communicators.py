@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row, frozen
+from rocpd.base import NULL, Ints, Row, by_key, frozen
 from rocpd.base.identity import blake2b
 from rocpd.facts.columns import Names, as_text, first_of, grouped, number, numbered
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
@@ -187,9 +187,7 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
         return RcclLaunches(kernels, at)
     of_calls = _arguments(reader, [number(event) for event, *_ in regions])
     launched = list(_launching_calls(reader, kernels))
-    times: dict[int | None, list[int]] = {}
-    for _, (_, time, _, tid) in launched:
-        times.setdefault(tid, []).append(time)
+    times = by_key((tid, time) for _, (_, time, _, tid) in launched)
     threads = _threads(regions, of_calls, {tid: sorted(of_thread) for tid, of_thread in times.items()})
     different, numbers = [LaunchedBy()], dict[tuple[object, ...], int]()
     known: dict[tuple[int, ...], int] = {}  # kernels of a loop are launched alike

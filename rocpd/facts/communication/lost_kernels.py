@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rocpd.base import Ints, frozen
+from rocpd.base import Ints, by_key, frozen
 from rocpd.facts.communication.clusters import is_clear
 from rocpd.facts.communication.collectives import ALONE, Channel, Group, end_apart, mesh_of
 from rocpd.facts.communication.transfers import NO_PARTNER, Partners, may_meet, ways
@@ -81,9 +81,7 @@ def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Grou
 
     The i-th rank of a number that sends to another number is the partner of the i-th one that receives there.
     """
-    kinds: dict[tuple[object, ...], list[Channel]] = {}
-    for channel in channels:
-        kinds.setdefault((channel.name, channel.communicator, channel.size), []).append(channel)
+    kinds = by_key(((channel.name, channel.communicator, channel.size), channel) for channel in channels)
     for senders, receivers in (both for alike in kinds.values() for both in ways(alike).values()):
         if len(senders) == len(receivers):
             uneven = [pair for pair in zip(senders, receivers, strict=True) if len(pair[0]) != len(pair[1])]

@@ -274,9 +274,8 @@ class _Growing:
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
     """Join the domains of one machine: runs one after the other, by one clock. That of the lowest rank comes first."""
-    parts: dict[str | int, list[Domain]] = {}
-    for number, domain in enumerate(domains):
-        parts.setdefault(number if domain.machine_id is None else domain.machine_id, []).append(domain)
+    numbered = enumerate(domains)
+    parts = by_key((number if domain.machine_id is None else domain.machine_id, domain) for number, domain in numbered)
     return tuple(sorted(map(_together, parts.values()), key=lambda machine: machine.ranks))
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rocpd.base import by_key
 from rocpd.base.option import regular_expression
 
 STEP_MARKER = (
@@ -129,11 +130,8 @@ def _numbers(ranges: Sequence[MarkerRange], rows: Sequence[int]) -> dict[int, in
     """Return row -> number of the steps of the main kind: the one that occurs most often, of equal ones the first."""
     kinds = Counter(folded(ranges[row].text) for row in rows)
     main = [row for row in rows if folded(ranges[row].text) == kinds.most_common(1)[0][0]]
-    by_thread: dict[int | None, list[int]] = {}
-    for row in main:
-        by_thread.setdefault(ranges[row].thread, []).append(row)
     numbers: dict[int, int] = {}
-    for of_thread in by_thread.values():
+    for of_thread in by_key((ranges[row].thread, row) for row in main).values():
         texts = [_DIGITS.search(_CALL.sub("", ranges[row].text)) for row in of_thread]
         known = [int(match[0]) for match in texts if match]
         is_clear = len(known) == len(set(known)) == len(of_thread)

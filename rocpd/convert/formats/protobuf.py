@@ -67,10 +67,7 @@ def message(field: int, parts: Sequence[Part]) -> list[Part]:
 
 def length(parts: Sequence[Part]) -> int:
     """Return how many bytes each message takes."""
-    total = 0
-    for part in parts:
-        total += len(part) if type(part) is bytes else part.shape[1]  # type: ignore[union-attr]
-    return total
+    return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
 
 
 def rows(parts: Sequence[Part], count: int) -> Bytes:

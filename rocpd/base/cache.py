@@ -48,10 +48,10 @@ class CacheFolder:
 
 @frozen
 class FileEntry(CacheFolder):
-    """An entry.
+    """An entry that was made of one file.
 
     Args:
-        source: the file that it was made of, as it was called.
+        source: the file, as it was called.
     """
 
     source: str

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocpd.top.watch import Watch
 
 
-_PAUSE_S = 0.05
+_PAUSE_S = 0.05  # between two questions whether to look; an interval is longer
 
 
 @frozen
@@ -131,7 +131,7 @@ def _follow(look: Callable[[], Glance], watch: Watch, form: str, interval: float
             if glance.state is JobState.ENDED:
                 return
             while time.monotonic() < due and not watch.can_conclude():
-                time.sleep(min(_PAUSE_S, interval))
+                time.sleep(_PAUSE_S)
 
 
 def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:

@@ -73,6 +73,10 @@ class RankTables:
     by_id: frozenset[str] = frozenset()
     is_whole: bool = False
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process is sent: not what is known of it here, to which another thread may add."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
     @property
     def guid_text(self) -> str:
         """The GUID as an expression that compares like a column of texts."""

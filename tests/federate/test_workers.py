@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -46,6 +47,25 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
     after = set(workers.each(_pid, range(8)))
     assert after
     assert not after & before
+
+
+class _Refusing:
+    def __reduce__(self) -> str:
+        raise ValueError("not to be sent")
+
+
+def _same(task: object) -> object:
+    return task
+
+
+def test_a_task_that_cannot_be_sent_leaves_its_process_as_it_was() -> None:
+    alone, twice = Workers(1), "twice"
+    with contextlib.closing(alone):
+        (pid,) = alone.each(_pid, [0])
+        with pytest.raises(ValueError, match="not to be sent"):
+            list(alone.each(_same, [["long" * (1 << 18), _Refusing()]]))
+        assert [*alone.each(_same, [["three", twice, twice]])] == [["three", twice, twice]]
+        assert [*alone.each(_pid, [0])] == [pid]
 
 
 def test_those_that_rest_are_started_again(workers: Workers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from pathlib import Path
 
 import apsw
@@ -11,7 +12,7 @@ import pytest
 import rocpd
 from rocpd.schema.load import OPTIONAL_TABLES, TABLES, VIEWS, table, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, create_view_text, named, relations, select_text
+from rocpd.schema.render import RankTables, create_view_text, named, relations, select_text, with_relations
 from rocpd.schema.versions import LATEST, suffix_of
 from rocpd.schema.write import Writer, create_table_text, tables_of
 from tests.build import TraceBuilder, guid_of
@@ -42,6 +43,14 @@ PART = RankTables(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
 )
 def test_only_what_a_statement_names_is_created(sql: str, expected: tuple[str, ...]) -> None:
     assert named(sql, relations([PART])) == expected
+
+
+def test_another_process_is_not_sent_what_is_known_of_a_rank() -> None:
+    used = dataclasses.replace(PART)
+    assert with_relations("SELECT count(*) FROM kernels", used)
+    assert vars(used) != vars(PART)
+    assert pickle.dumps(used) == pickle.dumps(PART)
+    assert vars(pickle.loads(pickle.dumps(used))) == vars(PART)
 
 
 def test_relations_are_tables_then_what_files_add_then_views() -> None:

@@ -194,7 +194,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 def _send(child: subprocess.Popen[bytes], value: object) -> None:
     assert child.stdin
-    pickle.dump(value, child.stdin, _PROTOCOL)
+    child.stdin.write(pickle.dumps(value, _PROTOCOL))  # whole or not at all: half of a task would spoil the next one
     child.stdin.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import hashlib
@@ -211,6 +212,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Search for garbage rarely, and not in what was imported, which takes half a second."""
     gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries report what is left then; pytest's last searches take seconds before
     gc.set_threshold(20_000)
     gc.enable()
 
@@ -226,7 +228,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if any test has changed a real file or left something beside one."""
-    gc.unfreeze()  # libraries report what is left at the end
     before = session.config.stash.get(BEFORE, None)
     if before is not None:
         changed = {name for name, _ in before.items() ^ state_of(DATA).items()}

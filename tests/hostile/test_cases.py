@@ -16,7 +16,7 @@ import pytest
 from tests.hostile.damage import FAMILIES
 from tests.soak import sized
 
-COUNT = sized(12, 200)
+COUNT = sized(8, 200)
 """Cases of a share, which is a process that imports everything."""
 FOUND = ("6285", "8137", "9785", "12860", "14445", "17904")
 FOUND_IN_TRACES = ("2138",)
@@ -24,7 +24,7 @@ FOUND_IN_TRACES = ("2138",)
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.soak(10)
+@pytest.mark.soak(15)
 @pytest.mark.parametrize("share", range(sized(1, 100)))
 def test_cases(share: int) -> None:
     counts = run(share * COUNT, *(("--also", *FOUND) if share == 0 else ()))
@@ -33,7 +33,7 @@ def test_cases(share: int) -> None:
     assert counts["code 3"] > 0.1 * COUNT
 
 
-@pytest.mark.soak(10)
+@pytest.mark.soak(15)
 @pytest.mark.parametrize("share", range(sized(1, 25)))
 def test_traces(share: int) -> None:
     counts = run(share * COUNT, "--traces", *(("--also", *FOUND_IN_TRACES) if share == 0 else ()))

@@ -23,8 +23,8 @@ from tests.conftest import state_of
 from tests.real.rows import multiset
 from tests.soak import sized
 
-pytestmark = pytest.mark.soak(130)
-EXAMPLES, STEPS = sized((3, 1), (200, 2))
+pytestmark = pytest.mark.soak(200)
+EXAMPLES, STEPS = sized((2, 1), (200, 2))
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {
     "kernels": "rocpd_kernel_dispatch",

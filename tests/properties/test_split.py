@@ -80,8 +80,8 @@ def splits(draw: st.DrawFn) -> Split:
     return ranks, versions, files
 
 
-@pytest.mark.soak(64)
-@settings(max_examples=sized(5, 320), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.soak(107)
+@settings(max_examples=sized(3, 320), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(splits())
 def test_splitting_a_job_changes_no_row(split: Split) -> None:
     ranks, versions, files = split

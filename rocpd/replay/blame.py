@@ -11,6 +11,7 @@ import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -171,8 +172,7 @@ class Blaming:
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
-        self.own_recorded = self.beyond.lasting + self.stalling  # what points of ranks take longer
-        self.own = self.own_recorded  # the same, besides hosts removed
+        self.own = self._own_recorded()  # what points of ranks take longer, besides hosts removed
 
     def blame(self) -> Blame:
         """Return what was found."""
@@ -182,9 +182,10 @@ class Blaming:
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
             causes.append(replace(cause, alone=self._cost_alone(cause) if causes else cause.cost))
-            self.removed = self.removed + self._less(cause)
+            _add(self.removed, self._less(cause))
             if cause.kind is CauseKind.HOST:
-                self.hosts = self.lasting_of(cause) + (0 if self.hosts is None else self.hosts)
+                self.hosts = self.nothing() if self.hosts is None else self.hosts
+                _add(self.hosts, self.lasting_of(cause))
                 self.own = self.own_without(self.hosts)
         lost = self.step_ns - self.spent(self.job.replay_without(self._beyond_usual())) / len(self.steps)
         every, known, more = self._computing
@@ -219,7 +220,7 @@ class Blaming:
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed, self.hosts, self.own = self.nothing(), None, self.own_recorded
+        self.removed, self.hosts, self.own = self.nothing(), None, self._own_recorded()
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -245,18 +246,26 @@ class Blaming:
         """Return the same without the hosts that are removed."""
         if self.hosts is None:
             return self._longer
-        left = self.own - self.hosts - self.stalling + self.beyond.passing
-        return self.by_step(left.__getitem__, self.beyond.is_compared)
+        own, hosts = self.own, self.hosts
 
-    @property
-    def stalling(self) -> Ints:
-        """The time that points take longer where their rank stalls [ns]."""
-        stalling, rows = self.nothing(), np.flatnonzero(self.stalled)
-        stalling[rows] = self.beyond.passing_of(rows)
-        return stalling
+        def left(here: slice) -> Ints:
+            return own[here] - hosts[here] - self._stalling_of(here) + self.beyond.passing_of(here)
+
+        return self.by_step(left, self.beyond.is_compared)
+
+    def _own_recorded(self) -> Ints:
+        """Return what points of ranks take longer than others usually do, as recorded [ns]."""
+        own = self.beyond.lasting
+        self._add_stalling(own)
+        return own
+
+    def _add_stalling(self, times: Ints) -> None:
+        """Add the time that points take longer where their rank stalls [ns]."""
+        rows = np.flatnonzero(self.stalled)
+        times[rows] += self.beyond.passing_of(rows)
 
     def _stalling_of(self, rows: slice) -> Ints:
-        """Return the same of some points."""
+        """Return the time that some points take longer where their rank stalls [ns]."""
         return np.where(self.stalled[rows], self.beyond.passing_of(rows), 0)
 
     def nothing(self) -> Ints:
@@ -359,16 +368,17 @@ class Blaming:
         if self.now is None:
             times = self.job.replay_without(self.removed)
             self.now, self.waits = self.spent(times), self._waiting(times)
+            del times  # a large column
         now, worst, cost, waits = self.now, 0, -1, self.waits
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
-            times = self.job.replay_without(self.removed + self._less(candidates[number]))
+            times = self.job.replay_without(self.removed, self._less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
                 waits = self._waiting(times)
-            del times  # a large column
+            del times
         waiting = (self.waits - waits) / self.waited if self.waited else 0.0
         self.now, self.waits = None if self.removed.any() else now - cost, waits
         return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
@@ -377,21 +387,25 @@ class Blaming:
         """Yield what may be to blame besides what is removed."""
         yield from self._of_ranks()
         yield from self._of_hosts()
-        less = self._left(self.beyond.lasting)
-        most = self._by_link(np.maximum(less, 0))
-        for link in self._those(self._by_link(less)):
+        rows = self._moved
+        left = self._left(self.beyond.of_units(self.beyond.units.lasting, rows), rows)
+        most = self._by_link(np.maximum(left, 0))
+        for link in self._those(self._by_link(left)):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
 
     def _of_ranks(self) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
-        less = self._left(self.own)
-        most = self._by_rank(np.maximum(less, 0), self.what < 3)
-        for column in self._those(self._by_rank(less, self.what < 3)):
+
+        def left(here: slice) -> Ints:
+            return self._left(self.own[here], here)
+
+        most = self._by_rank(lambda here: np.maximum(left(here), 0), lambda here: self.what[here] < 3)
+        for column in self._those(self._by_rank(left, lambda here: self.what[here] < 3)):
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
 
-    def _left(self, beyond: Ints) -> Ints:
-        """Return what points still take longer: of a rank of a host that is removed, what its others do not."""
-        left = beyond - self.removed
+    def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
+        """Return what some points still take longer: of a rank of a host that is removed, what its others do not."""
+        left = beyond - self.removed[rows]
         left[beyond == 0] = 0
         return left
 
@@ -401,7 +415,10 @@ class Blaming:
         Args:
             hosts: what points take longer because of their host, which is part of what is returned [ns].
         """
-        return self.beyond.lasting_without(hosts) + hosts + self.stalling
+        own = self.beyond.lasting_without(hosts)
+        _add(own, hosts)
+        self._add_stalling(own)
+        return own
 
     @functools.cached_property
     def _hosts(self) -> list[str]:
@@ -422,16 +439,20 @@ class Blaming:
         """Return the columns that take most, as far as that may be worth a replay."""
         return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > _LEAST / 2 * self.step_ns]
 
-    def _by_rank(self, values: Ints, some: Flags) -> Floats:
-        """Return the sum of values by rank, the mean of the steps."""
+    def _by_rank(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
+        """Return the sum of values by rank, the mean of the steps; arguments as `by_step`."""
         every = self.of_ranks(self.ranks)
-        return np.array([int(values[own][some[own] & self.counts[own]].sum()) for _, own in every]) / len(self.steps)
+        return np.array([int(values(own)[some(own) & self.counts[own]].sum()) for _, own in every]) / len(self.steps)
 
     def _by_link(self, values: Ints) -> Floats:
-        """Return the sum of values by link, the mean of the steps."""
-        rows = np.flatnonzero(self.counts & (self.job.link >= 0))
-        sums: Floats = np.bincount(self.job.link[rows], values[rows], len(self.job.links)) / len(self.steps)
+        """Return the sum of values of transfers by link, the mean of the steps."""
+        sums: Floats = np.bincount(self.job.link[self._moved], values, len(self.job.links)) / len(self.steps)
         return sums
+
+    @property
+    def _moved(self) -> Ints:
+        """The numbers of the transfers that count."""
+        return np.flatnonzero(self.counts & (self.job.link >= 0))
 
     def late_hosts(self) -> list[str]:
         """Return the names of hosts, all ranks of which take longer than those of other hosts."""
@@ -459,7 +480,10 @@ class Blaming:
     def _less(self, candidate: Cause | _Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
         less = self.lasting_of(candidate)
-        return np.where(self.removed != 0, 0, less) if candidate.kind is CauseKind.HOST else self._left(less)
+        rows = np.flatnonzero(less)
+        is_host = candidate.kind is CauseKind.HOST
+        less[rows] = np.where(self.removed[rows] != 0, 0, less[rows]) if is_host else self._left(less[rows], rows)
+        return less
 
     def lasting_of(self, cause: Cause | _Candidate, own: Ints | None = None) -> Ints:
         """Return what points of a cause take longer than others usually do [ns].
@@ -468,9 +492,11 @@ class Blaming:
             cause: the cause.
             own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
         """
-        if cause.kind is CauseKind.LINK:
-            return np.where(self.counts & (self.job.link == int(cause.name)), self.beyond.lasting, 0)
         own, less = self.own if own is None else own, self.nothing()
+        if cause.kind is CauseKind.LINK:
+            rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
+            less[rows] = self.beyond.of_units(self.beyond.units.lasting, rows)
+            return less
         for _, here in self.of_ranks(cause.ranks):
             longer = self._of_host[1][self.beyond.unit[here]] if cause.kind is CauseKind.HOST else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
@@ -569,12 +595,17 @@ class Blaming:
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
         """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
-        computes = self.what == 0
-        compares = computes & self.beyond.is_compared()
-        work = self.job.points.work
+        beyond, work = self.beyond, self.job.points.work.__getitem__
+
+        def computes(here: slice) -> Flags:
+            return self.what[here] == 0
+
+        def compares(here: slice) -> Flags:
+            return computes(here) & beyond.is_compared(here)
+
         every, known = self._by_rank(work, computes), self._by_rank(work, compares)
-        lasting, passing = self._by_rank(self.beyond.lasting, compares), self._by_rank(self.beyond.passing, compares)
-        return every, known - passing, lasting
+        lasting = self._by_rank(partial(beyond.of_units, beyond.units.lasting), compares)
+        return every, known - self._by_rank(beyond.passing_of, compares), lasting
 
     def lengths(self, times: Ints) -> Floats:
         """Return how long each step takes: the mean of the ranks [ns]."""
@@ -595,8 +626,8 @@ class Blaming:
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
-            is_slow &= self.counts[own] & (self.what[own] < 3)
-            picked[own] = np.where(is_slow, self.beyond.passing_of(own), 0)
+            rows = own.start + np.flatnonzero(is_slow & self.counts[own] & (self.what[own] < 3))
+            picked[rows] = self.beyond.passing_of(rows)
         without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
@@ -612,6 +643,12 @@ class Blaming:
             largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
             causes[step] = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
         return causes
+
+
+def _add(times: Ints, more: Ints) -> None:
+    """Add times of points [ns], few of which are not 0: memory of the others is never touched."""
+    rows = np.flatnonzero(more)
+    times[rows] += more[rows]
 
 
 def _places(step: Ints, steps: Ints) -> tuple[Ints, Flags]:

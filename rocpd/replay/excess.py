@@ -155,7 +155,9 @@ class Excess:
         is_one = np.zeros(len(table), bool)
         is_one[some] = True
         lasting: Ints = self.of_units(table)
-        return lasting - np.where(self.of_units(is_one), 0, removed)
+        rows = np.flatnonzero(removed)
+        lasting[rows] -= np.where(self.of_units(is_one, rows), 0, removed[rows])
+        return lasting
 
 
 def _weights(place: Ints, count: Ints) -> Ints:

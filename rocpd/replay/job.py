@@ -111,9 +111,11 @@ class JobGraph:
         """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
         return self._times(np.array(self.points.work if work is None else work, np.int64))
 
-    def replay_without(self, less: Ints) -> Ints:
-        """Return when each point comes where it takes so much less [ns], but no less than nothing."""
-        takes = np.subtract(self.points.work, less, dtype=np.int64)
+    def replay_without(self, *less: Ints) -> Ints:
+        """Return when each point comes where it takes so much less [ns], in all, but no less than nothing."""
+        takes = self.points.work.astype(np.int64)
+        for each in less:
+            takes -= each
         return self._times(np.maximum(takes, 0, out=takes))
 
     def _times(self, takes: Ints) -> Ints:

@@ -284,15 +284,7 @@ class Changing:
             RocpdError: a change names nothing that there is.
         """
         points, job = self.job.points, self.job
-        less = self.blaming.nothing() if also is None else also
-        hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
-        for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
-            if change.verb is Verb.WITHOUT:
-                more = self.excess(change, hosts)
-                more = in_ns(more * share[change]) if change in share else more
-                less = np.where(less != 0, less, more)
-        work: Ints = np.subtract(points.work, less, dtype=np.int64)
-        work = narrowed(np.clip(work, 0, int(_LONGEST), out=work))
+        work = self._left(asked, share, also)
         factor: Any = 1.0
         lag = job.edges.lag
         for change in asked:
@@ -311,6 +303,26 @@ class Changing:
                 job = replace(job, edges=job.edges.take(~waits))
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
+
+    def _left(self, asked: Sequence[Change], share: Mapping[Change, float], also: Ints | None) -> Ints:
+        """Return how long points still take without what is taken away, each once [ns]; arguments as `applied`."""
+        is_less, work = np.zeros(len(self.job.points), bool), self.job.points.work
+
+        def less(work: Ints, more: Ints, factor: float) -> Ints:
+            rows = np.flatnonzero(more)
+            rows = rows[~is_less[rows]]
+            taken = more[rows] if factor == 1 else in_ns(more[rows] * factor)
+            is_less[rows[taken != 0]] = True
+            left: Ints = np.clip(np.subtract(work[rows], taken, dtype=np.int64), 0, int(_LONGEST))
+            return _replaced(work, rows, left)
+
+        if also is not None:
+            work = less(work, also, 1)
+        hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
+        for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
+            if change.verb is Verb.WITHOUT:
+                work = less(work, self.excess(change, hosts), share.get(change, 1))
+        return work
 
     def _unexplained(self, edges: Edges) -> Ints:
         """Return what is not explained of points by other edges: less where these no longer wait [ns]."""

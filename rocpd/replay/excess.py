@@ -111,10 +111,10 @@ class Excess:
         """Return whether others do the same as some points."""
         return self.of_units(self.units.is_compared, rows)
 
-    @property
-    def place(self) -> Ints:
-        """The number of the place of each point."""
-        return self.of_units(self.units.place)
+    def places_of_others(self, ranks: Ints) -> Ints:
+        """Return the numbers of the places that units of other ranks than some have."""
+        units = self.units
+        return np.unique(units.place[(units.place >= 0) & ~np.isin(units.rank, ranks)])
 
     def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
         """Return what units take longer than is usual for those of others, and what all of `whose` they are do [ns].

@@ -121,11 +121,12 @@ class Replays:
             if not _is_compared(change) or change.kind == "link":
                 continue
             less = self._exact.excess(change)
-            whose = np.isin(points.rank, np.unique(points.rank[less != 0]))
-            own = counts & whose & (self.blaming.what == 0)
-            known = own & np.isin(beyond.place, np.unique(beyond.place[counts & ~whose & (beyond.place >= 0)]))
+            ranks = np.unique(points.rank[np.flatnonzero(less)])
+            own = np.flatnonzero(counts & np.isin(points.rank, ranks) & (self.blaming.what == 0))
+            is_known = np.isin(beyond.of_units(beyond.units.place, own), beyond.places_of_others(ranks))
+            known, alone = own[is_known], own[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
-            also = np.where(own & ~known, np.maximum(also, in_ns(points.work * min(1.0, _MORE * share))), also)
+            also[alone] = np.maximum(also[alone], in_ns(points.work[alone] * min(1.0, _MORE * share)))
         return also
 
     def _uncertainty(self, change: Change) -> float:

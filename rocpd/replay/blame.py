@@ -598,7 +598,8 @@ class Blaming:
         beyond, work = self.beyond, self.job.points.work.__getitem__
 
         def computes(here: slice) -> Flags:
-            return self.what[here] == 0
+            some: Flags = self.what[here] == 0
+            return some
 
         def compares(here: slice) -> Flags:
             return computes(here) & beyond.is_compared(here)

@@ -283,17 +283,17 @@ def read_replays(session: Federation, categories: Categories | None = None, step
     """Return a job, read to be replayed; arguments and errors as `what_if`, but for changes."""
     if session.runs > 1:
         raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
+    warm = warm_steps(list(steps_of_ranks(session, step_marker).values()))  # files are read before the job takes memory
     job = read_job(session, categories, step_marker)
     if not (job.points.part >= 0).any():
         raise RocpdError("no GPU work is recorded", "rocpd info JOB says what is")
-    numbers = _steps(session, job, step_marker)
+    numbers = _steps(job, warm)
     return Replays(job, numbers) if numbers else Replays(_whole(job), [0], has_steps=False)
 
 
-def _steps(session: Federation, job: JobGraph, step_marker: str) -> list[int]:
+def _steps(job: JobGraph, warm: frozenset[int]) -> list[int]:
     """Return the numbers of the steps that all ranks with steps have, without warm-up; none where these are too few."""
     every = [set(steps) for steps in job.steps.values() if steps]
-    warm = warm_steps(list(steps_of_ranks(session, step_marker).values()))
     common = sorted(set.intersection(*every) - warm) if every else []
     return common if len(common) >= _FEWEST else []
 

@@ -15,6 +15,7 @@ from rocpd.agents.questions import QUESTIONS, asked, schema_of
 from tests.agents.conftest import Call
 from tests.conftest import Cli
 from tests.docs.console import ROOT
+from tests.soak import sample
 
 PLAIN = {"--by": "by", "--step": "step", "--rank": "rank", "--kernel": "kernel", "--start": "start", "--end": "end"}
 
@@ -45,7 +46,8 @@ def test_thirty_questions_are_asked() -> None:
     assert len(ASKED) >= 30
 
 
-@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.soak
+@pytest.mark.parametrize("command", sample([*ASKED], 2))
 def test_tools_have_the_numbers_of_the_command_line(command: str, job: Path, cli: Cli) -> None:
     tool, arguments = ASKED[command]
     with rocpd.answers(str(job)) as answers:

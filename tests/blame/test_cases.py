@@ -11,11 +11,13 @@ import pytest
 import rocpd
 from tests.blame.cases import CASES, LAYOUTS, made, straggler_in
 from tests.blame.generator import Job, truths
+from tests.soak import sample
 
 WARM = ("warm-up", "step-0")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sample([*CASES], 2))
 def test_case_is_what_it_says(name: str) -> None:
     case = CASES[name]
     job = Job(case.shape, case.plants)

@@ -15,7 +15,7 @@ from tests.cli.conftest import assert_one_error
 from tests.cli.test_process import environment
 from tests.conftest import Cli, Said
 from tests.places import small_disk
-from tests.soak import paired
+from tests.soak import paired, sample
 
 
 def limited(limit: str, *words: str | Path, wrap: tuple[str, ...] = ()) -> Said:
@@ -49,7 +49,8 @@ WRITING = (
 )
 
 
-@pytest.mark.parametrize("words", WRITING, ids=lambda words: " ".join(words[:3]))
+@pytest.mark.soak
+@pytest.mark.parametrize("words", sample(WRITING, 2), ids=lambda words: " ".join(words[:3]))
 def test_a_limit_of_files(words: tuple[str, ...], large: Path, tmp_path: Path) -> None:
     """The output is named, and what it needs; never the input."""
     (tmp_path / "tmp").mkdir()

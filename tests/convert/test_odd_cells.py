@@ -12,6 +12,7 @@ import pytest
 from rocpd.convert import FORMATS
 from tests.build import TraceBuilder
 from tests.conftest import Cli
+from tests.soak import sample
 
 AGENT, EVENT = (f"""UPDATE "rocpd_{table}{{uuid}}" SET extdata = """ for table in ("info_agent", "event"))
 DEEP = "replace(hex(zeroblob(5000)), '00', '[')"
@@ -39,7 +40,8 @@ def trace() -> TraceBuilder:
     return trace.copy(1020, 1030).alloc(700, 710)
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.soak
+@pytest.mark.parametrize("odd", sample([*ODD], 2))
 def test_every_format_is_written(odd: str, trace: TraceBuilder, tmp_path: Path, cli: Cli) -> None:
     forms = [form for form in FORMATS if form != "otf2" or importlib.util.find_spec("otf2")]
     path = trace.sql("PRAGMA ignore_check_constraints = 1").sql(ODD[odd]).write(tmp_path / "odd.db")

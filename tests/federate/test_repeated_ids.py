@@ -12,6 +12,7 @@ from rocpd.federate.open.opening import opening_of
 from rocpd.schema.load import TABLES, VIEWS, view
 from tests.build import TraceBuilder
 from tests.conftest import Cli
+from tests.soak import sample
 
 REFERRED = ("rocpd_string", "rocpd_info_agent", "rocpd_info_kernel_symbol", "rocpd_info_process", "rocpd_info_thread",
             "rocpd_info_node", "rocpd_event", "rocpd_info_stream", "rocpd_info_queue", "rocpd_track")  # fmt: skip
@@ -53,7 +54,8 @@ def counted(session: rocpd.Session, strategy: str) -> dict[str, tuple[int, int]]
     return counts
 
 
-@pytest.mark.parametrize("base", REFERRED)
+@pytest.mark.soak
+@pytest.mark.parametrize("base", sample([*REFERRED], 2))
 def test_a_view_has_as_many_rows_as_its_table(base: str, tmp_path: Path) -> None:
     paths = [keyless(trace(0), base, 3).write(tmp_path / "0.db"), trace(1).write(tmp_path / "1.db")]
     with rocpd.connect(paths) as session:

@@ -15,7 +15,7 @@ import pytest
 import rocpd
 from tests.conftest import Cli, private
 from tests.convert.conftest import to_perfetto
-from tests.soak import paired
+from tests.soak import paired, sample
 from tests.summary.cells import cells
 
 NAMES = (
@@ -63,7 +63,8 @@ def covered(*groups: Iterable[tuple[int, int]]) -> int:
     return total
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sample(NAMES, 2))
 def test_each_category_keeps_its_events_and_time(files: dict[str, Path], name: str) -> None:
     count, total = Counter[str](), Counter[str]()
     for event in events_of(files[name]):

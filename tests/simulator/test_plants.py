@@ -18,6 +18,7 @@ from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.job_plan import JobPlan
 from rocpd.simulator.plants import Plant, parse
 from tests.simulator.jobs import read, rows
+from tests.soak import sample
 
 STEPS = 6
 
@@ -434,7 +435,8 @@ TOUCHED = {
 }
 
 
-@pytest.mark.parametrize("plant", Plant)
+@pytest.mark.soak
+@pytest.mark.parametrize("plant", sample([*Plant], 2))
 def test_planted_fact_is_there_and_nothing_else(plant: Plant, clean: Job, tmp_path: Path) -> None:
     job = simulated(tmp_path, plant)
     assert [fact.plant for fact in job.facts.facts] == [plant]

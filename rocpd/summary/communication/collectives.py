@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,6 +155,36 @@ _NOBODY = np.zeros(0, np.int64)
 _NO_PAIRS = _Pairs(_NOBODY, _NOBODY, _NOBODY, np.zeros(0), _NOBODY)
 
 
+class _Listed(NamedTuple):
+    """Collectives of a group, of which rows are made once they are asked for: of a thousand ranks these are large.
+
+    Args:
+        group: the group.
+        numbers: which collectives.
+        last: number among `keys` of who came last; -1: several did.
+        keys: who they are.
+        classes: what their time went into.
+        sums: of their members all waiting, the longest, and the shortest and the longest time [ns].
+    """
+
+    group: Group
+    numbers: Ints
+    last: Ints
+    keys: tuple[Key, ...]
+    classes: Ints
+    sums: tuple[Ints, ...]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the table of collectives."""
+        ranks = sorted({member.rank for member in self.group})
+        among, nobody = listed(ranks), (None,) * len(self.keys[0])
+        columns = (column.tolist() for column in (self.numbers, self.last, self.classes, *self.sums))
+        moved = _moved(self.group, self.numbers, self.sums[2])
+        for number, code, kind, *measured, bandwidth in zip(*columns, moved, strict=True):
+            who = self.keys[code] if code >= 0 else nobody
+            yield (self.group[0].shown, number + 1, among, len(ranks), *who, *measured, CLASSES[kind], *bandwidth)
+
+
 @dataclass
 class Waiting:
     """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
@@ -163,7 +193,7 @@ class Waiting:
         by: what is compared.
         ranks: the ranks by their numbers.
         clocks: which times of the ranks compare.
-        rows: those of the table of collectives.
+        listed: the collectives of the groups.
         numbers: who -> its number.
         pairs: of each group who waits and for whom, in how many collectives, how long in all and at most [ns]: of a
             thousand ranks there are a million pairs, and groups share some.
@@ -176,7 +206,7 @@ class Waiting:
     by: By
     ranks: Mapping[int, Rank]
     clocks: Clocks
-    rows: list[Row] = field(default_factory=list)
+    listed: list[_Listed] = field(default_factory=list)
     numbers: dict[Key, int] = field(default_factory=dict)
     pairs: list[_Pairs] = field(default_factory=list)
     took_part: Counter[Key] = field(default_factory=Counter)
@@ -200,23 +230,18 @@ class Waiting:
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
     def _list(self, group: Group, some: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
-        """Add rows of the table of collectives, and what their time went into; `codes` are those of the members."""
+        """Add collectives to the table, and what their time went into; `codes` are those of the members."""
+        if not len(some.numbers):
+            return
         waits, times = some.arrivals.waits, some.arrivals.times
-        ranks = sorted({member.rank for member in group})
         classes = some.arrivals.classes(len(group) >= (group[0].size or 0))
         for code in np.flatnonzero(np.bincount(classes)).tolist():
             counted = some.counted & (classes == code)
             added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
-        among, nobody = listed(ranks), (None,) * len(keys[0])
-        moved = _moved(group, some.numbers, times.min(0))
-        for number, code, kind, bandwidth, *values in zip(
-            some.numbers, _only(some.arrivals.shares > 0, codes), classes, moved, *sums, strict=True
-        ):
-            who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
-            front = (group[0].shown, int(number) + 1, among, len(ranks), *who)
-            self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
+        last = _only(some.arrivals.shares > 0, codes)
+        self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums))
 
     def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
         """Add who waits for whom; several members may count for one key."""
@@ -255,10 +280,15 @@ class Waiting:
         first = first[order]
         return _Pairs(every.waiter[first], every.cause[first], times[order], total[order].astype(float), most[order])
 
-    def collective_rows(self) -> list[Row]:
-        """Return the rows of the table of collectives; those with most waiting come first."""
-        at = len(self.rows[0]) - 8 if self.rows else 0
-        return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
+    def collective_rows(self) -> Iterator[Row]:
+        """Yield the rows of the table of collectives; those with most waiting come first."""
+        yield from self._collective_rows
+
+    @functools.cached_property
+    def _collective_rows(self) -> list[Row]:
+        rows = list(chain.from_iterable(some.rows() for some in self.listed))
+        at = len(rows[0]) - 8 if rows else 0
+        return sorted(rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
         """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
@@ -654,7 +684,7 @@ def communication(
     for group, first in zip(matched.groups, startup, strict=True):
         waiting.add(group, first)
     findings = (*matched.judgement.findings, *_of_startup(matched, startup))
-    if channels and not waiting.rows:
+    if channels and not waiting.listed:
         session.note("no collective that two ranks took part in")
     tables = tuple(_tables(by, channels, waiting, matched, findings))
     return CommunicationTables(matched.judgement, findings, tables)
@@ -663,9 +693,9 @@ def communication(
 def _tables(
     by: By, channels: Sequence[Channel], waiting: Waiting, matched: MatchedCommunication, findings: Sequence[Finding]
 ) -> Iterator[Summary]:
-    if waiting.rows:
+    if waiting.listed:
         fields = who(TABLES["collectives"], by)
-        yield Summary(TABLES["collectives"], fields, waiting.collective_rows(), findings=findings)
+        yield Summary(TABLES["collectives"], fields, waiting.collective_rows, findings=findings)
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
         rows = _straggler_rows(by, waiting, matched.judgement)
         late = Summary(TABLES["stragglers"], fields, rows, findings=findings)

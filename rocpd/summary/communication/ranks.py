@@ -412,7 +412,7 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
         for key, chosen in _places(group, [keys[id(member)] for member in group]):
             of_key = waiting.setdefault(key, Waiting(By.RANK, ranks, matched.clocks))
             of_key.add(tuple(_with_some(member, chosen) for member in group), startup)
-    ordered = [(key, each) for key, each in in_order(waiting) if each.rows]
+    ordered = [(key, each) for key, each in in_order(waiting) if each.listed]
     rows: dict[str, list[Row]] = {
         "collectives": [(*key, *row) for key, each in ordered for row in each.collective_rows()],
         "stragglers": [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()],

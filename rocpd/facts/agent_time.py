@@ -83,8 +83,11 @@ class AgentTime:
 
     def take(self, rows: Ints | Flags) -> AgentTime:
         """Return some of the pieces."""
-        columns = (self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what)
-        return AgentTime(self.agent, self.lane, *(column[rows] for column in columns))
+        return AgentTime(self.agent, self.lane, *[column[rows] for column in self.columns()])
+
+    def columns(self) -> tuple[Ints, ...]:
+        """Return all columns, in the order of the arguments."""
+        return self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what
 
     def cut(self, pieces: Pieces) -> AgentTime:
         """Return these pieces, cut: `pieces` says which part of which."""
@@ -195,8 +198,7 @@ def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: I
 
 
 def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
-    names = ("start", "end", "part", "operation", "hides", "cause", "what")
-    return AgentTime(agent, agent, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return AgentTime(agent, agent, *map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
 def _in_order(every: AgentTime) -> AgentTime:
@@ -319,7 +321,7 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     around = innermost(regions.take(np.flatnonzero(cause < 0)))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
-    start, end = np.append(ALWAYS, calls.end), np.append(calls.start, most)
+    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))
     is_long = (start == ALWAYS) | (end == most) | (end - np.maximum(start, 0) > PAUSE)
     some = end > start
     is_host, is_short = some & is_long, some & ~is_long

@@ -136,8 +136,8 @@ def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
         known = np.flatnonzero(table)
         table[known] = [function(number) for number in (known + low).tolist()]
         return table[ids - low]
-    known, inverse = np.unique(ids, return_inverse=True)
-    return np.array([function(number) for number in known.tolist()], np.int64)[inverse]
+    place = numbered(ids)
+    return np.array([function(number) for number in ids[first_of(place)].tolist()], np.int64)[place]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:

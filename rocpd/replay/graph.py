@@ -621,7 +621,7 @@ class _Drawing:
 
     @functools.cached_property
     def _running(self) -> list[tuple[int, Ints, Ints]]:
-        """The busiest streams: id, when each operation is launched, in order, and which of those until then ends last."""
+        """The busiest streams: id, when each operation is launched, in order, and which of them so far ends last."""
         ops, streams = self.ops, []
         number = numbered(ops.stream)
         ids, counts = ops.stream[first_of(number)], np.bincount(number)

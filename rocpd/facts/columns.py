@@ -484,7 +484,7 @@ def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
 def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select) -> tuple[int, Piece] | None:
     """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
-        ((last, count, *columns),) = run(packing, (first,))
+        ((last, count, *columns),) = run(packing, (first,)).fetchall()
         if not count:
             return first, _nothing(select)
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]

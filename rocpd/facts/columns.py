@@ -286,11 +286,11 @@ def grouped(keys: Sequence[Ints]) -> Iterator[tuple[tuple[int, ...], Ints]]:
 def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
     """Return a small number for each combination of keys, in their order, and one that is greater than all of them."""
     code, width = np.zeros(0, np.int64), 0
-    for key in keys:
+    for key in (each.astype(np.int64, copy=False) for each in keys):
         low = int(key.min())
         span = int(key.max()) - low + 1
         if span <= _DENSE:
-            small = key.astype(np.int64, copy=False) - low
+            small = key - low
         else:
             small = _small(key)
             span = int(small.max()) + 1

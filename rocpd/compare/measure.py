@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, frozen
-from rocpd.facts.agent_time import CAUSES, read_agent_times
+from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
@@ -282,6 +282,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     if units is None:
         return None
     kinds = kinds_of(ops, how.categories, names)
+    read_history(reading)  # what says why agents are idle: it reads all columns of regions, of which launches need some
     launches, codes = read_launches(reading, ops, names, how.categories, kinds)
     channels = channels_of(reading, ops, names, how.categories)
     calls, time, medians = _count(ops, codes, units, len(launches))

@@ -118,6 +118,8 @@ class Measured:
         times = [run.durations for run in self.passes if run.durations is not None]
         if not times or len(times) < len(self.passes):
             return self.durations
+        if len(times) == 1:
+            return np.where(np.isnan(times[0]), self.durations, times[0])
         repeats = [max(1, run.collected) if is_weighted else 1 for run in self.passes]
         spread = np.repeat(np.array(times), repeats, axis=0)
         known = ~np.isnan(spread).all(axis=0)

@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
-from rocpd.facts.columns import Names, grouped
+from rocpd.facts.columns import Names, first_of, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
 from rocpd.facts.rank import Base, By, RankReading
@@ -46,6 +46,9 @@ CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHE
 def cause_code(cause: str) -> int:
     """Return the number of a cause."""
     return CAUSES.index(cause)
+
+
+_CAUSES_OF_CALLS = np.array([*map(cause_code, HostCall), -1])  # -1: no call
 
 
 @frozen
@@ -80,8 +83,11 @@ class AgentTime:
 
     def take(self, rows: Ints | Flags) -> AgentTime:
         """Return some of the pieces."""
-        columns = (self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what)
-        return AgentTime(self.agent, self.lane, *(column[rows] for column in columns))
+        return AgentTime(self.agent, self.lane, *[column[rows] for column in self.columns()])
+
+    def columns(self) -> tuple[Ints, ...]:
+        """Return all columns, in the order of the arguments."""
+        return self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what
 
     def cut(self, pieces: Pieces) -> AgentTime:
         """Return these pieces, cut: `pieces` says which part of which."""
@@ -192,8 +198,7 @@ def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: I
 
 
 def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
-    names = ("start", "end", "part", "operation", "hides", "cause", "what")
-    return AgentTime(agent, agent, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return AgentTime(agent, agent, *map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
 def _in_order(every: AgentTime) -> AgentTime:
@@ -238,12 +243,14 @@ class History:
         ops: all operations.
         regions: all regions, outer ones before those inside.
         names: what their numbers stand for.
+        calls: of each region the number of what it does, in `HostCall`; -1: it is no call.
         threads: what each thread does.
     """
 
     ops: Ops
     regions: RankRegions
     names: Names
+    calls: Ints
     threads: dict[int, Activity]
 
     def idle(self, agent: int, low: int, high: int) -> AgentTime:
@@ -287,17 +294,24 @@ def read_history(reading: RankReading) -> History:
 def _read_history(whole: RankReading) -> History:
     ops = read_ops(whole, OperationNames(), stacks=True)
     regions, names = read_regions(whole)
-    threads = whole.reader.once(_ACTIVITIES, lambda: activities(regions, names))
-    return History(ops, regions, names, threads)
+    calls = host_calls(regions, names)
+    threads = whole.reader.once(_ACTIVITIES, lambda: activities(regions, calls))
+    return History(ops, regions, names, calls, threads)
 
 
-def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:
-    """Return what each thread does; regions come outer ones first."""
-    codes = {kind: cause_code(kind.value) for kind in HostCall}
-    cause = np.full(len(regions.name), -1)
-    for (name, category), rows in grouped([regions.name, regions.category]):
-        if kind := host_call(names.texts[name], names.texts[category]):
-            cause[rows] = codes[kind]
+def host_calls(regions: RankRegions, names: Names) -> Ints:
+    """Return of each region the number of what it does, in `HostCall`; -1: it is no call."""
+    numbers = {kind: number for number, kind in enumerate(HostCall)}
+    place = numbered(regions.name, regions.category)
+    first = first_of(place)
+    pairs = zip(regions.name[first].tolist(), regions.category[first].tolist(), strict=True)
+    calls = (host_call(names.texts[name], names.texts[category]) for name, category in pairs)
+    return np.array([numbers[call] if call else -1 for call in calls], np.int64)[place]
+
+
+def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
+    """Return what each thread does; regions, whose `host_calls` are given, come outer ones first."""
+    cause = _CAUSES_OF_CALLS[calls]
     return {thread: _activity(regions.take(rows), cause[rows]) for (thread,), rows in grouped([regions.thread])}
 
 
@@ -307,7 +321,7 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     around = innermost(regions.take(np.flatnonzero(cause < 0)))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
-    start, end = np.append(ALWAYS, calls.end), np.append(calls.start, most)
+    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))
     is_long = (start == ALWAYS) | (end == most) | (end - np.maximum(start, 0) > PAUSE)
     some = end > start
     is_host, is_short = some & is_long, some & ~is_long

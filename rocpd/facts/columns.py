@@ -64,7 +64,7 @@ def distinct(values: Ints) -> Ints:
     """
     if (dense := _dense(values)) is not None:
         low, is_known = dense
-        return np.flatnonzero(is_known) + low
+        return is_known.nonzero()[0] + low
     ordered = np.sort(values)
     is_new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
@@ -87,28 +87,24 @@ def _dense(values: Ints) -> tuple[int, Flags] | None:
     return low, is_known
 
 
-def numbered(first: Ints, *keys: Ints) -> Ints:
+def numbered(*keys: Ints) -> Ints:
     """Return a number from 0 for each combination of keys, in their order.
 
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    code = _small(first)
-    for key in keys:
-        small = _small(key.astype(np.int64, copy=False))
-        code = _small(code * (int(small.max(initial=0)) + 1) + small)
-    return code
+    return _small(_code(keys)[0]) if len(keys[0]) else np.zeros(0, np.int64)
 
 
 def _small(values: Ints) -> Ints:
-    """Return for each value how many different ones are less."""
-    if not len(values):
-        return values
-    dense = _dense(values)
-    if dense is None:
-        return np.unique(values, return_inverse=True)[1]
-    low, is_known = dense
-    return (np.cumsum(is_known) - 1)[values - low]
+    """Return for each value, of which there is at least one, how many different ones are less."""
+    if (dense := _dense(values)) is not None:
+        low, is_known = dense
+        return (is_known.cumsum() - 1)[values - low]
+    order = values.argsort(kind="stable")
+    small = np.zeros(len(values), np.int64)
+    small[order[1:]] = (values[order[1:]] != values[order[:-1]]).cumsum()
+    return small
 
 
 def first_of(numbers: Ints) -> Ints:
@@ -140,8 +136,8 @@ def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
         known = np.flatnonzero(table)
         table[known] = [function(number) for number in (known + low).tolist()]
         return table[ids - low]
-    known, inverse = np.unique(ids, return_inverse=True)
-    return np.array([function(number) for number in known.tolist()], np.int64)[inverse]
+    place = numbered(ids)
+    return np.array([function(number) for number in ids[first_of(place)].tolist()], np.int64)[place]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
@@ -268,10 +264,10 @@ class RowGroups:
 
 def group_rows(keys: Sequence[Ints]) -> RowGroups:
     """Group rows, of which there is at least one, by one column or more."""
-    code = _code(keys)
-    order = np.argsort(code, kind="stable")
+    code, width = _code(keys)
+    order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
     ordered = code[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    (first,) = np.concatenate(([True], ordered[1:] != ordered[:-1])).nonzero()
     heads = order[first]
     return RowGroups(list(zip(*(key[heads].tolist() for key in keys), strict=True)), order, first)
 
@@ -287,10 +283,10 @@ def grouped(keys: Sequence[Ints]) -> Iterator[tuple[tuple[int, ...], Ints]]:
         yield from group_rows(keys)
 
 
-def _code(keys: Sequence[Ints]) -> Ints:
-    """One small number per combination of keys."""
-    code, width = np.zeros(len(keys[0]), np.int64), 1
-    for key in keys:
+def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
+    """Return a small number for each combination of keys, in their order, and one that is greater than all of them."""
+    code, width = np.zeros(0, np.int64), 0
+    for key in (each.astype(np.int64, copy=False) for each in keys):
         low = int(key.min())
         span = int(key.max()) - low + 1
         if span <= _DENSE:
@@ -298,11 +294,11 @@ def _code(keys: Sequence[Ints]) -> Ints:
         else:
             small = _small(key)
             span = int(small.max()) + 1
-        code, width = code * span + small, width * span
+        code, width = (code * span + small, width * span) if width else (small, span)
         if width > _SHORT:
             code = _small(code)
             width = int(code.max()) + 1
-    return code.astype(np.uint16).view() if width <= _SHORT else code  # type: ignore[return-value]
+    return code, width
 
 
 BATCH = 1 << 17
@@ -488,7 +484,7 @@ def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
 def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select) -> tuple[int, Piece] | None:
     """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
-        ((last, count, *columns),) = run(packing, (first,))
+        ((last, count, *columns),) = run(packing, (first,)).fetchall()
         if not count:
             return first, _nothing(select)
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]

@@ -17,11 +17,12 @@ from typing import TypeAlias
 import numpy as np
 
 from rocpd.base import Ints, frozen
-from rocpd.facts.columns import grouped
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.agent_time import read_history
+from rocpd.facts.columns import distinct, first_of, grouped, numbered
+from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
 from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
-from rocpd.facts.regions import Nesting, RankRegions, nest, read_nesting, read_ranges, read_regions, read_steps
+from rocpd.facts.regions import Nesting, RankRegions, nest, read_nesting, read_ranges, read_steps
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
 from rocpd.federate.run.rank_reader import RankReader
@@ -147,13 +148,11 @@ class Paths:
 
 def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:
     """Return places, and for each operation the number of its own: `place` names what rows of ranges stand for."""
-    code = np.zeros(len(around[0]), np.int64)
-    for rows in around:  # one number for both: numpy takes a hundred times as long to sort pairs
-        code = code * (int(rows.max(initial=-1)) + 2) + rows + 1
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    code = numbered(*around)
+    first = first_of(code)
     named = [place(*pair) for pair in zip(*(rows[first].tolist() for rows in around), strict=True)]
     numbers = {value: number for number, value in enumerate(dict.fromkeys(named))}
-    return list(numbers), np.array([numbers[value] for value in named], np.int64)[inverse.reshape(-1)]
+    return list(numbers), np.array([numbers[value] for value in named], np.int64)[code]
 
 
 @frozen
@@ -225,12 +224,14 @@ def _main_thread(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> 
 def _named(segments: tuple[Ints, Ints] | None, key_of_row: Callable[[int], Key]) -> Whereabouts:
     since, rows = segments or NOTHING
     numbers: dict[Key, int] = {key_of_row(-1): 0}
-    of_rows = {row: numbers.setdefault(key_of_row(row), len(numbers)) for row in np.unique(rows).tolist()}
+    of_rows = {row: numbers.setdefault(key_of_row(row), len(numbers)) for row in distinct(rows).tolist()}
     values = np.array([of_rows[row] for row in rows.tolist()], np.int64)
     return Whereabouts(Course.of(since, values, 0), list(numbers))
 
 
 _WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MODULE)
+
+_IS_WAITING = np.array([*(kind in _WAITING for kind in HostCall), False])  # -1: no call
 
 WAITING = frozenset(kind.value for kind in _WAITING)
 """Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
@@ -266,9 +267,7 @@ class CallPaths:
     @functools.cached_property
     def _read(self) -> tuple[RankRegions, Ints, list[str]]:
         """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
-        regions, names = read_regions(self._reading)
-        pairs = grouped([regions.name, regions.category])
-        some = [rows for (name, kind), rows in pairs if host_call(names.texts[name], names.texts[kind]) in _WAITING]
-        calls = regions.take(np.sort(np.concatenate([np.zeros(0, np.int64), *some])))
+        history = read_history(self._reading)
+        calls = history.regions.take(_IS_WAITING[history.calls])
         places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)
         return calls, codes, [str(key_of_place(place)[0] or "") for place in places]

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, by_key, frozen
-from rocpd.facts.columns import Names, Piece, Select, as_text, columns, distinct, grouped, read_all, statement
+from rocpd.base import NULL, Flags, Ints, by_key, frozen
+from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
@@ -182,7 +182,7 @@ class RankRegions(NamedTuple):
     stack: Ints
     id: Ints
 
-    def take(self, rows: Ints) -> RankRegions:
+    def take(self, rows: Ints | Flags) -> RankRegions:
         """Return some of the regions, in the order of their numbers in `rows`."""
         return RankRegions(*(column[rows] for column in self))
 
@@ -253,8 +253,7 @@ def _read(reading: RankReading) -> tuple[RankRegions, list[str | None], int]:
 
 def marked_threads(regions: RankRegions, names: Names) -> dict[int, Course]:
     """Return thread -> number of the message of its innermost marker at any time, `NULL` outside of markers."""
-    codes = [code for code in distinct(regions.category).tolist() if is_marker(names.texts[code] or "")]
-    markers = regions.take(np.flatnonzero(np.isin(regions.category, codes)))
+    markers = regions.take(np.array([is_marker(text or "") for text in names.texts], bool)[regions.category])
     return {thread: innermost(markers.take(rows)) for (thread,), rows in grouped([markers.thread])}
 
 

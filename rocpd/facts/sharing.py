@@ -24,7 +24,7 @@ from rocpd.facts.rank import LANES, By, Options, RankReading
 from rocpd.facts.timeline import ALWAYS, KINDS, NOTHING, PARTS, Pieces, Union, gaps_between, outside, union, unite
 from rocpd.facts.units import HadByOthers, RankTime, Taken, Times, active_times, agents_of_ranks, times_that_count
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import OPERATIONS_BYTES, RankReader
 from rocpd.schema.rules.kernel_categories import load
 
 _ADDRESS = """SELECT json_extract(extdata, '$.domain') AS domain, json_extract(extdata, '$.location_id') AS location
@@ -65,7 +65,7 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
         active |= active_times(session, [rank.number for rank in ranks], {})
     some = session.job.of_ranks(tuple(rank for rank in session.ranks if rank.number in agents), keep_alignment=False)
     work = partial(_parts, agents=agents, active=active, options=Options(categories=options.categories))
-    parts = {rank.number: of_rank for rank, of_rank in some.map_ranks(work)}
+    parts = {rank.number: of_rank for rank, of_rank in some.map_ranks(work, brief_bytes=OPERATIONS_BYTES)}
     taken: dict[int, Taken] = {}
     for users in shared:
         names = ", ".join(map(str, users))

@@ -117,10 +117,9 @@ class Spread:
         """Return what makes an equal one."""
         return (self.calls, *self.distribution())
 
-    def __getstate__(self) -> dict[str, object]:
+    def __reduce__(self) -> tuple[type[Spread], tuple[int, Ints, Ints]]:
         """Return what is pickled: equal values once."""
-        self._settle()
-        return self.__dict__
+        return Spread, self.parts()
 
     @property
     def timed(self) -> int:

@@ -19,7 +19,7 @@ Union: TypeAlias = tuple[Ints, Ints]
 ALWAYS = np.iinfo(np.int64).min
 """The first edge of a course: before all times [ns]."""
 
-_FOREVER, _FIRST = np.array([np.iinfo(np.int64).max]), np.zeros(1, np.int64)
+_ALWAYS, _FOREVER, _FIRST = np.array([ALWAYS]), np.array([np.iinfo(np.int64).max]), np.zeros(1, np.int64)
 
 NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 """The union of no intervals."""
@@ -122,13 +122,13 @@ def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:
     """
     if not len(edges):
         return np.full(len(pieces.of), -1), pieces
-    first = np.searchsorted(edges, pieces.start, side="right") - 1
-    counts = np.searchsorted(edges, pieces.end, side="left") - first
-    row = np.repeat(np.arange(len(first)), counts)
-    at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + first[row]
-    since, until = edges[np.maximum(at, 0)], np.concatenate((edges, _FOREVER))[at + 1]
-    start = np.where(at < 0, pieces.start[row], np.maximum(since, pieces.start[row]))
-    return at, Pieces(pieces.of[row], start, np.minimum(until, pieces.end[row]))
+    first = edges.searchsorted(pieces.start, side="right") - 1
+    counts = edges.searchsorted(pieces.end, side="left") - first
+    row = np.arange(len(first)).repeat(counts)
+    at = np.arange(len(row)) + (first + counts - counts.cumsum())[row]
+    bounds = np.concatenate((_ALWAYS, edges, _FOREVER))
+    start, end = np.maximum(bounds[at + 1], pieces.start[row]), np.minimum(bounds[at + 2], pieces.end[row])
+    return at, Pieces(pieces.of[row], start, end)
 
 
 def inside(pieces: Pieces, parts: Union) -> tuple[Flags, Pieces]:
@@ -139,13 +139,15 @@ def inside(pieces: Pieces, parts: Union) -> tuple[Flags, Pieces]:
     >>> lies_in.tolist(), cut.start.tolist()
     ([False, True, False, True, False], [1, 2, 4, 8, 9])
     """
-    at, cut = divided(pieces, np.stack(parts, 1).reshape(-1))
+    at, cut = divided(pieces, np.array(parts).T.ravel())
     lies_in: Flags = at % 2 == 0
     return lies_in, cut
 
 
 def outside(pieces: Pieces, parts: Union) -> Pieces:
     """Return what of some pieces, none of them empty, lies outside of a union."""
+    if not len(parts[0]):
+        return pieces
     lies_in, cut = inside(pieces, parts)
     return cut.take(~lies_in)
 
@@ -156,8 +158,8 @@ def gaps_between(parts: Union, low: int, high: int) -> Union:
     >>> [a.tolist() for a in gaps_between((np.array([2, 8]), np.array([4, 20])), 0, 10)]
     [[0, 4], [2, 8]]
     """
-    start = np.clip(np.append(low, parts[1]), low, high)
-    end = np.clip(np.append(parts[0], high), low, high)
+    start, end = np.concatenate(([low], parts[1])), np.concatenate((parts[0], [high]))
+    start, end = (np.minimum(np.maximum(edge, low), high) for edge in (start, end))  # as clip, in half the time
     some = end > start
     return start[some], end[some]
 
@@ -177,10 +179,10 @@ class Course:
     @classmethod
     def of(cls, since: Ints, values: Ints, before: int) -> Course:
         """Return the course of changes in order of time, of which the last one at a time counts; `before` the first."""
-        edges, values = np.append(ALWAYS, since), np.append(before, values)
-        last = np.append(edges[1:] != edges[:-1], True)
+        edges, values = np.concatenate((_ALWAYS, since)), np.concatenate(([before], values))
+        last = np.concatenate((edges[1:] != edges[:-1], [True]))
         edges, values = edges[last], values[last]
-        changes = np.append(True, values[1:] != values[:-1])
+        changes = np.concatenate(([True], values[1:] != values[:-1]))
         return cls(edges[changes], values[changes])
 
     def at(self, times: Ints) -> Ints:

@@ -164,16 +164,18 @@ class Federation:
         lend = partial(self.job.files.pool.lend, self.job.share_of[rank])
         return RankReader(self.job.rank_of[rank], self.rank_tables(rank), lend)
 
-    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+    def map_ranks(self, work: Callable[[RankReader], Answer], *, brief_bytes: int = 0) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            brief_bytes: as of `Job.work_on`.
 
         Raises:
             what `work` raises.
         """
-        yield from self.job.work_on({rank.number: self.rank_tables(rank.number) for rank in self.ranks}, work)
+        tables = {rank.number: self.rank_tables(rank.number) for rank in self.ranks}
+        yield from self.job.work_on(tables, work, brief_bytes=brief_bytes)
 
     def count(self, rank: int, base: str, condition: str = "1") -> int:
         """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""

@@ -12,6 +12,8 @@ import numpy as np
 from rocpd.base import Codes, Flags, Ints, frozen
 from rocpd.facts.columns import runs
 
+_SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
+
 
 def small(least: int, most: int = 0) -> Any:
     """Return the type of least size that holds all numbers between two, and sums of two of them.
@@ -20,7 +22,7 @@ def small(least: int, most: int = 0) -> Any:
     ('int8', 'int32')
     """
     room = max(abs(least), abs(most)) * 2
-    return next((kind for kind in (np.int8, np.int16, np.int32) if room <= np.iinfo(kind).max), np.int64)
+    return next((kind for kind, largest in _SMALL if room <= largest), np.int64)
 
 
 def narrowed(column: Any) -> Any:

@@ -27,7 +27,7 @@ from rocpd.facts.columns import as_text, distinct
 from rocpd.facts.regions import Steps
 from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankReader
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.kernel_names import shown_name
 
@@ -181,7 +181,7 @@ WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"""
 
 def titles_of_job(session: Federation) -> dict[str, str]:
     """Return full name -> title of copies and of the kernels that ran on any rank, where the title is another."""
-    names = {name for _, of_rank in session.map_ranks(_kernel_names) for name in of_rank}
+    names = {name for _, of_rank in session.map_ranks(_kernel_names, brief_bytes=STATEMENT_BYTES) for name in of_rank}
     return _COPY_TITLES | {name: short for name, short in short_names(sorted(names)).items() if short != name}
 
 

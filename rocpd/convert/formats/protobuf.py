@@ -51,7 +51,10 @@ def text(field: int, value: str | bytes) -> bytes:
 
 def numbers(field: int, values: npt.NDArray[np.int64]) -> list[Part]:
     """Encode a varint field of each message; negative numbers take ten bytes."""
-    return [varint(field << 3), varints(values)]
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low == high >= 0:
+        return [varint(field << 3) + varint(low)]
+    return [varint(field << 3), varints(values, 10 if low < 0 else len(varint(high)))]
 
 
 def fixed(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> list[Part]:
@@ -67,7 +70,7 @@ def message(field: int, parts: Sequence[Part]) -> list[Part]:
 
 def length(parts: Sequence[Part]) -> int:
     """Return how many bytes each message takes."""
-    return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
+    return sum([len(part) if isinstance(part, bytes) else part.shape[1] for part in parts])
 
 
 def rows(parts: Sequence[Part], count: int) -> Bytes:
@@ -89,16 +92,12 @@ def rows(parts: Sequence[Part], count: int) -> Bytes:
     return matrix
 
 
-def varints(values: npt.NDArray[np.int64]) -> Bytes:
-    """Encode numbers as varints of one width, the least that the largest of them takes."""
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if low < 0:
-        return _slow(values, 10)
-    if high >= 1 << 56:
-        return _slow(values, len(varint(high)))
-    width = len(varint(high))
+def varints(values: npt.NDArray[np.int64], width: int) -> Bytes:
+    """Encode numbers as varints of one width."""
     if width == 1:
         return values.astype(np.uint8).reshape(-1, 1)
+    if width > 8:  # more than a word of 64 bits
+        return _slow(values, width)
     # Spread groups of 7 bits over bytes: halves, quarters, eighths of a 64-bit word.
     v = values.view(np.uint64) if values.flags.c_contiguous else np.ascontiguousarray(values).view(np.uint64)
     for least, keep, move, shift in _SPREAD:

@@ -205,6 +205,9 @@ class Works:
 STATEMENT_BYTES = 4 << 20
 """`brief_bytes` of one or two short statements."""
 
+OPERATIONS_BYTES = 1 << 20
+"""`brief_bytes` of reading the operations of a rank."""
+
 
 @frozen
 class RankTask(Generic[Answer]):

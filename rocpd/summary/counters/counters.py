@@ -21,7 +21,7 @@ from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, as_text, columns, find_rows, grouped, read_all, statement
+from rocpd.facts.columns import Select, as_text, columns, distinct, find_rows, grouped, numbered, read_all, statement
 from rocpd.facts.columns import number as whole
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
@@ -136,7 +136,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
         called = {number: as_text(name) or "?" for number, name, _ in symbols}
         passes = (values.of_pass(called, durations),) if len(values.rows) else ()
     texts = kernel_texts(reader, names, kernel)
-    ids, kernels = np.unique(kernel, return_inverse=True)
+    ids, kernels = distinct(kernel), numbered(kernel)
     gpus, kinds = _hardware(reader, agent)
     return Measured(
         kernels,
@@ -189,14 +189,14 @@ def _number(count: object) -> float:
 
 def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
     known = {kernel: list(map(_number, counts)) for kernel, *counts in reader.rows(_REGISTERS)}
-    ids, places = np.unique(kernels, return_inverse=True)
+    ids, places = distinct(kernels), numbered(kernels)
     table = np.array([known.get(number, [np.nan] * 3) for number in ids.tolist()], np.float64).reshape(-1, 3)
     return {name: table[places, column] for column, name in enumerate(SIZES[4:])}
 
 
 def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, ...]]:
     """Return for each dispatch which kind of GPU ran it, and these kinds."""
-    ids, places = np.unique(agents, return_inverse=True)
+    ids, places = distinct(agents), numbered(agents)
     rows = [row for row in reader.rows(_AGENTS) if row[0] in ids]
     described = {number: hardware(str(name), json_object(text) or {}) for number, name, text in rows}
     kinds: dict[Hardware, int] = {}

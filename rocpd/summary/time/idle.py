@@ -51,7 +51,7 @@ from rocpd.table.human import readable
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
 
-_AT_EDGES = [cause_code(cause) for cause in (NOT_STARTED, FINISHED, LEFT_OUT)]
+_IS_AT_EDGE = np.array([*(cause in (NOT_STARTED, FINISHED, LEFT_OUT) for cause in CAUSES), False])  # -1: not idle
 
 _MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
 
@@ -229,7 +229,7 @@ def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
             if functions := _stacks_while(idle, samples, history):
                 merge(answer.stacks.setdefault(key, {}), functions)
             merge(answer.span, {key: int(here.length.sum())})
-        start, end = spent.take(~np.isin(spent.cause, _AT_EDGES)).gaps()
+        start, end = spent.take(~_IS_AT_EDGE[spent.cause]).gaps()
         longest = np.argsort(start - end, kind="stable")[:1]
         answer.gaps.extend(gaps_of(reading, spent, names, ops, (start[longest], end[longest])))
     return answer

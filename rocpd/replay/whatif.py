@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, RocpdError
+from rocpd.base import Floats, Ints, Progress, RocpdError
+from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import steps_of_ranks, warm_steps
@@ -41,6 +42,8 @@ _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
+_PASSES = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS)
+STAGES = {**dict.fromkeys(_PASSES, 1), Stage.ANEW: 1, Stage.CAUSES: 3}
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
 
@@ -71,11 +74,16 @@ class Replays:
         costs = [change for change in every if self._step(self._exact.applied([*causes, change]).replay()) <= usual]
         return [*causes, *costs]
 
-    def tried(self) -> list[Prediction]:
-        """Return what each cause costs, tried one by one, the most first; the last is all of them together."""
+    def tried(self, course: Stages) -> list[Prediction]:
+        """Return what each cause costs, tried one by one, the most first; the last is all of them together.
+
+        Args:
+            course: of the command that asks.
+        """
         causes = self.causes()
-        each = sorted((self.predict([cause]) for cause in causes), key=lambda one: one.predicted_step_ns)
-        return [*each, self.predict(causes)]
+        asked = course.each(Stage.CAUSES, [*([cause] for cause in causes), causes], len(causes) + 1)
+        *each, together = map(self.predict, asked)
+        return [*sorted(each, key=lambda one: one.predicted_step_ns), together]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
         """Return how long a step would take with some changes.
@@ -258,6 +266,7 @@ def what_if(
     asked: Sequence[Change] = (),
     categories: Categories | None = None,
     step_marker: str = STEP_MARKER,
+    progress: Progress | None = None,
 ) -> WhatIf:
     """Return what changes would gain; without any, what each cause that is found costs.
 
@@ -266,15 +275,17 @@ def what_if(
         asked: the changes.
         categories: say which kernels are communication; None: the built-in ones.
         step_marker: markers that are steps.
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         RocpdError: there are separate runs, or no GPU work, or a change names nothing that there is.
     """
-    replays = read_replays(session, categories, step_marker)
-    count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
-    if asked:
-        return WhatIf(count, matched, replays.predict(asked))
-    *each, together = replays.tried()
+    with session.job.reporting(progress, STAGES):
+        replays = read_replays(session, categories, step_marker)
+        count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
+        if asked:
+            return WhatIf(count, matched, replays.predict(asked))
+        *each, together = replays.tried(session.job.course)
     return WhatIf(count, matched, together, tuple(each))
 
 
@@ -282,6 +293,11 @@ def read_replays(session: Federation, categories: Categories | None = None, step
     """Return a job, read to be replayed; arguments and errors as `what_if`, but for changes."""
     if session.runs > 1:
         raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
+    with session.job.course.during(Stage.ANEW):
+        return _read_replays(session, categories, step_marker)
+
+
+def _read_replays(session: Federation, categories: Categories | None, step_marker: str) -> Replays:
     job = read_job(session, categories, step_marker)
     if not (job.points.part >= 0).any():
         raise RocpdError("no GPU work is recorded", "rocpd info JOB says what is")

@@ -42,10 +42,12 @@ _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
-_PASSES = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS)
-STAGES = {**dict.fromkeys(_PASSES, 1), Stage.ANEW: 1, Stage.CAUSES: 3}
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
+
+_ONCE = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS, Stage.ANEW)
+STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
+"""The stages of a question without changes, of a job with two causes."""
 
 
 class Replays:
@@ -280,11 +282,12 @@ def what_if(
     Raises:
         RocpdError: there are separate runs, or no GPU work, or a change names nothing that there is.
     """
-    with session.job.reporting(progress, STAGES):
+    with session.job.reporting(progress, {**STAGES, Stage.CAUSES: 1} if asked else STAGES):
         replays = read_replays(session, categories, step_marker)
         count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
         if asked:
-            return WhatIf(count, matched, replays.predict(asked))
+            with session.job.course.during(Stage.CAUSES, 1):
+                return WhatIf(count, matched, replays.predict(asked))
         *each, together = replays.tried(session.job.course)
     return WhatIf(count, matched, together, tuple(each))
 

@@ -90,7 +90,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
 def stages_of(sections: Sequence[Entry]) -> dict[Stage, float]:
     """Return the stages of a report, and how many there are of each."""
     replays: dict[Stage, float] = {Stage.REPLAYS: USUAL} if any(entry.concludes for entry in sections) else {}
-    replays |= {Stage.CAUSES: USUAL} if any(entry.name == "whatif" for entry in sections) else {}
+    replays |= {Stage.CAUSES: USUAL + 1} if any(entry.name == "whatif" for entry in sections) else {}
     return {**stages(list(map(str, asked_by(sections)))), Stage.WRITING: len(sections), **replays}
 
 

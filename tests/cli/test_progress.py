@@ -17,9 +17,10 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,9 @@ from rocpd.base import Progress
 from rocpd.base.stages import COSTS, Stage, Stages
 from rocpd.cli import diagnostics as progress
 from rocpd.replay import whatif
-from rocpd.report.build import stages_of
+from rocpd.report.build import build, stages_of
 from rocpd.report.contents import chosen_sections
+from rocpd.simulator import JobOptions, simulate
 from rocpd.summary import run
 from tests import warm
 from tests.build import TraceBuilder
@@ -479,6 +481,34 @@ def test_a_machine_that_is_slower_makes_later_stages_longer(name: str) -> None:
     """Three times; where passes over the ranks come first, they show it."""
     played = MEASURED[name]
     assert replace(played, took={stage: 3 * took for stage, took in played.took.items()}).wrong() == []
+
+
+ASKED: dict[str, tuple[Callable[[rocpd.Session, Progress], object], Mapping[Stage, float]]] = {
+    "summary": (lambda job, tell: list(run.run(job, "overview", progress=tell)), of_summary()),
+    "advise": (lambda job, tell: job.advise(on_progress=tell), of_advice()),
+    "report": (lambda job, tell: build(job, progress=tell), of_report()),
+    "whatif": (lambda job, tell: whatif.what_if(job, progress=tell), whatif.STAGES),
+}
+"""Commands: as Python asks the same, and the stages that are planned."""
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_each_stage_that_is_planned_begins(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two hosts, whose clocks are aligned; what nobody begins would be expected until the end."""
+    begun: list[Stage] = []
+
+    during = Stages.during
+
+    def watched(stages: Stages, stage: Stage, amount: float = 0) -> Any:
+        begun.append(stage)
+        return during(stages, stage, amount)
+
+    monkeypatch.setattr(Stages, "during", watched)
+    simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=6))
+    ask, planned = ASKED[command]
+    with rocpd.connect(tmp_path / "job") as job:
+        ask(job, lambda _done, _of: None)
+    assert set(planned) - set(begun) == set()
 
 
 def test_a_stage_within_another_one_counts_once() -> None:

@@ -63,7 +63,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     Args:
         session: what to read.
         asked: which sections, and what of analyses.
-        progress: called with (done, of all).
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         UsageError: an unknown section, or an option of an analysis that makes no sense.
@@ -187,7 +187,7 @@ def write(
         path: the file; its ending says which format.
         options: which sections, what is asked of analyses, and where charts go.
         force: replace existing files.
-        progress: called with (done, of all).
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         UsageError: an unknown ending or section, or a package that the format needs is not installed.

@@ -20,7 +20,7 @@ from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import Progress, RocpdError, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.stages import Cost
+from rocpd.base.stages import Stage
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
@@ -32,7 +32,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
-from rocpd.summary.run import Function, known_tables
+from rocpd.summary.run import Function, known_tables, stages
 from rocpd.summary.time.overview import job_finding
 
 
@@ -55,7 +55,7 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     )
 
 
-JUDGING = Cost(3.0, 1.35)  # of tables
+USUAL = 2  # problems, or causes, that a job has
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
 """Tables that the facts of the job are read from."""
 
@@ -85,9 +85,10 @@ def advise(
     each = {name: replace(asked, by=by) for name, by in questions(wanted).items()}
     functions = {name: analysis_function(name) for name in each}
     tables: dict[str, Summary] = {}
-    for _, known in known_tables(Reading(session, None, progress, wanted), functions, each, after=JUDGING):
-        tables |= {} if isinstance(known, str) else known
-    return judge(session, tables, rules, limits, load(asked.categories), inputs)
+    with session.job.reporting(progress, {**stages(functions), Stage.REPLAYS: USUAL}):
+        for _, known in known_tables(Reading(session, wanted=wanted), functions, each):
+            tables |= {} if isinstance(known, str) else known
+        return judge(session, tables, rules, limits, load(asked.categories), inputs)
 
 
 def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
@@ -154,7 +155,8 @@ def judge(
     name = inputs or _name_of(session)
     reported, explained = report_once(problems, rules)
     replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
-    final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in problems}
+    asked = session.job.course.each(Stage.REPLAYS, problems, len(problems))
+    final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in asked}
     # What limits the others comes first, then the largest gain, last what costs no time.
     findings = [final[id(each)] for each in reported]
     findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))

@@ -151,8 +151,11 @@ def whatif(
     if selection.window():
         raise UsageError("whatif replays whole jobs: a window has no effect", "rocpd trim writes the part of a window")
     options = Options(**asked.fields(Options))
-    with selection.connect(inputs, execution, has_analyses=True) as session:
-        answer = what_if(session, wanted, load(options.categories), options.step_marker)
+    with (
+        selection.connect(inputs, execution, has_analyses=True) as session,
+        progress(f"replays of {job_text(session)}", "") as report,
+    ):
+        answer = what_if(session, wanted, load(options.categories), options.step_marker, report)
     clear_bars()
     with tables.open_output(path, output) as out:
         tables.write_answer(answer.document(), str(answer).splitlines(), out, form)

@@ -62,9 +62,9 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     is_empty, missing = True, []
     label = next(iter(plan)) if len(plan) == 1 else "summary"
     with progress(f"{label} of {job_text(session)}", "") as report:
-        reading = Reading(session, options, report)
+        reading = Reading(session, options)
         reading.on_preliminary = _preliminary(len(session.ranks)) if report else None
-        for name, answered in run_planned(reading, plan):
+        for name, answered in run_planned(reading, plan, report):
             try:
                 for summary in answered if len(plan) == 1 else as_far_as_made(f"analysis {name}", answered):
                     is_empty = False
@@ -99,7 +99,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
     from rocpd.summary.summarize import summarize
 
     session.note_runs()
-    with progress("summary", "ranks") as report:
+    with progress("summary", "") as report:
         summaries = list(timed(summarize(session, options, report), session.lacks_index))
     if not summaries:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
@@ -125,12 +125,17 @@ class TextDelivery:
     def write(self, session: Session, options: Options) -> None:
         """Write the text as it comes."""
         from rocpd.summary.reading import Reading
+        from rocpd.summary.run import stages
 
         path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")
-        with tables.open_output(path, self.output) as out, progress(self.analysis, "ranks") as report:
+        with (
+            tables.open_output(path, self.output) as out,
+            progress(self.analysis, "") as report,
+            session.job.reporting(report, stages([self.analysis])),
+        ):
             shown = as_data(out)
-            for text in texts(Reading(session, options, report)):
+            for text in texts(Reading(session, options)):
                 shown.write(text)
 
 

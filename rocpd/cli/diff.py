@@ -146,9 +146,10 @@ def diff(
         rocpd diff --base main.json --new run4 --format md -o comment.md
         rocpd diff after/ --history store/
     """
+    from rocpd.base.stages import InTurn
     from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
-    from rocpd.compare.run import Comparing, InTurn, jobs_among
+    from rocpd.compare.run import Comparing, jobs_among
 
     metric = metric_of(asked.metric)
     asked.pattern()
@@ -384,7 +385,8 @@ class _Asked:
 
     def runs(self, has_whole: bool = False) -> list[RunProfile]:
         """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
-        from rocpd.compare.run import Comparing, InTurn, jobs_among
+        from rocpd.base.stages import InTurn
+        from rocpd.compare.run import Comparing, jobs_among
 
         if not self.words:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")

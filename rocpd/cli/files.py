@@ -396,7 +396,7 @@ def _keep_answers(inputs: Inputs, execution: Execution) -> None:
     with (
         contextlib.suppress(RocpdError),  # what the job lacks, rocpd summary says
         SelectionOptions().connect(inputs, execution) as session,
-        progress("summary", "ranks") as report,
+        progress("summary", "") as report,
     ):
         for table in run(session, OVERVIEW, progress=report):
             list(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -37,43 +37,6 @@ OTHERS = "others"
 """Stands for all steps, or ranks, that are not compared with them."""
 
 _ALONE = (".rpdb", ".yaml")
-
-
-class InTurn:
-    """Reports jobs that are read one after the other as one; those to come take as long as the mean of the others.
-
-    Args:
-        report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
-        jobs: how many there are.
-    """
-
-    def __init__(self, report: Progress | None, jobs: int) -> None:
-        self._report, self._jobs = report, jobs
-        self._took: list[int] = []
-
-    @contextmanager
-    def __call__(self) -> Iterator[Progress | None]:
-        """Yield what is called while the next job is read; None: nobody asks.
-
-        >>> seen = []
-        >>> in_turn = InTurn(lambda done, of: seen.append((done, of)), 2)
-        >>> for took in 4, 6:
-        ...     with in_turn() as report:
-        ...         report(2, took)
-        >>> seen
-        [(2, 8), (6, 10)]
-        """
-        report, before, whole = self._report, sum(self._took), 0
-
-        def of_all(done: int, of: int) -> None:
-            nonlocal whole
-            whole = of
-            to_come = max(self._jobs - len(self._took) - 1, 0) * (before + of) // (len(self._took) + 1)
-            if report:
-                report(before + done, before + of + to_come)
-
-        yield of_all if report else None
-        self._took.append(whole)
 
 
 def jobs_among(inputs: Sequence[str]) -> int:

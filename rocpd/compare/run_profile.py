@@ -23,7 +23,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, InputError, Ints, Progress, RocpdError, UsageError, amount, by_key, frozen
 from rocpd.base.documents import json_object
-from rocpd.base.stages import Cost
+from rocpd.base.stages import Stage
 from rocpd.compare.measure import (
     COPY_KIND,
     WHOLE,
@@ -46,9 +46,7 @@ from rocpd.facts.regions import read_regions
 from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.describe import ROCM
 from rocpd.federate.federation import Federation, OnNote
-from rocpd.federate.job import OF_SPANS, OF_STEPS
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
@@ -585,7 +583,7 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
 
 
 _FEWEST = 8  # collectives to make units of
-_PASSES, _MEASURING = (OF_STEPS, OF_SPANS), Cost(5.0, 5.6)
+_STAGES = {Stage.STEPS: 1, Stage.SPANS: 1, Stage.READING: 6}  # measuring takes as long as so many analyses
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -596,11 +594,8 @@ def measured_runs(
     """Read each run of a job; `progress` is called with (time that passed, time that all takes) [ms]. As `runs_of`."""
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
-    course = session.job.course(progress, _PASSES, session.job.seconds(_MEASURING, usable_cores()))
-    course.step(0)
-    with session.job.counting(course, len(_PASSES)):
-        answers = asked_of(Reading(session, asked, partial(course.step, len(_PASSES))), options, metric)
-    return runs_of(answers, name, options, metric)
+    with session.job.reporting(progress, _STAGES):
+        return runs_of(asked_of(Reading(session, asked), options, metric), name, options, metric)
 
 
 def asked_of(

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from rocpd.base import Answer, Ints, frozen
 from rocpd.base.identity import blake2b
+from rocpd.base.stages import Stage
 from rocpd.facts.rank import Base, Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
@@ -173,8 +174,12 @@ def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
 
 def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
     """Return what is read of all rows of each rank, once for a job."""
-    answers = partial(session.job.map_ranks, work, brief_bytes=STATEMENT_BYTES)
-    return session.job.once(what, lambda: {rank.number: answer for rank, answer in answers()})
+
+    def answers() -> dict[int, Answer]:
+        of_ranks = session.job.map_ranks(work, brief_bytes=STATEMENT_BYTES)
+        return {rank.number: answer for rank, answer in session.job.counted(Stage.STEPS, of_ranks)}
+
+    return session.job.once(what, answers)
 
 
 def warm_up(lengths: Sequence[float]) -> int:

@@ -9,13 +9,13 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from rocpd.base import Answer, Progress, Row, by_key, frozen
-from rocpd.base.stages import Cost, Stages
+from rocpd.base.stages import COSTS, Stage, Stages
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
@@ -41,11 +41,10 @@ from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
 Derived = TypeVar("Derived")
+Item = TypeVar("Item")
 
 
 _SPAN = Fact("span", 1, ())
-OF_SPANS, OF_STEPS, OF_COLLECTIVES = Cost(0.2, 0.4), Cost(0.8, 1.0), Cost(1.4, 1.55)
-"""The costs of passes over all ranks: for first and last times, for steps, and for collectives, which align clocks."""
 _CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
 
 
@@ -108,7 +107,8 @@ class Job:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self.files.check_open()
         if self.files.index and not self.files.index.why_not:
-            return {rank.number: Span(*row) for rank, row in self.map_ranks(_span) if row[0] is not None}
+            rows = self.counted(Stage.SPANS, self.map_ranks(_span))
+            return {rank.number: Span(*row) for rank, row in rows if row[0] is not None}
         kept = {rank.number: self.files.facts.of(rank) for rank in self.ranks} if self.files.facts else {}
         known: dict[int, Row] = {number: facts.known(_SPAN) or () if facts else () for number, facts in kept.items()}
         if not known or () in known.values():
@@ -122,9 +122,10 @@ class Job:
     def _read_spans(self) -> dict[int, Row]:
         """Return rank number -> first start and last end of its events; None and None where it has none."""
         request = Request(RankQuestion(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
-        rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, self._count))
         numbers = (number for share in self.shares for number in share.ranks)
-        return {number: tuple(row) for number, row in zip(numbers, rows, strict=True)}
+        with self.course.during(Stage.SPANS) as begun:
+            of_shares = self.files.executor.rows(request, self.shares, partial(self.course.step, begun))
+            return dict(zip(numbers, map(tuple, itertools.chain.from_iterable(of_shares)), strict=True))
 
     @cached_property
     def clock_domains(self) -> tuple[Domain, ...]:
@@ -144,8 +145,7 @@ class Job:
             return given_offsets(self.clock_offsets, self.ranks)
         # Ranks of other runs had no collectives with those of the largest.
         largest = self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
-        map_ranks = partial(largest.map_ranks, brief_bytes=_CLOCK_BYTES)
-        measure = partial(self.aligner, map_ranks) if self.aligner else None
+        measure = partial(self.aligner, largest._map_for_clocks) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
         of_day = [rank.number for rank in self.ranks if rank.has_date]
         return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
@@ -200,9 +200,12 @@ class Job:
         """Do `work` for each rank, as `work_on`, on all rows."""
         return self.work_on(self.rank_tables, work, brief_bytes=brief_bytes)
 
+    def _map_for_clocks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        return self.counted(Stage.CLOCKS, self.map_ranks(work, brief_bytes=_CLOCK_BYTES))
+
     def work_on(
         self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer], *, brief_bytes: int = 0
-    ) -> Generator[tuple[Rank, Answer], None, None]:
+    ) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
@@ -217,40 +220,39 @@ class Job:
         tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, brief_bytes) for rank in self.ranks]
         index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
         with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
-            for answered in zip(self.ranks, answers, strict=True):
-                self._count()
-                yield answered
+            yield from zip(self.ranks, answers, strict=True)
 
-    def _count(self, *_of: int) -> None:
-        if self.files.on_rank:
-            self.files.on_rank()
+    def counted(self, stage: Stage, answers: Iterable[Item]) -> Iterator[Item]:
+        """Yield the answers of all ranks, of which a stage of a command consists, and report each."""
+        return self.course.each(stage, answers, len(self.ranks))
 
-    def seconds(self, cost: Cost, cores: int) -> float:
-        """Return how long a stage of work on all ranks was measured to take, where so many cores share it [s]."""
-        openings = {rank.opening.path: rank.opening.size for rank in self.ranks}
-        return cost.seconds(len(self.ranks), sum(openings.values()), cores)
-
-    def course(self, report: Progress | None, passes: Sequence[Cost], *later: float) -> Stages:
-        """Return the course of work that passes over all ranks, and of what comes later [s]."""
-        cores = usable_cores()
-        return Stages(report, [*(self.seconds(each, cores) for each in passes), *later], cores)
+    @property
+    def course(self) -> Stages:
+        """The course of the command that reads the job."""
+        return self.files.course
 
     @contextlib.contextmanager
-    def counting(self, course: Stages, passes: int) -> Iterator[None]:
-        """Report each rank that is read within a block, up to so many passes over all ranks: the first stages."""
-        ranks, every = len(self.ranks), itertools.count()
+    def reporting(self, report: Progress | None, planned: Mapping[Stage, float]) -> Iterator[None]:
+        """Report how far a block is that reads the job.
 
-        def count() -> None:
-            stage, done = divmod(next(every), ranks)
-            if stage < passes:
-                course.step(stage, done + 1, ranks)
+        Args:
+            report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
+            planned: its stages -> how many of each there are.
+        """
+        if not report:
+            yield
+            return
+        size, cores = sum({rank.opening.path: rank.opening.size for rank in self.ranks}.values()), usable_cores()
 
-        before = self.files.on_rank
-        self.files.on_rank = count
+        def seconds(stage: Stage, amount: float) -> float:
+            return COSTS[stage].seconds(len(self.ranks), size, cores, amount)
+
+        before, self.files.course = self.files.course, Stages(report, planned, seconds, cores)
         try:
             yield
         finally:
-            self.files.on_rank = before
+            self.files.course.leave()
+            self.files.course = before
 
     @cached_property
     def facts(self) -> FactsOfRank | None:

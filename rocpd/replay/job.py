@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen, process
+from rocpd.base.stages import Stage
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of
@@ -172,7 +173,7 @@ def read_job(session: Federation, categories: Categories | None = None, step_mar
     work = partial(_of_rank, categories=categories or load(None), step=is_step(step_marker))
     graphs: dict[int, RankGraph] = {}
     channels: list[Channel] = []
-    for rank, (graph, of_rank) in session.map_ranks(work):
+    for rank, (graph, of_rank) in session.job.counted(Stage.GRAPHS, session.map_ranks(work)):
         graphs[rank.number] = graph
         channels += of_rank
     clocks = Clocks.of(session, channels)

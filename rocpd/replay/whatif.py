@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, RocpdError
+from rocpd.base import Floats, Ints, Progress, RocpdError
+from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import steps_of_ranks, warm_steps
@@ -43,6 +44,10 @@ _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
+
+_ONCE = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS, Stage.ANEW)
+STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
+"""The stages of a question without changes, of a job with two causes."""
 
 
 class Replays:
@@ -71,11 +76,16 @@ class Replays:
         costs = [change for change in every if self._step(self._exact.applied([*causes, change]).replay()) <= usual]
         return [*causes, *costs]
 
-    def tried(self) -> list[Prediction]:
-        """Return what each cause costs, tried one by one, the most first; the last is all of them together."""
+    def tried(self, course: Stages) -> list[Prediction]:
+        """Return what each cause costs, tried one by one, the most first; the last is all of them together.
+
+        Args:
+            course: of the command that asks.
+        """
         causes = self.causes()
-        each = sorted((self.predict([cause]) for cause in causes), key=lambda one: one.predicted_step_ns)
-        return [*each, self.predict(causes)]
+        asked = course.each(Stage.CAUSES, [*([cause] for cause in causes), causes], len(causes) + 1)
+        *each, together = map(self.predict, asked)
+        return [*sorted(each, key=lambda one: one.predicted_step_ns), together]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
         """Return how long a step would take with some changes.
@@ -259,6 +269,7 @@ def what_if(
     asked: Sequence[Change] = (),
     categories: Categories | None = None,
     step_marker: str = STEP_MARKER,
+    progress: Progress | None = None,
 ) -> WhatIf:
     """Return what changes would gain; without any, what each cause that is found costs.
 
@@ -267,15 +278,18 @@ def what_if(
         asked: the changes.
         categories: say which kernels are communication; None: the built-in ones.
         step_marker: markers that are steps.
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         RocpdError: there are separate runs, or no GPU work, or a change names nothing that there is.
     """
-    replays = read_replays(session, categories, step_marker)
-    count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
-    if asked:
-        return WhatIf(count, matched, replays.predict(asked))
-    *each, together = replays.tried()
+    with session.job.reporting(progress, {**STAGES, Stage.CAUSES: 1} if asked else STAGES):
+        replays = read_replays(session, categories, step_marker)
+        count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
+        if asked:
+            with session.job.course.during(Stage.CAUSES, 1):
+                return WhatIf(count, matched, replays.predict(asked))
+        *each, together = replays.tried(session.job.course)
     return WhatIf(count, matched, together, tuple(each))
 
 
@@ -284,7 +298,11 @@ def read_replays(session: Federation, categories: Categories | None = None, step
     if session.runs > 1:
         raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
     warm = warm_steps(list(steps_of_ranks(session, step_marker).values()))  # files are read before the job takes memory
-    job = read_job(session, categories, step_marker)
+    with session.job.course.during(Stage.ANEW):
+        return _replays_of(read_job(session, categories, step_marker), warm)
+
+
+def _replays_of(job: JobGraph, warm: frozenset[int]) -> Replays:
     if not (job.points.part >= 0).any():
         raise RocpdError("no GPU work is recorded", "rocpd info JOB says what is")
     numbers = _steps(job, warm)

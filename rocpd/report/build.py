@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rocpd.advice.judge import USUAL
 from rocpd.base import Progress, UsageError, amount, entries, frozen
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
+from rocpd.base.stages import Stage
 from rocpd.base.version import __version__
 from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run import profiles_of
@@ -19,10 +21,11 @@ from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.report.contents import READ, Entry, chosen_sections
-from rocpd.report.material import Material, ReportBase, gather
+from rocpd.report.material import Material, ReportBase, asked_by, gather
 from rocpd.report.model import Block, Report, Section, Text
 from rocpd.report.writers import ReportFormat, format_of
 from rocpd.report.writers.pictures import NEEDS, jpeg_of, png_of, svg_of
+from rocpd.summary.run import stages
 
 _FEW = 4  # files that are named one by one
 _COMPARED = """
@@ -60,7 +63,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     Args:
         session: what to read.
         asked: which sections, and what of analyses.
-        progress: called with (done, of all).
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         UsageError: an unknown section, or an option of an analysis that makes no sense.
@@ -69,11 +72,12 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     asked = asked or ReportOptions()
     chosen = chosen_sections(asked.sections, has_base=asked.base is not None)
     sections = [entry for entry in chosen if entry.name not in asked.without]
-    material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), asked.base, progress)
     made: list[Section] = []
-    for entry in sections:
-        if section := _section(entry, material, made, entry.name in asked.sections):
-            made.append(section)
+    with session.job.reporting(progress, stages_of(sections)):
+        material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), asked.base)
+        for entry in session.job.course.each(Stage.WRITING, sections, len(sections)):
+            if section := _section(entry, material, made, entry.name in asked.sections):
+                made.append(section)
     made.sort(key=lambda section: section.is_empty)
     connect = f"rocpd.connect({asked.connect or _files(session)})"
     if not asked.connect and session.selection != type(session.selection)():
@@ -81,6 +85,13 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     if asked.base and asked.base.connect:
         connect += _COMPARED.format(asked.base.connect)
     return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, connect)
+
+
+def stages_of(sections: Sequence[Entry]) -> dict[Stage, float]:
+    """Return the stages of a report, and how many there are of each."""
+    replays: dict[Stage, float] = {Stage.REPLAYS: USUAL} if any(entry.concludes for entry in sections) else {}
+    replays |= {Stage.CAUSES: USUAL + 1} if any(entry.name == "whatif" for entry in sections) else {}
+    return {**stages(list(map(str, asked_by(sections)))), Stage.WRITING: len(sections), **replays}
 
 
 def _files(session: Federation) -> str:
@@ -176,7 +187,7 @@ def write(
         path: the file; its ending says which format.
         options: which sections, what is asked of analyses, and where charts go.
         force: replace existing files.
-        progress: called with (done, of all).
+        progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
         UsageError: an unknown ending or section, or a package that the format needs is not installed.

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from rocpd.advice.judge import analysis_function, questions, tables_of_rules
 from rocpd.advice.registry import known_rules
-from rocpd.base import Progress, Row, frozen
+from rocpd.base import Row, frozen
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.option import Option, spelt
-from rocpd.base.stages import Cost
 from rocpd.chart.draw import draw
 from rocpd.chart.model import Chart
 from rocpd.chart.plot import NAMING
@@ -210,36 +209,37 @@ def _head(field: Field, values: Iterable[object]) -> Column:
     return Column(name.replace("_", " "), field.unit, doc, is_number, is_count=is_number and field.name not in NAMING)
 
 
-WRITING = Cost(4.5, 3.8)  # advice, sections and charts
-
-
 def gather(
     session: Federation,
     sections: Iterable[Entry],
     options: Options,
     inputs: str,
     base: ReportBase | None = None,
-    progress: Progress | None = None,
 ) -> Material:
     """Read all that sections need, each rank once.
 
     Raises:
         InputError: a file is damaged.
     """
-    concluding = *map(Inquiry, joined_analyses()), *advised()
-    needs = (question for each in sections for question in (*each.needs, *(concluding if each.concludes else ())))
-    asked = list(dict.fromkeys(needs))
+    asked = asked_by(sections)
     every = known_analyses()
     costly = {table for analysis in every.values() for table in analysis.costly} - tables_of_rules(known_rules())
     wanted = frozenset(tables_of(every)) - costly
     options_of = {str(question): _options(session, options, question) for question in asked}
     functions = {str(question): _function(question, base) for question in asked}
-    known = known_tables(Reading(session, None, progress, wanted), functions, options_of, after=WRITING)
+    known = known_tables(Reading(session, wanted=wanted), functions, options_of)
     every_answer = {question: answer for question, (_, answer) in zip(asked, known, strict=True)}
     answers = {question: answer for question, answer in every_answer.items() if not isinstance(answer, str)}
     missing = {question: answer for question, answer in every_answer.items() if isinstance(answer, str)}
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
     return Material(quiet.counted_once(), options, answers, missing, inputs, base)
+
+
+def asked_by(sections: Iterable[Entry]) -> list[Inquiry]:
+    """Return the questions of sections."""
+    concluding = *map(Inquiry, joined_analyses()), *advised()
+    needs = (question for each in sections for question in (*each.needs, *(concluding if each.concludes else ())))
+    return list(dict.fromkeys(needs))
 
 
 def _function(question: Inquiry, base: ReportBase | None) -> Function:

@@ -300,7 +300,7 @@ def whatif(material: Material) -> Iterator[Block]:
     if not replays.causes():
         yield Text("No rank, host, link or step was found that costs 1 % of a step.")
         return
-    *each, together = replays.tried()
+    *each, together = replays.tried(material.session.job.course)
     rows = tuple(
         (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
         for one in (*each, *([together] if len(each) > 1 else []))

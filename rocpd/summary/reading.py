@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Self, TypeAlias
 
-from rocpd.base import Answer, Progress, RocpdError, Row
+from rocpd.base import Answer, RocpdError, Row
+from rocpd.base.stages import Stage
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.sharing import times_of_job
 from rocpd.facts.spread import Spread
@@ -63,7 +64,6 @@ class Reading:
     Args:
         session: what to read; of passes of one program the first one counts, `with_passes` has the others too.
         options: what was asked.
-        progress: called with (done, of all).
         wanted: tables that will be looked at; None: all.
 
     Attributes:
@@ -75,14 +75,12 @@ class Reading:
         self,
         session: Federation,
         options: Options | None = None,
-        progress: Progress | None = None,
         wanted: frozenset[str] | None = None,
     ) -> None:
         self.every_pass = session
         self.session = session.counted_once()
         self.options = options or Options()
         self.wanted = wanted
-        self.progress = progress
         self.on_preliminary: Callable[[int, Sequence[Finding]], None] | None = None
 
     def on(self, session: Federation) -> Reading:
@@ -123,7 +121,7 @@ class Reading:
         *asked: object,
         given: Mapping[int, Any] | None = None,
     ) -> RankAnswers[Answer]:
-        """Return the answers of ranks to `work`, in rank order; iterating them reports progress and what was left out.
+        """Return the answers of ranks to `work`, in rank order; iterating them reports what was left out.
 
         Args:
             work: a module-level function or a `functools.partial` of one, which takes a `RankReading`; it and what it
@@ -133,11 +131,6 @@ class Reading:
             given: number of a rank -> the second argument of `work`, on which the answer hangs too.
         """
         return RankAnswers(self, partial(_derived, work=work, fact=fact, asked=asked, given=given) if fact else work)
-
-    def report(self, done: int) -> None:
-        """Report how many ranks were read."""
-        if self.progress:
-            self.progress(done, len(self.session.ranks))
 
     def summary(
         self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()
@@ -246,9 +239,8 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
             self.reading.session.note(f"{count} {what} left out: {INVALID}")
 
     def _ranks(self) -> Iterator[tuple[Rank, tuple[Answer, Counter[str]]]]:
-        for done, answer in enumerate(self.reading.session.map_ranks(self.task(self.reading.windows())), 1):
-            yield answer
-            self.reading.report(done)
+        session = self.reading.session
+        return session.job.counted(Stage.READING, session.map_ranks(self.task(self.reading.windows())))
 
 
 def _let_go(answers: list[Answer]) -> Iterator[Answer]:

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
 from rocpd.base import Progress, RocpdError, UsageError, entries
 from rocpd.base.boundary import each_for_itself
-from rocpd.base.stages import Cost, Stages
+from rocpd.base.stages import InTurn, Stage
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.federate.federation import Federation, Notes
-from rocpd.federate.job import OF_COLLECTIVES, OF_SPANS, OF_STEPS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
-from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.reading import RankAnswers, Reading, Tables
-from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
+from rocpd.summary.registry import (
+    OF_ONE_JOB,
+    OVERVIEW,
+    SUMMARIES,
+    TABLES,
+    Analysis,
+    joined_analyses,
+    known_analyses,
+    tables_of,
+    values_of,
+)
 from rocpd.summary.result import Summary
 
-PASSES = (OF_STEPS, OF_SPANS, OF_COLLECTIVES)  # that come before reading
-READING, ANALYSIS = Cost(6.8, 2.5), Cost(0.62, 0.45)  # reading rows, and what each analysis does with them
-BLAME, _NOTHING = Cost(0.8, 1.3), Cost(0.0, 0.0)
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
@@ -63,7 +68,16 @@ def run(
     """Run the analysis that `name` is or belongs to; yield all its tables, or the one that was named."""
     for analysis, tables in planned([name]).items():
         complete = entries.with_defaults(options or Options(), _find(analysis).options)
-        yield from tables_alone(_run(Reading(session, complete, progress), analysis, tables))
+        with session.job.reporting(progress, stages([analysis])):
+            yield from tables_alone(_run(Reading(session, complete), analysis, tables))
+
+
+def stages(analyses: Collection[str]) -> dict[Stage, float]:
+    """Return the stages of a command that runs analyses in one pass, and how many there are of each."""
+    of_job = dict.fromkeys((Stage.STEPS, Stage.SPANS, Stage.CLOCKS), 1)
+    count = sum(len(joined_analyses()) if name == OVERVIEW else 1 for name in analyses)
+    blame = {Stage.BLAME: 1} if {"ranks", OVERVIEW} & {*analyses} else {}
+    return {**of_job, Stage.READING: count, Stage.TABLES: count, **blame}
 
 
 def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -87,17 +101,23 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
     return wanted
 
 
-def run_planned(reading: Reading, plan: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, Iterator[Summary]]]:
+def run_planned(
+    reading: Reading, plan: Mapping[str, frozenset[str]], progress: Progress | None = None
+) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis of a plan, in order; iterating them raises what `run` raises.
 
-    As many as memory allows read each rank once for all of them.
+    As many as memory allows read each rank once for all of them. `progress` is called with (time that passed, time that
+    all takes) [ms].
     """
-    for names in _passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))):
+    passes = list(_passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))))
+    in_turn = InTurn(progress, len(passes))
+    for names in passes:
         runs = {name: partial(_run, name=name, tables=plan[name]) for name in names}
-        if len(runs) > 1:
-            yield from together(reading, runs)
-        else:
-            yield names[0], tables_alone(runs[names[0]](reading))
+        with in_turn() as report, reading.session.job.reporting(report, stages(names)):
+            if len(runs) > 1:
+                yield from together(reading, runs)
+            else:
+                yield names[0], tables_alone(runs[names[0]](reading))
 
 
 def together(
@@ -105,52 +125,35 @@ def together(
     analyses: Mapping[str, Function],
     options: Mapping[str, Options] | None = None,
     so_far: SoFar | None = None,
-    after: Cost = _NOTHING,
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
 
     What analyses ask of ranks before they yield tables is read in one pass: each rank once for all of them.
 
     Args:
-        reading: what to read; its progress is called with (time that passed, time that all takes) [ms].
+        reading: what to read.
         analyses: by name.
         options: of analyses that are asked something else than `reading` says, by name.
         so_far: called with the answers of the ranks that were read.
-        after: what comes when tables are made.
     """
-    ranks = len(reading.session.ranks)
-    course = _course(reading, len(analyses), after)
-    course.step(0)
-    with reading.session.job.counting(course, len(PASSES)):
-        begun = {
-            name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
-            for name, analysis in analyses.items()
-        }
-    asked = {
-        name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is reading.session
+    session = reading.session
+    begun = {
+        name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
+        for name, analysis in analyses.items()
     }
+    asked = {name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is session}
     windows = reading.windows()
     task = Works(tuple(answers.task(windows) for answers in asked.values()))
     known: dict[str, Known] = {name: [] for name in asked}
-    course.step(len(PASSES))
-    for done, (rank, of_rank) in enumerate(reading.session.map_ranks(task) if asked else (), 1):
+    for rank, of_rank in session.job.counted(Stage.READING, session.map_ranks(task) if asked else ()):
         for some, answer in zip(known.values(), of_rank, strict=True):
             some.append((rank, answer))
-        course.step(len(PASSES), done, ranks)
         if so_far:
             so_far(known)
-    course.step(len(PASSES) + 1)
     for name, answers in asked.items():
         answers.known = known[name]
-    yield from ((name, tables) for name, (_, tables) in begun.items())
-
-
-def _course(reading: Reading, analyses: int, after: Cost) -> Stages:
-    """Return the course of passes, of reading for so many analyses, and of what comes then."""
-    job, cores = reading.session.job, usable_cores()
-    rows = job.seconds(READING, cores) + analyses * job.seconds(ANALYSIS, cores)
-    blame = job.seconds(BLAME, 1) if len(job.ranks) > 1 else 0.0
-    return job.course(reading.progress, PASSES, rows, blame + job.seconds(after, 1))
+    tables = ((name, tables) for name, (_, tables) in begun.items())
+    yield from session.job.course.each(Stage.TABLES, tables, len(begun))
 
 
 def known_tables(
@@ -158,14 +161,13 @@ def known_tables(
     analyses: Mapping[str, Function],
     options: Mapping[str, Options],
     so_far: SoFar | None = None,
-    after: Cost = _NOTHING,
 ) -> Iterator[tuple[str, dict[str, Summary] | str]]:
     """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
 
     What analyses note beside their answers is for those who ask for them by name.
 
     Args:
-        reading, so_far, after: as `together`.
+        reading, so_far: as `together`.
         analyses, options: as `together`; each has options.
 
     Raises:
@@ -173,7 +175,7 @@ def known_tables(
     """
     session = reading.every_pass
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
-    for name, tables in together(reading.on(quiet).asking(Options()), analyses, options, so_far, after):
+    for name, tables in together(reading.on(quiet).asking(Options()), analyses, options, so_far):
         yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from rocpd.base import AmdVersion, Progress, Row, by_key, frozen
+from rocpd.base.stages import Stage
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.spread import Moments, moments_by_group
 from rocpd.federate.federation import Federation
@@ -75,7 +76,8 @@ def summarize(
     Only domains that have events have a table. Rows are sorted by time, longest first.
     """
     options = options or SummaryOptions()
-    domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
+    with session.job.reporting(progress, {Stage.READING: 1}):
+        domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names)))
     shown = set(domains)
     if options.region_categories is not None:
         shown = _chosen(domains, options.region_categories, session.note)

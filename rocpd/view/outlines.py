@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, Progress, RocpdError, UsageError, frozen
+from rocpd.base.stages import Stage
 from rocpd.base.visible import visible
 from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements
@@ -28,7 +29,6 @@ from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, Union, covered
 from rocpd.facts.units import windows
-from rocpd.federate.job import OF_COLLECTIVES, OF_SPANS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.kernel_categories import load
@@ -40,7 +40,7 @@ STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _SOON, _PATIENCE = 0.05, 0.5  # [s]
-_PASSES = (OF_SPANS, OF_COLLECTIVES)
+_STAGES = {Stage.SPANS: 1, Stage.CLOCKS: 1}
 _SLICES = 4096  # of an outline, no fewer than a page has pixels
 
 
@@ -248,11 +248,8 @@ class Overview:
             if report:
                 report(done, of)
 
-        with self.reading() as session:
-            course = session.job.course(count, _PASSES)
-            course.step(0)
-            with session.job.counting(course, len(_PASSES)):
-                _ = session.time_range
+        with self.reading() as session, session.job.reporting(count, _STAGES):
+            _ = session.time_range
 
     def ranks(self) -> Answer:
         """Return `start` and `end` of the time line [ns], and `ranks`: `rank`, `host`, `label`, `about`.

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
 from rocpd.base import ClosedError, process
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
+from rocpd.base.stages import Stages
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
@@ -60,7 +61,7 @@ class Files:
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
         facts: keeps what is derived of ranks; None: nothing does.
-        on_rank: called when work on a rank is done; None: nobody counts.
+        course: of the command that reads them.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -76,7 +77,7 @@ class Files:
         self.limits = pool.limits
         self.index: Columnar | None = None
         self.facts: FactStore | None = None
-        self.on_rank: Callable[[], None] | None = None
+        self.course = Stages(None)
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)

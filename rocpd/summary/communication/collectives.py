@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, Row, amount, by_key, frozen
+from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, first_of, numbered, per_id, statement
 from rocpd.facts.communication.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -543,6 +544,8 @@ class KeptBlame:
             self._fact = _BLAMED.of(options.step_marker, tuple(sorted(reading.warm_up())), how, numbers)
             self._facts = job.facts
             self.known = self._facts.known(self._fact) if self._facts else None
+        if self.known:
+            job.course.know_blame()
 
     def keep(self, blamed: Blamed) -> None:
         """Keep it for other commands."""
@@ -599,10 +602,13 @@ class MatchedCommunication:
         computing = known.computing if known else tuple(number for number, graph in graphs.items() if graph.computes)
         pieces = periods({number: ranks[number].steps for number in computing}, reading.warm_up(), matched.groups)
         replays = (
-            functools.cache(partial(_replays, job, pieces, clocks)) if pieces is not None and len(pieces) else None
+            functools.cache(partial(_replays, session, job, pieces, clocks))
+            if pieces is not None and len(pieces)
+            else None
         )
-        inferred = known.inferred_links if known else sum(link.is_inferred for link in job().links)
-        blamed = known or Blamed(computing, inferred, replays().found if replays else None)
+        with session.job.course.during(Stage.BLAME):
+            inferred = known.inferred_links if known else sum(link.is_inferred for link in job().links)
+            blamed = known or Blamed(computing, inferred, replays().found if replays else None)
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
         judgement = judge(blamed.found, pieces, Members(hosts, inferred), matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
@@ -612,15 +618,17 @@ class MatchedCommunication:
         return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, replace(judgement, replays=replays))
 
 
-def _replays(job: Callable[[], JobGraph], pieces: Periods, clocks: Clocks) -> Replays:
-    return replays_of(job(), pieces, clocks)
+def _replays(session: Federation, graph: Callable[[], JobGraph], pieces: Periods, clocks: Clocks) -> Replays:
+    with session.job.course.during(Stage.ANEW):
+        return replays_of(graph(), pieces, clocks)
 
 
 def _graphs(reading: Reading) -> dict[int, RankGraph]:
     """Return rank -> its graph, which was not read with the rest."""
     step, categories = is_step(reading.options.step_marker), load(reading.options.categories)
     work = partial(_graph_of_rank, step=step, categories=categories)
-    return {rank.number: graph for rank, graph in reading.session.map_ranks(work)}
+    answers = reading.session.job.counted(Stage.GRAPHS, reading.session.map_ranks(work))
+    return {rank.number: graph for rank, graph in answers}
 
 
 def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Categories) -> RankGraph:

@@ -140,6 +140,27 @@ def test_a_name_is_searched(page: Page, server: ViewServer) -> None:
     assert "GPU time" in page.inner_text("#reading")
 
 
+@pytest.mark.parametrize("name", ["", "flame", "diff"])
+def test_each_page_switches_colours(page: Page, server: ViewServer, name: str) -> None:
+    page.goto(f"{server.address}{name}")
+    colours = set()
+    for _ in range(2):
+        page.get_by_role("button", name="colours").click()
+        colours.add(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+    assert len(colours) == 2
+
+
+def test_the_legend_has_the_states_of_both_sides(page: Page, compared: ViewServer) -> None:
+    """Each side's tiles say which states it has."""
+    seen = """() => [...document.querySelectorAll("#legend span")].map((each) => each.textContent)"""
+    states = """() => [...document.querySelectorAll("canvas")].map((each) => each.timeLine).filter(Boolean)
+        .flatMap((line) => [...line.states.values()].flatMap(({ base: { pixels, shares } }) => line.names.filter(
+            (name, at) => shares.subarray(at * pixels, (at + 1) * pixels).some((share) => share > 0))))"""
+    page.goto(f"{compared.address}diff#step=1")
+    page.wait_for_selector(_DIFF)
+    assert {*page.evaluate(seen)} == {*page.evaluate(states), "idle"}
+
+
 def test_both_time_lines_move_together(page: Page, compared: ViewServer) -> None:
     page.goto(f"{compared.address}diff#step=1")
     page.wait_for_selector(_DIFF)

@@ -83,7 +83,7 @@
     });
     copy.setAttribute("aria-label", "copy " + table.getAttribute("aria-label"));
   });
-  addTools(document);
+  all("#report").forEach((report) => addTools(report));
   document.addEventListener("rocpd-report", (event) => addTools(event.target));  // `rocpd view` put it there
 
   const time = (ns) => {

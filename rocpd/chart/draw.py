@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from rocpd.base import frozen
 from rocpd.base.visible import visible
-from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, Matrix, Point, Series, Timeline
+from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import brief, readable, scale_of
 from rocpd.table.palette import BLUE, GREY, ORANGE, RED, SKY, Colour, colour_of
@@ -238,17 +238,19 @@ def draw(chart: Chart, width: float = WIDTH) -> Drawing:
             return _flames(chart, width)
 
 
-def _legend(names: Iterable[tuple[str, Colour]], width: float) -> tuple[list[Shape], float]:
-    """Return the names of colours, on as many lines as they need, and the height of these."""
-    x, y = 0.0, 0.0
+def _legend(names: Iterable[tuple[str, Colour | None]], width: float, top: float = 0.0) -> tuple[list[Shape], float]:
+    """Return names, each behind its colour if it has one, on as many lines as they need, and where these end."""
+    x, y = 0.0, top
     shapes: list[Shape] = []
     for name, colour in names:
-        room = 30 + width_of(name)
+        before = 14 if colour else 0
+        room = before + width_of(name) + 16
         if name and x and x + room - 16 > width:
             x, y = 0.0, y + 18
-        shapes += [Rect(x, y + 3, 10, 10, colour), Word(x + 14, y + 12, name)] if name else []
+        shapes += [Rect(x, y + 3, 10, 10, colour)] if name and colour else []
+        shapes += [Word(x + before, y + 12, name)] if name else []
         x += room if name else 0
-    return shapes, y + 22 if shapes else 2.0
+    return shapes, y + 22 if shapes else top + 2.0
 
 
 def _room(labels: Iterable[str]) -> float:
@@ -263,7 +265,7 @@ def _longest(width: float) -> int:
 
 def _bars(chart: Bars, width: float) -> Drawing:
     labels = shorten_apart(chart.labels, _longest(width))
-    names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
+    names = [(part.name, part.colour) for part in chart.parts if any(part.values)] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
     shapes, top = _legend(names, width)
     left = _room(labels)
@@ -317,7 +319,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     fold = -(-len(chart.values) // max(1, min(_COLUMNS, int(width / 3.5))))
     first = range(0, len(chart.values), max(1, fold))
     colours = BLUE, ORANGE
-    legend = [pair for pair in zip(chart.legend, colours, strict=True) if chart.tops or pair[1] is BLUE]
+    legend = [*zip(chart.legend, colours, strict=True)] if chart.tops else []
     shapes, top = _legend([*legend, *([("slow", RED)] if chart.marked else [])], width)
     top += 16.0 if chart.marked else 4.0
     bottom = top + _HIGH
@@ -349,7 +351,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
 def _column(chart: Columns, place: int, across: tuple[float, float], up: Scale) -> Iterator[Shape]:
     x, wide = across
     value, name = chart.values[place], f"{chart.axis} {chart.names[place]}".strip()
-    tip = f"{name}: {chart.legend[0]} {brief(value, chart.unit)}"
+    tip = f"{name}: {f'{chart.legend[0]} {brief(value, chart.unit)}'.strip()}"
     if chart.tops:
         most, middle = chart.tops[place], x + wide / 2
         tip += f", {chart.legend[1]} {brief(most, chart.unit)}"
@@ -364,7 +366,8 @@ def _lines(chart: Lines, width: float) -> Drawing:
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     kind = LogScale if chart.is_log and points else Scale
     least = min(0.0, *ys) if chart.has_zero and not chart.is_log else min(ys)
-    shapes, top = _legend(((series.name, series.colour) for series in chart.series), width)
+    shown = [series for series in chart.series if series.points or series.marked]
+    shapes, top = _legend(((series.name, series.colour) for series in shown), width)
     up = kind(least, max(ys) or 1.0, top + _HEIGHT, top + 4)
     levels = _ticks(up, chart.y_unit, 5)
     left = _room(text for _, text in levels)
@@ -378,8 +381,15 @@ def _lines(chart: Lines, width: float) -> Drawing:
         shapes.append(Word(x, top + _HEIGHT + 14, text, "end" if is_last else "middle", is_faint=True))
     for series in chart.series:
         shapes += _line(series, chart, across, up)
-    shapes += _marked(chart, across, up, width)
-    return Drawing(width, top + _HEIGHT + _TICK + 4, tuple(shapes))
+    bottom = top + _HEIGHT + _TICK + 4
+    marks = sorted((mark for series in chart.series for mark in series.marked), key=lambda mark: -mark.weight)
+    texts = [shorten(mark.text, _longest(2 * width)) for mark in marks]
+    if chart.is_log:  # names would cover the lines above them
+        numbers = [*map(str, range(1, len(marks) + 1))]
+        names, bottom = _legend(((" ".join(pair), None) for pair in zip(numbers, texts, strict=True)), width, bottom)
+        shapes, texts = [*shapes, *names], numbers
+    shapes += _marked([*zip(marks, texts, strict=True)], chart, (across, up), width)
+    return Drawing(width, bottom, tuple(shapes))
 
 
 def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Shape]:
@@ -392,19 +402,22 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
         yield Dot(*places[0], 3.0, series.colour, series.name)
 
 
-def _marked(chart: Lines, across: Scale, up: Scale, width: float) -> Iterator[Shape]:
-    """Yield the dots of what is marked, the larger the more they weigh, and their names, one above the other."""
-    marks = [mark for series in chart.series for mark in series.marked]
-    heaviest = max((mark.weight for mark in marks), default=0.0) or 1.0
+def _marked(
+    marks: Sequence[tuple[MarkedPoint, str]], chart: Lines, scales: tuple[Scale, Scale], width: float
+) -> Iterator[Shape]:
+    """Yield the dots of what is marked, the larger the more they weigh, and their texts, one above the other."""
+    across, up = scales
+    heaviest = max((mark.weight for mark, _ in marks), default=0.0) or 1.0
+    radii = [4.0 + 7.0 * math.sqrt(mark.weight / heaviest) for mark, _ in marks]
+    for (mark, _), radius in zip(marks, radii, strict=True):
+        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}"
+        yield Dot(across(mark.x), up(mark.y), radius, RED, tip)
     lowest = math.inf
-    for mark in sorted(marks, key=lambda mark: mark.y):
+    for (mark, text), radius in sorted(zip(marks, radii, strict=True), key=lambda dot: dot[0][0].y):
         x, y = across(mark.x), up(mark.y)
-        radius = 4.0 + 7.0 * math.sqrt(mark.weight / heaviest) if mark.weight else 4.0
-        text = shorten(mark.text, _longest(width))
         lowest = min(lowest - SIZE - 2, y + 4)
         is_late = x + radius + 3 + width_of(text) > width
         edge = x + (-radius - 3 if is_late else radius + 3)
-        yield Dot(x, y, radius, RED, f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}")
         if abs(lowest - 4 - y) > SIZE:
             yield Stroke(((x, y), (edge, lowest - 4)), RED, 0.7)
         yield Word(edge, lowest, text, "end" if is_late else "start", is_above=True)
@@ -454,7 +467,8 @@ def _timeline(chart: Timeline, width: float) -> Drawing:
     texts = [shorten(group, _longest(width) - 4) for group in groups]
     inner = _room(labels)
     left = inner + (_room(texts) if groups else 0.0)
-    shapes, top = _legend([*((name, colour_of(name)) for name in WORK), ("idle", GREY)], width)
+    occurring = [name for place, name in enumerate(WORK) if any(any(parts[place]) for parts in chart.shares)]
+    shapes, top = _legend([*((name, colour_of(name)) for name in occurring), ("idle", GREY)], width)
     across = Scale(chart.start, chart.end, left, width - 20)
     shapes += _axis(chart, across, top + 12)
     top += 18 + (16 if chart.steps else 0) + (14 if chart.marks else 0)

@@ -599,6 +599,8 @@ def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Catego
 
 def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
     """Return why nothing is known where no communication is matched."""
+    if len(session.ranks) == 1:
+        return "not known: one rank alone compares with no other"
     if channels:
         return f"not known: none of {_count(channels)} communication kernels is matched"
     return "not known: no collectives in this part of the trace" if session.is_part else "not recorded: no collectives"

@@ -47,6 +47,7 @@ from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary.communication.slow import slow_collectives
 from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, merge, order_of, percent
@@ -655,7 +656,7 @@ def communication(
     startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
     for group, first in zip(matched.groups, startup, strict=True):
         waiting.add(group, first)
-    findings = (*matched.judgement.findings, *_of_startup(matched, startup))
+    findings = (*matched.judgement.findings, *slow_collectives(waiting.rows), *_of_startup(matched, startup))
     if channels and not waiting.rows:
         session.note("no collective that two ranks took part in")
     tables = tuple(_tables(by, channels, waiting, matched, findings))

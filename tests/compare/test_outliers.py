@@ -72,8 +72,8 @@ def test_of_several_runs_it_is_said_which_one_has_the_step() -> None:
 @pytest.mark.parametrize("plant", ["slow-step", "slow-collectives"])
 def test_planted_steps_are_named_with_the_part_that_grew(plant: str, tmp_path: Path) -> None:
     jobs = [JobOptions(tmp_path / name, ranks=2, steps=12, seed=4, plant=name) for name in ("none", plant)]
-    sides = [[profile_of(*simulate(job))] for job in jobs]
-    findings = compare(*sides, DiffOptions(), STEP).findings
+    base, new = ([profile_of(*simulate(job))] for job in jobs)
+    findings = compare(base, new, DiffOptions(), STEP).findings
     (text,) = (finding.text for finding in findings if finding.rule == "diff.steps")
     slow, part = {
         "slow-step": (f"step {plan(jobs[1]).slow_step} makes ", "compute"),

@@ -26,8 +26,8 @@
   name();
 
   const value = (row, at) => {
-    const cell = row.cells[at];
-    return "v" in cell.dataset ? Number(cell.dataset.v) : cell.textContent;
+    const cell = row.cells[at], text = cell.dataset.v ?? cell.textContent, number = Number(text);
+    return cell.classList.contains("n") && text && !Number.isNaN(number) ? number : text;
   };
   const compare = (a, b) =>
     typeof a === "number" && typeof b === "number" ? a - b

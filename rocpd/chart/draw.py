@@ -217,7 +217,8 @@ _CELL = 21.0  # height of a row of a matrix
 _GRID = GREY
 _TALL, _TALLEST = 360.0, 22.0  # px: of a time line, of a row of it
 _LEVELS = 4, 16  # least and most pixels of a row of its picture
-_COLUMNS, _HIGH = 240, 120.0  # how many columns, and how high
+_COLUMNS, _HIGH, _WIDEST = 240, 120.0, 80.0  # how many columns, how high, and how wide one is at most
+_EDGE, _TITLE = 12.0, 24.0  # px: around a chart that stands alone, and for its title
 _FLAME = 16.0  # height of a frame
 
 
@@ -335,7 +336,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     for number, at in enumerate(first):
         some = range(at, min(at + fold, len(chart.values)))
         place = max(some, key=lambda place: (place in chart.marked, (chart.tops or chart.values)[place]))
-        x, wide = left + number * apart, apart - min(3.0, apart / 4)
+        x, wide = left + number * apart, min(_WIDEST, apart - min(3.0, apart / 4))
         shapes += _column(chart, place, (x, wide), up)
         text = chart.marked.get(place, "")
         start = min(max(free, x), width - width_of(text))
@@ -488,7 +489,7 @@ def _timeline(chart: Timeline, width: float) -> Drawing:
     for group, text in zip(groups, texts, strict=True):
         first = chart.groups.index(group)
         y = top + first * row
-        shapes.append(Stroke(((0, y), (width - 20, y)), _GRID))
+        shapes += [Stroke(((start, y), (end, y)), _GRID) for start, end in ((0.0, left - inner), (left, width - 20))]
         shapes += [Word(0, y + 12, text)] if chart.groups.count(group) * row >= SIZE else []
     shapes += _marks(chart, across, top, row)
     return Drawing(width, bottom + 4, tuple(shapes))
@@ -571,6 +572,7 @@ def _cut(text: str, room: float) -> str:
     return f"{text[:fitting]}…" if fitting else ""
 
 
+_ABOVE = ' class="above" paint-order="stroke" stroke="#fff" stroke-width="4"'  # pages have another paper
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
@@ -582,24 +584,29 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
         title: its name.
         description: what it says.
         shown: class of the element in a page, where it has the font and the colour of the text around it; empty: it is
-            a file of its own, on white, with a font of its own.
+            a file of its own, on white, with a font, a title and an edge of its own.
     """
     width, height = _n(drawing.width), _n(drawing.height)
-    alone = (
-        f' xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" color="#222"'
-        f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
-        if not shown
-        else f' class="{shown}"'
-    )
+    box, look = f"0 0 {width} {height}", f' class="{shown}"'
+    if not shown:
+        size = drawing.width + 2 * _EDGE, drawing.height + 2 * _EDGE + _TITLE
+        box = " ".join(map(_n, (-_EDGE, -_EDGE - _TITLE, *size)))
+        look = f' xmlns="http://www.w3.org/2000/svg" width="{_n(size[0])}" height="{_n(size[1])}" color="#222"'
+        look += f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
     role = "group" if any(isinstance(shape, Word) and shape.link for shape in drawing.shapes) else "img"
-    parts = [
-        f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">'
-    ]
+    parts = [f'<svg role="{role}" viewBox="{box}" fill="currentColor"{look} aria-label="{_text(title)}">']
     parts.append(f"<title>{_text(title)}</title>")
     parts += [f"<desc>{_text(description)}</desc>"] if description else []
-    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if not shown else []
+    parts += [] if shown else _alone(title, box, drawing.width)
     parts += map(_shape, drawing.shapes)
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _alone(title: str, box: str, width: float) -> Iterator[str]:
+    """Yield what a chart has around it that stands alone: paper, its title, and the looks that pages give."""
+    x, y, wide, high = box.split()
+    yield f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="#fff"/>'
+    yield f'<g font-weight="700">{_shape(Word(0, -_TITLE / 2, _cut(title, width * 0.9)))}</g>'
 
 
 def _shape(shape: Shape) -> str:
@@ -620,7 +627,7 @@ def _shape(shape: Shape) -> str:
             anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
-            odd = ' class="odd"' if shape.colour else ' class="above" paint-order="stroke"' if shape.is_above else ""
+            odd = f' class="odd" fill="{shape.colour.hex}"' if shape.colour else _ABOVE if shape.is_above else ""
             look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
             text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
             return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rocpd.chart.draw import NARROW, WIDTH, Dot, Drawing, Stroke, Word, draw
+import re
+
+from rocpd.chart.draw import NARROW, WIDTH, Dot, Drawing, Stroke, Word, draw, svg
 from rocpd.chart.model import BarPart, Bars, Columns, Lines, MarkedPoint, Series, Timeline
 from rocpd.table.palette import BLUE, GREEN, ORANGE, RED
 
@@ -46,3 +48,27 @@ def test_kernels_under_roofs_have_numbers_and_their_names_stand_below_the_axis()
         last_dot = max(place for place, shape in enumerate(drawing.shapes) if isinstance(shape, Dot))
         numbers = {shape.text: place for place, shape in enumerate(drawing.shapes) if isinstance(shape, Word)}
         assert min(numbers[text] for text in "123") > last_dot  # no dot covers a number
+
+
+def test_a_chart_that_stands_alone_has_its_title_and_an_edge() -> None:
+    drawing = draw(Bars("", ("rank 0",), (BarPart("time", BLUE, (1.0,)),), "ns"))
+    alone, inside = svg(drawing, "Time by <rank>"), svg(drawing, "Time by <rank>", shown="broad")
+    assert ">Time by &lt;rank&gt;</text>" in alone
+    assert ">Time by &lt;rank&gt;</text>" not in inside
+    x, y, width, height = map(float, re.findall(r'viewBox="([^"]*)"', alone)[0].split())
+    assert x < 0
+    assert y < x
+    assert (width + x, height + y) > (drawing.width, drawing.height)
+
+
+def test_a_line_of_a_host_crosses_no_name_of_a_rank() -> None:
+    ranks = tuple(f"rank {number}" for number in range(64))
+    states = (((0.5, 0.5), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)),) * 64
+    hosts = tuple(f"node-{number // 8}" for number in range(64))
+    drawing = draw(Timeline("", ranks, 0, 10, states, hosts))
+    names = [shape for shape in drawing.shapes if isinstance(shape, Word) and shape.text.startswith("rank")]
+    lines = [shape.points for shape in drawing.shapes if isinstance(shape, Stroke)]
+    assert names
+    assert lines
+    for (start, _), (end, _) in lines:
+        assert all(end <= name.x - 30 or start >= name.x for name in names)

@@ -53,8 +53,8 @@ def long_steps(run: RunProfile) -> LongSteps:
 def explained_by_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[str]:
     """Yield a sentence where a few steps of one side make most of the difference of the means; nothing elsewhere."""
     sides = base, new
-    if any(run.unit != STEPS for side in sides for run in side):
-        return
+    if any(run.unit != STEPS or len(run.samples[STEP]) != run.units for side in sides for run in side):
+        return  # of runs of a history only medians are known
     before, after = (fmean(fmean(run.samples[STEP]) for run in side) for side in sides)
     change, side = after - before, sides[after > before]
     found = [[long_steps(run) for run in each] for each in sides]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,11 @@ def test_nothing_is_said_where_no_step_makes_it(base: list[float], new: list[flo
 
 def test_windows_have_no_steps() -> None:
     assert said(run(USUAL, WINDOW), run(with_steps(5), WINDOW)) == ""
+
+
+def test_runs_of_which_a_median_alone_is_known_have_no_steps() -> None:
+    known = replace(run(USUAL), samples={"step": (1000.0 * MS,)})
+    assert said(known, run(with_steps(5))) == ""
 
 
 def test_of_several_runs_it_is_said_which_one_has_the_step() -> None:

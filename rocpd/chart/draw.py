@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from rocpd.base import frozen
 from rocpd.base.visible import visible
-from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, Matrix, Point, Series, Timeline
+from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import brief, readable, scale_of
 from rocpd.table.palette import BLUE, GREY, ORANGE, RED, SKY, Colour, colour_of
@@ -217,7 +217,8 @@ _CELL = 21.0  # height of a row of a matrix
 _GRID = GREY
 _TALL, _TALLEST = 360.0, 22.0  # px: of a time line, of a row of it
 _LEVELS = 4, 16  # least and most pixels of a row of its picture
-_COLUMNS, _HIGH = 240, 120.0  # how many columns, and how high
+_COLUMNS, _HIGH, _WIDEST = 240, 120.0, 80.0  # how many columns, how high, and how wide one is at most
+_EDGE, _TITLE = 12.0, 24.0  # px: around a chart that stands alone, and for its title
 _FLAME = 16.0  # height of a frame
 
 
@@ -238,17 +239,19 @@ def draw(chart: Chart, width: float = WIDTH) -> Drawing:
             return _flames(chart, width)
 
 
-def _legend(names: Iterable[tuple[str, Colour]], width: float) -> tuple[list[Shape], float]:
-    """Return the names of colours, on as many lines as they need, and the height of these."""
-    x, y = 0.0, 0.0
+def _legend(names: Iterable[tuple[str, Colour | None]], width: float, top: float = 0.0) -> tuple[list[Shape], float]:
+    """Return names, each behind its colour if it has one, on as many lines as they need, and where these end."""
+    x, y = 0.0, top
     shapes: list[Shape] = []
     for name, colour in names:
-        room = 30 + width_of(name)
+        before = 14 if colour else 0
+        room = before + width_of(name) + 16
         if name and x and x + room - 16 > width:
             x, y = 0.0, y + 18
-        shapes += [Rect(x, y + 3, 10, 10, colour), Word(x + 14, y + 12, name)] if name else []
+        shapes += [Rect(x, y + 3, 10, 10, colour)] if name and colour else []
+        shapes += [Word(x + before, y + 12, name)] if name else []
         x += room if name else 0
-    return shapes, y + 22 if shapes else 2.0
+    return shapes, y + 22 if shapes else top + 2.0
 
 
 def _room(labels: Iterable[str]) -> float:
@@ -263,7 +266,7 @@ def _longest(width: float) -> int:
 
 def _bars(chart: Bars, width: float) -> Drawing:
     labels = shorten_apart(chart.labels, _longest(width))
-    names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
+    names = [(part.name, part.colour) for part in chart.parts if any(part.values)] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
     shapes, top = _legend(names, width)
     left = _room(labels)
@@ -317,7 +320,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     fold = -(-len(chart.values) // max(1, min(_COLUMNS, int(width / 3.5))))
     first = range(0, len(chart.values), max(1, fold))
     colours = BLUE, ORANGE
-    legend = [pair for pair in zip(chart.legend, colours, strict=True) if chart.tops or pair[1] is BLUE]
+    legend = [*zip(chart.legend, colours, strict=True)] if chart.tops else []
     shapes, top = _legend([*legend, *([("slow", RED)] if chart.marked else [])], width)
     top += 16.0 if chart.marked else 4.0
     bottom = top + _HIGH
@@ -333,7 +336,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     for number, at in enumerate(first):
         some = range(at, min(at + fold, len(chart.values)))
         place = max(some, key=lambda place: (place in chart.marked, (chart.tops or chart.values)[place]))
-        x, wide = left + number * apart, apart - min(3.0, apart / 4)
+        x, wide = left + number * apart, min(_WIDEST, apart - min(3.0, apart / 4))
         shapes += _column(chart, place, (x, wide), up)
         text = chart.marked.get(place, "")
         start = min(max(free, x), width - width_of(text))
@@ -349,7 +352,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
 def _column(chart: Columns, place: int, across: tuple[float, float], up: Scale) -> Iterator[Shape]:
     x, wide = across
     value, name = chart.values[place], f"{chart.axis} {chart.names[place]}".strip()
-    tip = f"{name}: {chart.legend[0]} {brief(value, chart.unit)}"
+    tip = f"{name}: {f'{chart.legend[0]} {brief(value, chart.unit)}'.strip()}"
     if chart.tops:
         most, middle = chart.tops[place], x + wide / 2
         tip += f", {chart.legend[1]} {brief(most, chart.unit)}"
@@ -364,7 +367,8 @@ def _lines(chart: Lines, width: float) -> Drawing:
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     kind = LogScale if chart.is_log and points else Scale
     least = min(0.0, *ys) if chart.has_zero and not chart.is_log else min(ys)
-    shapes, top = _legend(((series.name, series.colour) for series in chart.series), width)
+    shown = [series for series in chart.series if series.points or series.marked]
+    shapes, top = _legend(((series.name, series.colour) for series in shown), width)
     up = kind(least, max(ys) or 1.0, top + _HEIGHT, top + 4)
     levels = _ticks(up, chart.y_unit, 5)
     left = _room(text for _, text in levels)
@@ -378,8 +382,15 @@ def _lines(chart: Lines, width: float) -> Drawing:
         shapes.append(Word(x, top + _HEIGHT + 14, text, "end" if is_last else "middle", is_faint=True))
     for series in chart.series:
         shapes += _line(series, chart, across, up)
-    shapes += _marked(chart, across, up, width)
-    return Drawing(width, top + _HEIGHT + _TICK + 4, tuple(shapes))
+    bottom = top + _HEIGHT + _TICK + 4
+    marks = sorted((mark for series in chart.series for mark in series.marked), key=lambda mark: -mark.weight)
+    texts = [shorten(mark.text, _longest(2 * width)) for mark in marks]
+    if chart.is_log:  # names would cover the lines above them
+        numbers = [*map(str, range(1, len(marks) + 1))]
+        names, bottom = _legend(((" ".join(pair), None) for pair in zip(numbers, texts, strict=True)), width, bottom)
+        shapes, texts = [*shapes, *names], numbers
+    shapes += _marked([*zip(marks, texts, strict=True)], chart, (across, up), width)
+    return Drawing(width, bottom, tuple(shapes))
 
 
 def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Shape]:
@@ -392,19 +403,22 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
         yield Dot(*places[0], 3.0, series.colour, series.name)
 
 
-def _marked(chart: Lines, across: Scale, up: Scale, width: float) -> Iterator[Shape]:
-    """Yield the dots of what is marked, the larger the more they weigh, and their names, one above the other."""
-    marks = [mark for series in chart.series for mark in series.marked]
-    heaviest = max((mark.weight for mark in marks), default=0.0) or 1.0
+def _marked(
+    marks: Sequence[tuple[MarkedPoint, str]], chart: Lines, scales: tuple[Scale, Scale], width: float
+) -> Iterator[Shape]:
+    """Yield the dots of what is marked, the larger the more they weigh, and their texts, one above the other."""
+    across, up = scales
+    heaviest = max((mark.weight for mark, _ in marks), default=0.0) or 1.0
+    radii = [4.0 + 7.0 * math.sqrt(mark.weight / heaviest) for mark, _ in marks]
+    for (mark, _), radius in zip(marks, radii, strict=True):
+        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}"
+        yield Dot(across(mark.x), up(mark.y), radius, RED, tip)
     lowest = math.inf
-    for mark in sorted(marks, key=lambda mark: mark.y):
+    for (mark, text), radius in sorted(zip(marks, radii, strict=True), key=lambda dot: dot[0][0].y):
         x, y = across(mark.x), up(mark.y)
-        radius = 4.0 + 7.0 * math.sqrt(mark.weight / heaviest) if mark.weight else 4.0
-        text = shorten(mark.text, _longest(width))
         lowest = min(lowest - SIZE - 2, y + 4)
         is_late = x + radius + 3 + width_of(text) > width
         edge = x + (-radius - 3 if is_late else radius + 3)
-        yield Dot(x, y, radius, RED, f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}")
         if abs(lowest - 4 - y) > SIZE:
             yield Stroke(((x, y), (edge, lowest - 4)), RED, 0.7)
         yield Word(edge, lowest, text, "end" if is_late else "start", is_above=True)
@@ -454,7 +468,8 @@ def _timeline(chart: Timeline, width: float) -> Drawing:
     texts = [shorten(group, _longest(width) - 4) for group in groups]
     inner = _room(labels)
     left = inner + (_room(texts) if groups else 0.0)
-    shapes, top = _legend([*((name, colour_of(name)) for name in WORK), ("idle", GREY)], width)
+    occurring = [name for place, name in enumerate(WORK) if any(any(parts[place]) for parts in chart.shares)]
+    shapes, top = _legend([*((name, colour_of(name)) for name in occurring), ("idle", GREY)], width)
     across = Scale(chart.start, chart.end, left, width - 20)
     shapes += _axis(chart, across, top + 12)
     top += 18 + (16 if chart.steps else 0) + (14 if chart.marks else 0)
@@ -474,7 +489,7 @@ def _timeline(chart: Timeline, width: float) -> Drawing:
     for group, text in zip(groups, texts, strict=True):
         first = chart.groups.index(group)
         y = top + first * row
-        shapes.append(Stroke(((0, y), (width - 20, y)), _GRID))
+        shapes += [Stroke(((start, y), (end, y)), _GRID) for start, end in ((0.0, left - inner), (left, width - 20))]
         shapes += [Word(0, y + 12, text)] if chart.groups.count(group) * row >= SIZE else []
     shapes += _marks(chart, across, top, row)
     return Drawing(width, bottom + 4, tuple(shapes))
@@ -557,6 +572,7 @@ def _cut(text: str, room: float) -> str:
     return f"{text[:fitting]}…" if fitting else ""
 
 
+_ABOVE = ' class="above" paint-order="stroke" stroke="#fff" stroke-width="4"'  # pages have another paper
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
@@ -568,24 +584,29 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
         title: its name.
         description: what it says.
         shown: class of the element in a page, where it has the font and the colour of the text around it; empty: it is
-            a file of its own, on white, with a font of its own.
+            a file of its own, on white, with a font, a title and an edge of its own.
     """
     width, height = _n(drawing.width), _n(drawing.height)
-    alone = (
-        f' xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" color="#222"'
-        f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
-        if not shown
-        else f' class="{shown}"'
-    )
+    box, look = f"0 0 {width} {height}", f' class="{shown}"'
+    if not shown:
+        size = drawing.width + 2 * _EDGE, drawing.height + 2 * _EDGE + _TITLE
+        box = " ".join(map(_n, (-_EDGE, -_EDGE - _TITLE, *size)))
+        look = f' xmlns="http://www.w3.org/2000/svg" width="{_n(size[0])}" height="{_n(size[1])}" color="#222"'
+        look += f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
     role = "group" if any(isinstance(shape, Word) and shape.link for shape in drawing.shapes) else "img"
-    parts = [
-        f'<svg role="{role}" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">'
-    ]
+    parts = [f'<svg role="{role}" viewBox="{box}" fill="currentColor"{look} aria-label="{_text(title)}">']
     parts.append(f"<title>{_text(title)}</title>")
     parts += [f"<desc>{_text(description)}</desc>"] if description else []
-    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if not shown else []
+    parts += [] if shown else _alone(title, box, drawing.width)
     parts += map(_shape, drawing.shapes)
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _alone(title: str, box: str, width: float) -> Iterator[str]:
+    """Yield what a chart has around it that stands alone: paper, its title, and the looks that pages give."""
+    x, y, wide, high = box.split()
+    yield f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="#fff"/>'
+    yield f'<g font-weight="700">{_shape(Word(0, -_TITLE / 2, _cut(title, width * 0.9)))}</g>'
 
 
 def _shape(shape: Shape) -> str:
@@ -606,7 +627,7 @@ def _shape(shape: Shape) -> str:
             anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
-            odd = ' class="odd"' if shape.colour else ' class="above" paint-order="stroke"' if shape.is_above else ""
+            odd = f' class="odd" fill="{shape.colour.hex}"' if shape.colour else _ABOVE if shape.is_above else ""
             look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
             text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
             return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text

@@ -22,6 +22,7 @@ from rocpd.compare.attribution import (
 )
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
+from rocpd.compare.outliers import explained_by_steps
 from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile, on_both_sides
 from rocpd.facts.short_names import kernel_name
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -269,7 +270,8 @@ def compare(
         decision = replace(decision, confidence=Confidence.LIKELY)
     names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
     comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject)
-    return replace(comparison, findings=tuple(_findings(comparison)))
+    long = tuple(explained_by_steps(base, new)) if metric.name == STEP and compared.is_enough else ()
+    return replace(comparison, findings=tuple(_findings(comparison, long)))
 
 
 def _why_not_alike(
@@ -326,10 +328,13 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
     return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
 
 
-def _findings(comparison: Comparison) -> Iterator[Finding]:
+def _findings(comparison: Comparison, long: Sequence[str]) -> Iterator[Finding]:
+    """Yield all that is to be said; `long`: of steps that make the difference."""
     yield _verdict(comparison)
     if comparison.comparability.is_enough:
         yield from _explained(comparison)
+        for text in long:
+            yield Finding(f"{text}{_grown(comparison)}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
     yield _compared(comparison)
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
@@ -414,6 +419,16 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
         first, second = (readable(time, "ns") for time, _ in ranks[:2])
         text += f"; rank {ranks[0][1]} changed by {first}, no other rank by more than {second}"
     yield Finding(text, "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _grown(comparison: Comparison) -> str:
+    """Say which part makes most of the change of the whole; nothing where several do."""
+    change, parts = comparison.attribution.unit.change, comparison.attribution.parts
+    most = max(parts, key=lambda part: parts[part].change * change, default=None)
+    if most is None or abs(parts[most].change) < _MOST_OF_IT * abs(change):
+        return ""
+    how = "longer" if change > 0 else "shorter"
+    return f"; mostly {most}, {readable(abs(parts[most].change), 'ns')} {how}"
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

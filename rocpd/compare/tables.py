@@ -15,7 +15,7 @@ from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, 
 from rocpd.compare.comparison import Comparison, RankDifference
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table import Sheet
-from rocpd.table.human import Head, heading, readable, write_readable
+from rocpd.table.human import Head, all_numbers, heading, readable, write_readable
 from rocpd.table.palette import Screen
 
 _TIMES = (
@@ -233,7 +233,10 @@ def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
     for section in _sections(comparison):
         units = [head.unit for head in section.heads]
         rows = (tuple(map(readable, row, units)) for row in section.rows)
-        yield Sheet(section.title, section.doc, [heading(head) for head in section.heads], rows, lines)
+        names = [heading(head).replace("_", " ") for head in section.heads]
+        columns = zip(*section.rows, strict=True)
+        right = [bool(head.unit) or all_numbers(values) for head, values in zip(section.heads, columns, strict=True)]
+        yield Sheet(section.title, section.doc, names, rows, lines, right)
         lines = []
     if lines:
         yield Sheet("No comparison", "", ("",), iter(()), lines)

@@ -278,7 +278,9 @@ def budget(material: Material) -> Iterator[Block]:
 
 def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
-    says = "The mean of the ranks, up to the rank that took longest. Slow steps are marked."
+    of_ranks = "The mean of the ranks, up to the rank that took longest. " if len(material.session.ranks) > 1 else ""
+    known = material.tables("ranks").get("steps")
+    says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one shows no course
     yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
 
 
@@ -356,6 +358,11 @@ def idle(material: Material) -> Iterator[Block]:
     yield from _parts(material, "idle", causes, _Part("idle-calls", "Calls and host work behind it"))
 
 
+def _course(material: Material, name: str, summary: Summary, says: str, table: Table) -> Block:
+    """Return a chart over time; the table alone of separate runs, which have no time in common."""
+    return table if material.session.runs > 1 else material.figure(name, summary, says, table)
+
+
 _DELAYS = ("delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns")
 _OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 
@@ -366,7 +373,7 @@ def launch(material: Material) -> Iterator[Block]:
     if "queue-depth" in tables and tables["queue-depth"].first(1) and "bottleneck" in tables:
         table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
-        yield material.figure("queue-depth", tables["queue-depth"], says, table)
+        yield _course(material, "queue-depth", tables["queue-depth"], says, table)
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
@@ -399,7 +406,8 @@ def memory(material: Material) -> Iterator[Block]:
     held, sites = material.tables("memory"), material.tables("allocation-sites")
     if "memory-curve" in held and held["memory-curve"].first(1):
         table = material.table(held["memory"], "Peaks of memory")
-        yield material.figure("memory", held["memory-curve"], "Memory that is held, of those that hold most.", table)
+        says = "Memory that is held, of those that hold most."
+        yield _course(material, "memory", held["memory-curve"], says, table)
     is_course = "memory-steps" in sites and len(sites["memory-steps"].first(2)) > 1
     says = "Memory that each step leaves behind." if is_course else ""
     left = _Part("memory-steps", "What steps allocate and leave behind", says)

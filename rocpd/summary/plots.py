@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from rocpd.base import Row
+from rocpd.base import Row, by_key
 from rocpd.chart.model import (
     BarPart,
     Bars,
@@ -32,7 +32,7 @@ from rocpd.summary.host.calls import by_function
 from rocpd.summary.host.calls import chart_of as chart_of_stacks
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.human import readable
-from rocpd.table.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW, colour_of
+from rocpd.table.palette import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
@@ -141,11 +141,12 @@ def steps(table: Summary) -> Columns:
     names = [str(row[3]) for row in rows]
     front = _common(min(names, default=""), max(names, default="")).rstrip("0123456789")
     means, longest = ([float(row[place] or 0) for row in rows] for place in (1, 2))
+    tops = tuple(longest) if longest != means else ()  # one rank is its own mean
     marked = {place: f"{names[place]}: {readable(rows[place][2], 'ns')}" for place in slow[:_MARKED]}
     short = tuple(name[len(front) :] or name for name in names)
     what = front.rstrip(" #_:-") or "step"
-    legend = "mean of ranks", "longest rank"
-    return Columns("Duration of steps", short, tuple(means), tuple(longest), "ns", what, legend, marked)
+    legend = ("mean of ranks", "longest rank") if tops else ("", "")
+    return Columns("Duration of steps", short, tuple(means), tops, "ns", what, legend, marked)
 
 
 def calls(table: Summary) -> Flames:
@@ -290,6 +291,15 @@ def _time_of(row: Mapping[str, float]) -> float:
     return row["dispatches"] * row["bytes"] / row["gb_per_s"] if row["bytes"] and row["gb_per_s"] else 0.0
 
 
+def _roofs(peaks: Mapping[str, float]) -> list[tuple[float, str]]:
+    """Return each peak once, with the names of all that have it.
+
+    >>> _roofs({"L2": 10.0, "L1": 20.0, "LDS": 20.0})
+    [(10.0, 'L2'), (20.0, 'L1, LDS')]
+    """
+    return [(peak, ", ".join(names)) for peak, names in by_key((peak, name) for name, peak in peaks.items()).items()]
+
+
 def roofline(table: Summary) -> Lines:
     """Return the roofs of levels and of types of operations, and the kernels by their bytes of the farthest level."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.shortened(table.fetchall())]
@@ -307,14 +317,14 @@ def roofline(table: Summary) -> Lines:
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
     low = min([*(kernel.x for kernel in kernels.values()), min(ridges)]) / 4
     high = max([*(kernel.x for kernel in kernels.values()), max(ridges)]) * 4
-    colours = itertools.cycle([colour for colour in (*_SERIES, YELLOW) if colour != RED])  # kernels are red
+    colours = itertools.cycle([colour for colour in (*_SERIES, BROWN) if colour != RED])  # kernels are red
     lines = [
         Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
-        for level, bandwidth in bandwidths.items()
+        for bandwidth, level in _roofs(bandwidths)
     ]
     lines += (
         Series(kind, next(colours), ((peak / max(bandwidths.values()), peak), (high, peak)))
-        for kind, peak in peaks.items()
+        for peak, kind in _roofs(peaks)
     )
     lines.append(Series("kernels, as large as their time", RED, (), tuple(list(kernels.values())[:_MARKED])))
     return Lines("Roofline", tuple(lines), "FLOP/byte", "GFLOP/s", is_log=True)

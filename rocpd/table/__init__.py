@@ -21,13 +21,17 @@ CONSOLE = "console"
 
 
 class Sheet(NamedTuple):
-    """One of several tables in one text; `lines` are sentences that stand above it."""
+    """One of several tables in one text.
+
+    `lines` are sentences that stand above it; `right` says which columns are right-aligned, by default numbers are.
+    """
 
     title: str
     doc: str
     columns: Sequence[str]
     rows: Iterator[Row]
     lines: Sequence[str] = ()
+    right: Sequence[bool] | None = None
 
 
 @frozen

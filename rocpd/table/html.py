@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -61,9 +62,11 @@ def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     out.write(f'{page_head("rocpd")}<main class="wide">\n')
     for sheet in sheets:
         write_html_lines(sheet.lines, out)
-        if sheet.title:
-            out.write(f"<h2>{escape(one_line(sheet.title))}</h2>\n")
-        write_html_table(sheet.columns, sheet.rows, out)
+        title = escape(one_line(sheet.title))
+        out.write(f"<h2>{title}</h2>\n" if title else "")
+        out.write(f'<div class="across" tabindex="0" role="region" aria-label="{title or "table"}">\n')
+        write_html_table(sheet.columns, sheet.rows, out, sheet.right)
+        out.write("</div>\n")
     out.write(PAGE_END)
 
 
@@ -76,14 +79,16 @@ def write_html_table(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
 ) -> None:
     """Write the table alone; `right` says which columns are right-aligned, by default numbers are."""
-    heads = "".join(f"<th>{escape(one_line(name))}</th>" for name in columns)
+    first = list(islice(rows, 1))
+    numbers = right or [isinstance(value, (int, float)) for row in first for value in row] or [False] * len(columns)
+    heads = "".join(_cell(name, is_right, "th") for name, is_right in zip(columns, numbers, strict=True))
     out.write(f"<table><thead><tr>{heads}</tr></thead><tbody>\n")
-    for row in rows:
+    for row in chain(first, rows):
         aligned = right or [isinstance(value, (int, float)) for value in row]
         out.write(f"<tr>{''.join(map(_cell, row, aligned))}</tr>\n")
     out.write("</tbody></table>\n")
 
 
-def _cell(value: object, is_right: bool) -> str:
+def _cell(value: object, is_right: bool, element: str = "td") -> str:
     kind = ' class="n"' if is_right else ""
-    return f"<td{kind}>{escape(one_line(value))}</td>"
+    return f"<{element}{kind}>{escape(one_line(value))}</{element}>"

@@ -34,7 +34,7 @@ def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
         out.write("\n" if number else "")
         out.writelines(f"**{inline(line)}**\n\n" for line in sheet.lines)
         out.write(f"## {one_line(sheet.title)}\n\n{sheet.doc}\n\n")
-        write_markdown(sheet.columns, sheet.rows, out)
+        write_markdown(sheet.columns, sheet.rows, out, sheet.right)
 
 
 def _line(values: Sequence[object], out: TextIO) -> None:

@@ -36,6 +36,7 @@ YELLOW = Colour(240, 228, 66)
 ORANGE = Colour(230, 159, 0)
 RED = Colour(213, 94, 0)
 PURPLE = Colour(204, 121, 167)
+BROWN = Colour(153, 107, 61)  # of lines, where YELLOW is too faint on white
 GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import ROOT, assemble, configuration, content, foreign
+from docs.site import ROOT, assemble, configuration, content, foreign, mend
 from rocpd.base.version import __version__
 
 PAGES = [path for path in content() if path.suffix == ".md"]
@@ -66,6 +66,21 @@ def test_copies_are_the_pages_but_for_escaped_bars_of_code_in_tables(tmp_path: P
     for path in changed:
         copy = re.sub(r"\A---\n.*?\n---\n\n", "", copies[path].decode(), flags=re.S)
         assert copy.replace("\\|", "|") == (ROOT / path).read_text(encoding="utf-8").replace("\\|", "|"), path
+
+
+def test_commands_and_sentences_wrap_and_tables_scroll(tmp_path: Path) -> None:
+    lines = (
+        '<span class="gp">$ </span>rocpd<span class="w"> </span>summary',
+        '<span class="go">rank 5 costs 455 us of a step</span>',
+        '<span class="go">compute  514 ms</span>',
+    )
+    (tmp_path / "page.html").write_text("\n".join(lines))
+    mend(tmp_path)
+    assert (tmp_path / "page.html").read_text().split("\n") == [
+        f'<span class="said">{lines[0]}</span>',
+        '<span class="go said">rank 5 costs 455 us of a step</span>',
+        lines[2],
+    ]
 
 
 def test_what_a_page_would_load_from_elsewhere_is_found(tmp_path: Path) -> None:

@@ -136,6 +136,16 @@ def test_real_files_are_separate_runs(real_files: tuple[Path, ...], cli: Cli) ->
         assert session.runs == 12
 
 
+def test_runs_that_are_alike_are_said_at_once(open_job: OpenJob) -> None:
+    """Of the same command and size, and most time in the same part: the ends of what they take are said."""
+    busy, longer, idle = rank(0), rank(1, (1000, 2800)), TraceBuilder(2, pid=12, life=(3000, 9000))
+    idle.kernel("gemm", 3010, 3020).kernel("gemm", 8000, 8010)
+    job, alike, other, _ = (each.text for each in open_job(busy, longer, idle).summary("overview").findings[:4])
+    assert job.startswith("3 separate runs, not one job, on 1 node")
+    assert alike == "runs 0-1: 1 rank each; 780 ns to 1.78 us of GPUs: 100 % compute"
+    assert other.startswith("run 2: 1 rank; ")
+
+
 def test_steps_of_separate_runs_are_not_taken_for_those_of_one_job(open_job: OpenJob) -> None:
     """The third step of the first run is slow; the mean with the other run's would be slow in neither."""
     early, late = rank(0), rank(1, LATE)

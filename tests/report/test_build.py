@@ -166,7 +166,10 @@ def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:
         section.name: [block.text for block in section.blocks if isinstance(block, Text)] for section in report.sections
     }
     assert "These are 12 separate runs, not one job: nothing compares their ranks." in texts["job"]
-    assert not {"waits", "stragglers", "heat"} & {table.name for table in report.tables()}
+    tables = {table.name for table in report.tables()}
+    assert not {"waits", "stragglers", "heat"} & tables
+    assert "bottleneck" in tables
+    assert "queue-depth" not in {figure.name for figure in report.figures()}  # over days in which nothing runs
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
     assert found.findings[0].text.startswith("12 separate runs, not one job")

@@ -205,6 +205,14 @@ def test_few_steps_are_no_proof(tmp_path: Path) -> None:
     assert finding.text == "stragglers: not known: 2 of the 4 steps that it takes to tell one from chance"
 
 
+def test_one_rank_alone_is_no_news(open_job: OpenJob) -> None:
+    """Nothing compares with it: who asks is told so, and the first answer does without."""
+    session = open_job(Member(0).kernel("gemm", 10, 20).collective(30, 40))
+    (finding,) = session.summary("ranks").findings
+    assert finding.text == "stragglers: not known: one rank alone compares with no other"
+    assert not [each for each in session.summary("overview").findings if "straggler" in each.text]
+
+
 def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:
     session = open_job(Member(0).kernel("gemm", 10, 20), Member(1).kernel("gemm", 10, 90))
     assert [finding.text for finding in session.summary("ranks").findings] == [

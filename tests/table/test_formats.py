@@ -43,7 +43,7 @@ class Golden:
     rows_in_memory: int = 200_000
 
 
-HTML_TABLE = r"""<table><thead><tr><th>name</th><th>n</th><th>x</th><th>n</th></tr></thead><tbody>
+HTML_TABLE = r"""<table><thead><tr><th>name</th><th class="n">n</th><th class="n">x</th><th>n</th></tr></thead><tbody>
 <tr><td>say &quot;hi&quot;, \ a|b</td><td class="n">9223372036854775807</td><td class="n">0.1</td><td>00ff</td></tr>
 <tr><td>l\nbreak\r\té &lt;b&gt;&amp;</td><td class="n">-9223372036854775808</td><td class="n">inf</td><td>NULL</td></tr>
 <tr><td>NULL</td><td class="n">0</td><td class="n">-1.5e+300</td><td>漢字</td></tr>
@@ -112,7 +112,11 @@ def test_bytes(form: str) -> None:
 def test_bytes_of_html() -> None:
     page = text("html")
     assert page.startswith('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">')
-    assert page.endswith('</style></head><body><main class="wide">\n' + HTML_TABLE + "</main></body></html>\n")
+    around = (
+        '<main class="wide">\n<div class="across" tabindex="0" role="region" aria-label="table">\n',
+        "</div>\n</main>",
+    )
+    assert page.endswith(HTML_TABLE.join(around) + "</body></html>\n")
     assert not re.search(r"<script|https?:|@import|src=", page)
 
 
@@ -134,6 +138,13 @@ def test_a_page_of_several_tables() -> None:
     write_html_page([Sheet("A & B", "", ("x",), iter([(1,)])), Sheet("C", "", ("y",), iter([]))], out)
     assert re.findall("<h2>(.*)</h2>", out.getvalue()) == ["A &amp; B", "C"]
     assert out.getvalue().count("<table>") == 2
+
+
+def test_texts_of_numbers_stand_flush_right_with_their_head() -> None:
+    out = io.StringIO()
+    write_html_page([Sheet("A", "", ("part", "time"), iter([("compute", "3.2 ms")]), right=(False, True))], out)
+    assert '<th>part</th><th class="n">time</th>' in out.getvalue()
+    assert '<td>compute</td><td class="n">3.2 ms</td>' in out.getvalue()
 
 
 def test_names_with_line_ends_stay_in_the_head() -> None:

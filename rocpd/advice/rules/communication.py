@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, Row, some
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, listed, without
+from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
+from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.table.human import readable
 
 MORE_WORK_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do."""
@@ -182,38 +182,14 @@ COMM_SAME_STREAM = Rule(
 def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
     rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
-    large = [row for row in rows if row["bytes"] >= limits["least_mib"] * (1 << 20)]
-    alike = defaultdict[tuple[object, ...], list[Row]](list)
-    for row in large:
-        alike[row["name"], row["group"], row["bytes"]].append(row)
-    compared = [each for each in alike.values() if len(each) >= limits["least_collectives"]]
+    names = "name", "group", "bytes", "min_ns", "bus_gb_per_s"
+    sized = (SizedCollective(*(row[name] for name in names)) for row in rows)
+    compared = comparable(sized, limits["least_mib"] * (1 << 20), limits["least_collectives"])
     if not compared:
         often = f"{limits['least_collectives']:g} times"
         raise CannotLookError(f"no collective of {limits['least_mib']:g} MiB or more is repeated {often}")
-    for group in sorted({str(each[0]["group"]) for each in compared}):
-        of_group = [each for each in compared if each[0]["group"] == group]
-        slow = [_slow(each, limits["of_best_percent"] / 100) for each in of_group]
-        if any(rows for rows, _ in slow):
-            every = [row for rows, _ in slow for row in rows]
-            yield _comm_slow_finding(case, group, every, sum(map(len, of_group)), sum(lost for _, lost in slow))
-
-
-def _slow(alike: Sequence[Row], share: float) -> tuple[list[Row], int]:
-    """Return the collectives that are slow among some that are alike, and the time that they take above the fastest."""
-    best = max(float(row["bus_gb_per_s"]) for row in alike)
-    fastest = min(int(row["min_ns"]) for row in alike)
-    slow = [row for row in alike if row["bus_gb_per_s"] < share * best]
-    return slow, sum(int(row["min_ns"]) - fastest for row in slow)
-
-
-def _comm_slow_finding(case: Case, group: str, slow: Sequence[Row], count: int, lost: int) -> Finding:
-    worst = min(slow, key=lambda row: float(row["bus_gb_per_s"]))
-    text = (
-        f"{len(slow)} of {count} large collectives of ranks {group} are slow: {worst['bus_gb_per_s']:.0f} GB/s on "
-        f"the bus where the best of the same size ({readable(worst['bytes'], 'bytes')}) have more than twice that"
-    )
-    evidence = {"slow": len(slow), "of": count, "bus_gb_per_s": worst["bus_gb_per_s"], "lost_ns": lost}
-    return case.finding(text, case.job.share(lost), evidence, row={"rank": None})
+    for group in slow_groups(compared, limits["of_best_percent"] / 100):
+        yield case.finding(group.text, case.job.share(group.lost), group.evidence, row={"rank": None})
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
@@ -225,16 +201,16 @@ def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
 
 
 COMM_SLOW = Rule(
-    id="comm.slow",
+    id=SLOW,
     asks="are collectives slower than others of the same size?",
     fires="collectives of {least_mib} MiB or more reach less than {of_best_percent} % of the bus bandwidth of the best "
     "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
     look=_comm_slow,
     needs=(Need("collectives", COLLECTIVES),),
     thresholds=(
-        Threshold("of_best_percent", 40.0, "bus bandwidth by that of the best of the same size and group"),
-        Threshold("least_mib", 1.0, "size of the result of collectives that are compared [MiB]"),
-        Threshold("least_collectives", 5.0, "collectives of one size and group with which it looks"),
+        Threshold("of_best_percent", OF_BEST * 100, "bus bandwidth by that of the best of the same size and group"),
+        Threshold("least_mib", LEAST_BYTES / (1 << 20), "size of the result of collectives that are compared [MiB]"),
+        Threshold("least_collectives", float(FEWEST), "collectives of one size and group with which it looks"),
     ),
     explains=_comm_slow_explains,
     shown_by="rocpd summary collectives JOB",

@@ -208,7 +208,7 @@ def _cell(value: object, column: Column) -> str:
     text = escape(shown(value, column))
     if isinstance(value, (int, float)) and column.is_number:
         exact = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return f'<td class="n" data-v="{exact}">{text}</td>'
+        return f'<td class="n">{text}</td>' if exact == text else f'<td class="n" data-v="{exact}">{text}</td>'
     return f'<td class="n">{text}</td>' if column.is_number else f"<td>{text}</td>"
 
 

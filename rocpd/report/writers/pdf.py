@@ -6,6 +6,7 @@ The font is Roboto, that of code Courier: characters that it lacks are written a
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
 from rocpd.report.model import (
     COMMANDS,
     Block,
+    Column,
     Conclusion,
     Counts,
     Figure,
@@ -40,6 +42,7 @@ from rocpd.table.palette import GREEN, GREY, RED
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
+_SMALLEST = 0.75  # of its size: a chart shrinks so far before it starts a page
 _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _CODE = 0.9  # size of code by that of the text around it
@@ -106,7 +109,7 @@ class _Pages(FPDF):
         """Return the height of what has to be on one page at the start of a block [mm]."""
         match block:
             case Figure():
-                return block.drawing.height * self._scale(block.drawing) + 15
+                return _SMALLEST * block.drawing.height * self._scale(block.drawing) + 15
             case Table():
                 rows = len(block.rows)
                 return 20 + _LINE * (rows if rows <= _TOGETHER else 2)
@@ -200,7 +203,7 @@ class _Pages(FPDF):
         rows = [list(row) for row in table.rows[:_MOST_ROWS]]
         texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
         names = [self._shown(name) for name in heads(table.columns)]
-        widths = self._widths(names, texts)
+        widths = self._widths(names, texts, table.columns)
         left_out = len(widths) - self._readable(widths)
         if left_out:
             table, names = replace(table, columns=table.columns[:-left_out]), names[:-left_out]
@@ -228,13 +231,14 @@ class _Pages(FPDF):
         text = "" if isinstance(cell, Counts) else shown(cell, column)
         return self._shown(shorten(text, _LONGEST if len(table.columns) <= _FEW else _LONGEST_CELL))
 
-    def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]]) -> list[float]:
+    def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[float]:
         """Return how wide each column would be [mm]."""
         self._font(7.5, is_bold=True)
         widths = [min(_WIDEST_HEAD, self.get_string_width(name) + 2.5) for name in names]
-        self._font(7.5)
-        for cells in texts:
-            widths = [max(width, self.get_string_width(text) + 2.5) for width, text in zip(widths, cells, strict=True)]
+        for place, column in enumerate(columns):
+            for cells in texts:
+                self._font_of(cells[place], column)
+                widths[place] = max(widths[place], self.get_string_width(cells[place]) + 2.5)
         return widths
 
     def _readable(self, widths: Sequence[float]) -> int:
@@ -265,10 +269,18 @@ class _Pages(FPDF):
         for cell, text, width, column in zip(row, cells, widths, table.columns, strict=True):
             if isinstance(cell, Counts):
                 self._spark(cell.counts)
+            self._font_of(text, column, width)
             self.cell(width, _LINE, self._fitting(text, width), align="R" if column.is_number else "L")
         self.ln(_LINE)
         self.set_draw_color(225, 227, 230)
         self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
+
+    def _font_of(self, text: str, column: Column, width: float = math.inf) -> None:
+        """Set the font of a cell: that of code for commands, where it has the characters and there is the room [mm]."""
+        self.set_font("courier", size=7.5 * _CODE)
+        is_code = column.name == "command" and text.isascii()
+        if not is_code or self.get_string_width(text) > width - 1.5:
+            self.set_font("roboto", size=7.5)
 
     def _apart(self, texts: Sequence[str], width: float) -> Sequence[str]:
         """Return texts shortened together to a width [mm], so that no two look alike."""
@@ -298,9 +310,10 @@ class _Pages(FPDF):
         return (self.w - 2 * _MARGIN) / drawing.width
 
     def _draw(self, drawing: Drawing) -> None:
-        """Draw a chart at the place where the next text would come."""
+        """Draw a chart at the place where the next text would come, somewhat smaller where it then fits the page."""
         scale = self._scale(drawing)
-        self._room(drawing.height * scale + 2)
+        self._room(_SMALLEST * drawing.height * scale + 2)
+        scale = min(scale, (self.h - 15 - self.y - 2) / drawing.height)
         left, top = _MARGIN, self.y
         self.set_auto_page_break(False)
         with self.local_context():
@@ -325,7 +338,7 @@ class _Pages(FPDF):
                 self.set_fill_color(*shape.colour)
                 self.circle(left + shape.x * scale, top + shape.y * scale, shape.radius * scale, style="F")
             case Word():
-                self._font(SIZE * scale / 25.4 * 72, _DIM if shape.is_faint else _INK)
+                self._font(SIZE * scale / 25.4 * 72, shape.colour or (_DIM if shape.is_faint else _INK))
                 text = self._shown(shape.text)
                 share = {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor]
                 self.text(left + shape.x * scale - share * self.get_string_width(text), top + shape.y * scale, text)

@@ -29,7 +29,7 @@ def png_of(figure: Figure) -> bytes:
         svg_string=svg_of(figure),
         zoom=ZOOM,
         skip_system_fonts=True,
-        font_files=[font_roboto.Roboto],
+        font_files=[font_roboto.Roboto, font_roboto.RobotoBold],
         font_family="Roboto",
         sans_serif_family="Roboto",
     )

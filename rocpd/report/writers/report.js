@@ -26,8 +26,8 @@
   name();
 
   const value = (row, at) => {
-    const cell = row.cells[at];
-    return "v" in cell.dataset ? Number(cell.dataset.v) : cell.textContent;
+    const cell = row.cells[at], text = cell.dataset.v ?? cell.textContent, number = Number(text);
+    return cell.classList.contains("n") && text && !Number.isNaN(number) ? number : text;
   };
   const compare = (a, b) =>
     typeof a === "number" && typeof b === "number" ? a - b
@@ -83,7 +83,7 @@
     });
     copy.setAttribute("aria-label", "copy " + table.getAttribute("aria-label"));
   });
-  addTools(document);
+  all("#report").forEach((report) => addTools(report));
   document.addEventListener("rocpd-report", (event) => addTools(event.target));  // `rocpd view` put it there
 
   const time = (ns) => {

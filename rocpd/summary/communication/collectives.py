@@ -48,6 +48,7 @@ from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary.communication.slow import slow_collectives
 from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, merge, order_of, percent
@@ -637,6 +638,8 @@ def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Catego
 
 def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
     """Return why nothing is known where no communication is matched."""
+    if len(session.ranks) == 1:
+        return "not known: one rank alone compares with no other"
     if channels:
         return f"not known: none of {_count(channels)} communication kernels is matched"
     return "not known: no collectives in this part of the trace" if session.is_part else "not recorded: no collectives"
@@ -691,7 +694,8 @@ def communication(
     startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
     for group, first in zip(matched.groups, startup, strict=True):
         waiting.add(group, first)
-    findings = (*matched.judgement.findings, *_of_startup(matched, startup))
+    slow = slow_collectives(row for some in waiting.listed for row in some.rows())
+    findings = (*matched.judgement.findings, *slow, *_of_startup(matched, startup))
     if channels and not waiting.listed:
         session.note("no collective that two ranks took part in")
     tables = tuple(_tables(by, channels, waiting, matched, findings))

@@ -7,14 +7,15 @@ is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import median
 from time import monotonic
 
-from rocpd.base import RocpdError, Row, amount, entries
+from rocpd.base import RocpdError, Row, amount, by_key, entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.federation import Federation
@@ -131,7 +132,7 @@ def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding
 
 
 def _runs(reading: Reading) -> Iterator[Finding]:
-    """Say what the time of each of several runs consists of, and how tables are divided among them."""
+    """Say what the time of several runs consists of, those that are alike at once, and how to divide them."""
     by_run = reading.asking(replace(reading.options, by=By.RUN))
     try:
         budget = next(tables_alone(gpu_time.budget(by_run)))
@@ -140,17 +141,42 @@ def _runs(reading: Reading) -> Iterator[Finding]:
     times: dict[int, dict[str, int]] = {}
     for run, part, time, *_ in budget:
         times.setdefault(run, {})[part] = time
-    for run, parts in list(times.items())[:_RUNS]:
-        ranks = [rank for rank in reading.session.ranks if rank.run == run]
-        every = sum(parts.values())
-        shares = ", ".join(f"{time * 100 / every:.0f} % {part}" for part, time in parts.items() if time)
-        command = next((f"; {rank.command}" for rank in ranks if rank.command), "")
-        text = f"run {run}: {amount(len(ranks), 'rank')}; {readable(every, 'ns')} of GPUs: {shares}{command}"
-        yield Finding(text, JOB, Verdict.NOTE, Confidence.CERTAIN, evidence={"run": run, **parts})
-    more = len(times) - _RUNS
+    ranks = by_key((rank.run, rank) for rank in reading.session.ranks)
+    commands = {run: next((rank.command for rank in of_run if rank.command), "") for run, of_run in ranks.items()}
+    alike = by_key(
+        ((commands[run], len(ranks[run]), max(parts, key=parts.__getitem__)), run) for run, parts in times.items()
+    )
+    for (command, count, _), runs in list(alike.items())[:_RUNS]:
+        which = f"run {runs[0]}" if len(runs) == 1 else f"runs {listed(runs)}"
+        text = f"{which}: {amount(count, 'rank')}{' each' if len(runs) > 1 else ''}; {_time(times, runs)}"
+        text += f"; {command}" if command and len({*commands.values()}) > 1 else ""
+        sums = {part: sum(times[run].get(part, 0) for run in runs) for part in times[runs[0]]}
+        yield Finding(text, JOB, Verdict.NOTE, Confidence.CERTAIN, evidence={"runs": runs, **sums})
+    more = sum(map(len, list(alike.values())[_RUNS:]))
     rest = f"{amount(more, 'more run')}: " if more > 0 else ""
     text = f"{rest}`--by run` divides tables, `--rank` chooses the ranks of one run"
     yield Finding(text, JOB, Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _time(times: Mapping[int, Mapping[str, int]], runs: Sequence[int]) -> str:
+    """Say what the time of runs consists of, from the least to the most of any."""
+    every = sorted(sum(times[run].values()) for run in runs)
+    shares = by_key(
+        (part, time * 100 / (sum(times[run].values()) or 1)) for run in runs for part, time in times[run].items()
+    )
+    percents = {part: (f"{min(some):.0f} %", f"{max(some):.0f} %") for part, some in shares.items() if any(some)}
+    parts = (f"{_between(*ends)} {part}" for part, ends in percents.items())
+    return f"{_between(readable(every[0], 'ns'), readable(every[-1], 'ns'))} of GPUs: {', '.join(parts)}"
+
+
+def _between(low: str, high: str) -> str:
+    """Write two values, a unit that they share once.
+
+    >>> _between("12 %", "20 %"), _between("900 us", "1.2 ms"), _between("3 %", "3 %")
+    ('12 to 20 %', '900 us to 1.2 ms', '3 %')
+    """
+    unit = high.rpartition(" ")[2]
+    return high if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
@@ -185,7 +211,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
         *sorted(products, key=lambda product: (-products[product], product))[:2],
         *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
-        *(commands if is_one else [amount(len(commands), "command")])[:1],
+        *(commands if is_one or len(commands) == 1 else [amount(len(commands), "command")])[:1],
     ]
     evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
     return Finding("; ".join(parts), JOB, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
@@ -210,7 +236,8 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from lost[:_LOSSES]
     yield from (finding for finding in _findings(tables, "budget") if finding.rule == "step.unmarked")
     verdict, *more = _findings(tables, "ranks") or (None,)
-    yield from (finding for finding in (verdict,) if finding)
+    is_alone = len(_columns(tables, "ranks", "rank")) == 1  # nothing compares with it: that is no news
+    yield from (each for each in (verdict,) if each and not (is_alone and each.verdict is Verdict.UNKNOWN))
     yield from (finding for finding in more if finding and finding.verdict in (Verdict.PROBLEM, Verdict.NOTE))
     yield from _slow_steps(tables)
     yield from _exposed(tables)

@@ -1,7 +1,7 @@
 // The differences of `rocpd view`: a step of a job beside that of its base, or beside another step of the job itself.
 // Both time lines count from the start of their step and move together. Texts from files go in as texts.
 
-import { $, ask, duration, element, fillLegend, query, say } from "./page.js";
+import { $, ask, duration, element, fillLegend, fillStates, query, say } from "./page.js";
 import { TimeLine } from "./timeline.js";
 
 const state = { job: null, lines: {}, isMoving: false, asked: "" };
@@ -16,6 +16,7 @@ function makeLine(side, of) {
     picked: ({ name, start, end, step }) => say($("status"), `${name}: ${duration(end - start)}, step ${step ?? "none"}`),
     moved: () => follow(side),
     coloured: (colours) => fillLegend("legend-of-slices", [...colours].filter(([name]) => name && !line.names.includes(name))),
+    occurred: () => fillStates("legend", line.names.filter((name) => Object.values(state.lines).some(({ occurring }) => occurring.has(name))), state.job.colours),
     failed: (error) => say($("status"), error.message, true),
   });
   Object.assign(line, { share: 0.36, slack: 1, findings: [] });
@@ -92,7 +93,6 @@ async function start() {
   $("inputs").textContent = inputs.join(" ");
   $("of-against").hidden = base !== null;
   state.lines = { new: makeLine("new", ""), base: makeLine("base", base ? "base" : "") };
-  fillLegend("legend", [...state.lines.new.names.map((name) => [name, state.job.colours[name]]), ["idle", "var(--soft)"]]);
   const tell = setInterval(() => say($("reading"), Object.values(state.lines).map(({ said }) => said.textContent).find(Boolean) ?? ""), 200);
   await Promise.all(Object.values(state.lines).map((line) => line.load()));
   const [of, ofBase] = await Promise.all(Object.values(state.lines).map(steps));

@@ -172,7 +172,12 @@ function listFunctions() {
   body.replaceChildren(...rows.map(([name, all, own]) => {
     const row = element("tr"), cell = element("td");
     cell.append(button(name, () => search(state.word === name ? "" : name)));
-    row.append(cell, ...[all, own].map((value) => element("td", `${amount(value)} · ${share(value)}`, "n")));
+    const values = Object.entries({ inclusive: all, exclusive: own }).map(([head, value]) => {
+      const made = element("td", `${amount(value)} · ${share(value)}`, "n");
+      made.dataset.h = head; // which a telephone shows
+      return made;
+    });
+    row.append(cell, ...values);
     return row;
   }));
   for (const [id, is] of [["by-all", !state.byOwn], ["by-own", state.byOwn]]) $(id).parentElement.setAttribute("aria-sort", is ? "descending" : "none");
@@ -195,6 +200,7 @@ async function start() {
   for (const name of ["focus", "blur"]) canvas.addEventListener(name, () => { if (state.graph) { draw(); note(); } });
   window.addEventListener("resize", draw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   await load();
 }
 

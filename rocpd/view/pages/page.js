@@ -56,6 +56,10 @@ export function button(text, act) {
   return made;
 }
 
+export function fillStates(id, names, colours) {
+  fillLegend(id, [...names.map((name) => [name, colours[name]]), ["idle", "var(--soft)"]]);
+}
+
 export function fillLegend(id, entries) {
   $(id).replaceChildren(...entries.map(([name, colour]) => {
     const entry = element("span", name), box = element("i");

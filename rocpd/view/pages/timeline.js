@@ -18,12 +18,14 @@ function bytesOf(text) {
 export class TimeLine {
   // elements: canvas, scroller (scrolls rows), spacer (as high as all rows), tip, said (what is read).
   // calls: ask(path), readers (how many processes answer), taken(part) when a part was dragged, picked(details), moved()
-  // when the address should change, coloured(map) with the colours of slices that are shown.
+  // when the address should change, coloured(map) with the colours of slices that are shown, occurred(names) with the
+  // states of ranks so far.
   // May be set: zero (what the axis counts from [ns]), share (of a screen that rows take), slack (of the job, before and
   // after it, that can be shown).
   constructor(elements, colours, calls) {
     Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: new Set(), part: null, drag: null });
+    this.occurring = new Set();
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
     this.names = Object.keys(colours).filter((name) => !["idle", "MARKERS"].includes(name));
     this.pen = this.canvas.getContext("2d");
@@ -129,11 +131,19 @@ export class TimeLine {
       const tile = { ...job, first: answer.start, last: answer.end, shares: bytesOf(answer.shares) };
       tile.pixels = tile.shares.length / this.names.length;
       const known = this.states.get(job.rank), detail = job.kind === "states" ? "fine" : "base";
+      this.note(tile);
       tile.image = this.picture(tile, known?.[detail]?.image);
       this.states.set(job.rank, { ...known, [detail]: tile });
       if (job.kind === "outlines") this.look();
     }
     this.paint();
+  }
+
+  // Tells which states there are, in the order of all.
+  note({ pixels, shares }) {
+    const more = this.names.filter((name, state) => !this.occurring.has(name) && shares.subarray(state * pixels, (state + 1) * pixels).some(Boolean));
+    for (const name of more) this.occurring.add(name);
+    if (more.length) this.calls.occurred(this.names.filter((name) => this.occurring.has(name)));
   }
 
   // Begins shortly before the first work where that comes late, as the report does; Everything shows what is before.
@@ -164,6 +174,7 @@ export class TimeLine {
   }
 
   tell() {
+    if (!this.ranks.length) return; // why, stands there
     const done = this.ranks.filter(({ rank }) => this.states.has(rank)).length;
     const opening = [...this.open].filter((rank) => !this.rows.has(rank));
     if (done < this.ranks.length) this.say(`reading the time of rank ${done + 1} of ${this.ranks.length} …`);

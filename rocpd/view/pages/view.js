@@ -1,7 +1,7 @@
 // The page of `rocpd view`: the time line (`timeline.js`), the report of the part that was taken, SQL, and a trace for Perfetto.
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
-import { $, ask, button, duration, element, fillLegend, ms, query, say } from "./page.js";
+import { $, ask, button, duration, element, fillLegend, fillStates, ms, query, say } from "./page.js";
 import { TimeLine } from "./timeline.js";
 
 const HEAD_START = 2000; // ms that the time line has before the report, which reads with all cores
@@ -31,10 +31,10 @@ function makeLine() {
     picked: showSlice,
     moved: writeAddress,
     coloured: (colours) => fillLegend("legend-of-slices", [...colours].filter(([name]) => name && !state.line.names.includes(name))),
+    occurred: (names) => fillStates("legend", names, state.job.colours),
     failed: (error) => say($("status"), error.message, true),
   });
   $("strip").timeLine = state.line; // for measurements
-  fillLegend("legend", [...state.line.names.map((name) => [name, state.job.colours[name]]), ["idle", "var(--soft)"]]);
 }
 
 function writeAddress() {

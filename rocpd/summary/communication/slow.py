@@ -1,0 +1,95 @@
+"""Collectives that are slow beside others of the same kernel, group and size: something else uses their links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rocpd.base import Row, amount, by_key, frozen
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.table.human import readable
+
+RULE = "comm.slow"
+
+LEAST_BYTES, FEWEST, OF_BEST = 1 << 20, 5, 0.4
+"""The size from which collectives are compared, of smaller ones latency decides; how many it takes; the share of the
+bus bandwidth of the best one below which one is slow.
+"""
+
+
+class SizedCollective(NamedTuple):
+    """A collective: kernel, ranks of its group, size [bytes], what it takes itself [ns], bus bandwidth [GB/s]."""
+
+    name: str | None
+    group: str
+    size: int
+    time: int
+    rate: float
+
+
+@frozen
+class SlowCollectives:
+    """The collectives of a group that are slow.
+
+    Args:
+        slow: these.
+        count: of how many that were compared.
+        lost: the time that they take above the fastest ones of their size [ns].
+    """
+
+    slow: tuple[SizedCollective, ...]
+    count: int
+    lost: int
+
+    @property
+    def worst(self) -> SizedCollective:
+        """The slowest one."""
+        return min(self.slow, key=lambda each: each.rate)
+
+    @property
+    def text(self) -> str:
+        """The sentence on them."""
+        worst = self.worst
+        return (
+            f"{len(self.slow)} of {self.count} large collectives of ranks {worst.group} are slow: {worst.rate:.0f} "
+            f"GB/s on the bus where the best of the same size ({readable(worst.size, 'bytes')}) have more than twice "
+            "that"
+        )
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """The numbers behind it."""
+        rate = self.worst.rate
+        return {"slow": len(self.slow), "of": self.count, "bus_gb_per_s": rate, "lost_ns": self.lost}
+
+
+def comparable(
+    every: Iterable[SizedCollective], least: float = LEAST_BYTES, fewest: float = FEWEST
+) -> list[list[SizedCollective]]:
+    """Return large collectives that are alike, where there are enough."""
+    large = ((each[:3], each) for each in every if each.size >= least)
+    return [alike for alike in by_key(large).values() if len(alike) >= fewest]
+
+
+def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF_BEST) -> Iterator[SlowCollectives]:
+    """Yield groups with slow collectives, in the order of their names."""
+    by_group = by_key((alike[0].group, alike) for alike in compared)
+    for _, of_group in sorted(by_group.items()):
+        slow, lost = [], 0
+        for alike in of_group:
+            best, fastest = max(each.rate for each in alike), min(each.time for each in alike)
+            some = [each for each in alike if each.rate < share * best]
+            slow += some
+            lost += sum(each.time - fastest for each in some)
+        if slow:
+            yield SlowCollectives(tuple(slow), sum(map(len, of_group)), lost)
+
+
+def slow_collectives(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Yield one sentence on the rows of the table of collectives that are slow: of the group that loses most."""
+    sized = (SizedCollective(row[0], row[2], row[-3], row[-6], row[-1]) for row in rows if row[-3] and row[-1])
+    found = sorted(slow_groups(comparable(sized)), key=lambda group: -group.lost)
+    if found:
+        more = f"; so are those of {amount(len(found) - 1, 'more group')}" if len(found) > 1 else ""
+        evidence = {**found[0].evidence, "groups": len(found)}
+        yield Finding(f"{found[0].text}{more}", RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)

@@ -73,7 +73,7 @@ def write_plain(
         padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)]
         if paint:
             padded = [paint(text, number, column) if text.strip() else text for column, text in enumerate(padded)]
-        out.write("  ".join(padded).rstrip() + "\n")
+        out.write("  ".join(padded).rstrip(" ") + "\n")
 
 
 def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, screen: Screen | None) -> None:

@@ -38,12 +38,12 @@ from rocpd.summary.communication.collectives import (
     CommunicationTables,
     MatchedCommunication,
     RankCommunication,
-    Waiting,
     communication_of,
     first_judged,
     who,
 )
 from rocpd.summary.communication.verdict import Judgement
+from rocpd.summary.communication.waiting import Waiting
 from rocpd.summary.findings import Finding
 from rocpd.summary.grouping import Total, in_order, merge, order_of
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Reading, Tables

@@ -1,0 +1,232 @@
+"""Who waits for whom in the collectives of groups, and the rows of the tables that say so.
+
+It counts what is matched already, and never looks for partners.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base import Flags, Floats, Ints, Row
+from rocpd.facts.columns import first_of, numbered, per_id
+from rocpd.facts.communication.arrivals import CLASSES, Arrivals
+from rocpd.facts.communication.collectives import Channel, Group, listed
+from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import Collectives, collectives_of, moved_by
+from rocpd.facts.rank import By, Key, key_of
+from rocpd.federate.open.identify import Rank
+from rocpd.summary.grouping import order_of
+
+
+class _Pairs(NamedTuple):
+    """Who waits and for whom, by number; in how many collectives, how long in all and at most [ns]."""
+
+    waiter: Ints
+    cause: Ints
+    times: Ints
+    total: Floats
+    most: Ints
+
+
+_NOBODY = np.zeros(0, np.int64)
+_NO_PAIRS = _Pairs(_NOBODY, _NOBODY, _NOBODY, np.zeros(0), _NOBODY)
+
+
+class _Listed(NamedTuple):
+    """Collectives of a group, of which rows are made once they are asked for: of a thousand ranks these are large.
+
+    Args:
+        group: the group.
+        numbers: which collectives.
+        last: number among `keys` of who came last; -1: several did.
+        keys: who they are.
+        classes: what their time went into.
+        sums: of their members all waiting, the longest, and the shortest and the longest time [ns].
+    """
+
+    group: Group
+    numbers: Ints
+    last: Ints
+    keys: tuple[Key, ...]
+    classes: Ints
+    sums: tuple[Ints, ...]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the table of collectives."""
+        ranks = sorted({member.rank for member in self.group})
+        among, nobody = listed(ranks), (None,) * len(self.keys[0])
+        columns = (column.tolist() for column in (self.numbers, self.last, self.classes, *self.sums))
+        moved = _moved(self.group, self.numbers, self.sums[2])
+        for number, code, kind, *measured, bandwidth in zip(*columns, moved, strict=True):
+            who = self.keys[code] if code >= 0 else nobody
+            yield (self.group[0].shown, number + 1, among, len(ranks), *who, *measured, CLASSES[kind], *bandwidth)
+
+
+@dataclass
+class Waiting:
+    """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
+
+    Args:
+        by: what is compared.
+        ranks: the ranks by their numbers.
+        clocks: which times of the ranks compare.
+        listed: the collectives of the groups.
+        numbers: who -> its number.
+        pairs: of each group who waits and for whom, in how many collectives, how long in all and at most [ns]: of a
+            thousand ranks there are a million pairs, and groups share some.
+        took_part: in how many collectives each was.
+        last: how often it came last; those that came last together share one.
+        classes: class of collectives -> how many, how many kernels that count, the time of these, and what members
+            waited [ns].
+    """
+
+    by: By
+    ranks: Mapping[int, Rank]
+    clocks: Clocks
+    listed: list[_Listed] = field(default_factory=list)
+    numbers: dict[Key, int] = field(default_factory=dict)
+    pairs: list[_Pairs] = field(default_factory=list)
+    took_part: Counter[Key] = field(default_factory=Counter)
+    last: dict[Key, float] = field(default_factory=dict)
+    classes: dict[str, Ints] = field(default_factory=dict)
+
+    def add(self, group: Group, startup: int = 0) -> None:
+        """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
+        keys: dict[Key, int] = {}
+        who = [self._codes(member, keys) for member in group]
+        for some in collectives_of(group, self.clocks):
+            codes = np.array([of_member[some.numbers] for of_member in who])
+            self._list(group, some, codes, list(keys))
+            judged = some.numbers >= startup
+            self._blame(some.arrivals.take(judged), codes[:, judged], list(keys))
+
+    def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
+        """Number what each kernel of a member counts for."""
+        lanes = member.stream if self.by is By.STREAM else np.full(len(member), member.agent)
+        rank = self.ranks[member.rank]
+        return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
+
+    def _list(self, group: Group, some: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
+        """Add collectives to the table, and what their time went into; `codes` are those of the members."""
+        if not len(some.numbers):
+            return
+        waits, times = some.arrivals.waits, some.arrivals.times
+        classes = some.arrivals.classes(len(group) >= (group[0].size or 0))
+        for code in np.flatnonzero(np.bincount(classes)).tolist():
+            counted = some.counted & (classes == code)
+            added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
+            self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
+        sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
+        last = _only(some.arrivals.shares > 0, codes)
+        self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums))
+
+    def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
+        """Add who waits for whom; several members may count for one key."""
+        shape, shares = (len(keys), codes.shape[1]), when.shares
+        at = (codes * shape[1] + np.arange(shape[1])).reshape(-1)
+        waits = np.where(shares > 0, 0, when.waits).reshape(-1)  # who came last waits for nobody: that is noise
+        sums = (np.bincount(at, values, math.prod(shape)) for values in (None, shares.reshape(-1), waits))
+        members, shared, waited = (values.reshape(shape) for values in sums)
+        most = np.zeros(shape, np.int64)
+        np.maximum.at(most.reshape(-1), at, waits)
+        is_there, is_last = members > 0, shared > 0
+        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all does not fit where there are many
+        total, count = waited @ shared[late].T, (most > 0).astype(float) @ is_last[late].astype(float).T
+        for code in np.flatnonzero(is_there.any(1)).tolist():
+            self.took_part[keys[code]] += int(is_there[code].sum())
+            self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
+        number = np.array([self.numbers.setdefault(key, len(self.numbers)) for key in keys], np.int64)
+        times = count.astype(np.int64)
+        for column, code in enumerate(late.tolist()):
+            waiters = np.flatnonzero(count[:, column])
+            longest = most[waiters][:, is_last[code]].max(1, initial=0)
+            cause = np.full(len(waiters), number[code])
+            self.pairs.append(_Pairs(number[waiters], cause, times[waiters, column], total[waiters, column], longest))
+
+    @functools.cached_property
+    def _pairs(self) -> _Pairs:
+        """The pairs of all groups, each once, in the order in which they came."""
+        every = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
+        self.pairs.clear()
+        pair = numbered(every.waiter, every.cause)
+        first = first_of(pair)
+        order = np.argsort(first)
+        times, total = np.bincount(pair, every.times).astype(np.int64), np.bincount(pair, every.total)
+        most = np.zeros(len(first), np.int64)
+        np.maximum.at(most, pair, every.most)
+        first = first[order]
+        return _Pairs(every.waiter[first], every.cause[first], times[order], total[order].astype(float), most[order])
+
+    def collective_rows(self) -> Iterator[Row]:
+        """Yield the rows of the table of collectives; those with most waiting come first."""
+        yield from self._collective_rows
+
+    @functools.cached_property
+    def _collective_rows(self) -> list[Row]:
+        rows = list(chain.from_iterable(some.rows() for some in self.listed))
+        at = len(rows[0]) - 8 if rows else 0
+        return sorted(rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
+
+    def straggler_rows(self) -> list[Row]:
+        """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
+        pairs, size = self._pairs, len(self.numbers)
+        caused, waited = (np.bincount(whose, pairs.total, size) for whose in (pairs.cause, pairs.waiter))
+        of_all = [self.numbers[key] for key in self.took_part]
+        times = zip(self.took_part.items(), whole(caused[of_all].tolist()), whole(waited[of_all].tolist()), strict=True)
+        rows = [
+            (*key, count, self.last[key], self.last[key] * 100 / count, by_others, for_others)
+            for (key, count), by_others, for_others in times
+        ]
+        return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
+
+    def pair_rows(self) -> Iterator[Row]:
+        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+        pairs, keys = self._pairs, list(self.numbers)
+        order = np.array(sorted(range(len(keys)), key=lambda number: order_of(keys[number])), np.int64)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        total = np.array(whole(pairs.total.tolist()), np.int64)
+        for row in np.lexsort((place[pairs.cause], place[pairs.waiter], -total)).tolist():
+            who = (*keys[pairs.waiter[row]], *keys[pairs.cause[row]])
+            yield *who, int(pairs.times[row]), int(total[row]), int(pairs.most[row])
+
+
+def whole(times: Collection[float]) -> list[int]:
+    """Round shares of times so that they add up to the whole, however that is divided.
+
+    >>> whole([0.5, 7.0, 0.25, 0.25]), whole([2 + 1 / 3] * 3)
+    ([0, 7, 1, 0], [2, 3, 2])
+    """
+    floors = [int(time) for time in times]
+    sums = [0, *map(round, accumulate(time - floor for time, floor in zip(times, floors, strict=True)))]
+    return [floor + after - before for floor, (before, after) in zip(floors, pairwise(sums), strict=True)]
+
+
+def _only(is_last: Flags, codes: Ints) -> Ints:
+    """Return the code of the one that came last in each collective, -1 where several did or nobody."""
+    lowest = np.where(is_last, codes, np.iinfo(np.int64).max).min(0)
+    highest = np.where(is_last, codes, -1).max(0)
+    return np.where(lowest == highest, highest, -1)
+
+
+def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, float | None, float | None]]:
+    """Return the bytes of collectives, and their algorithm and bus bandwidth [GB/s]; None where unknown.
+
+    Args:
+        group: who takes part.
+        numbers: which collectives.
+        times: how long each took by itself [ns].
+    """
+    moved: list[tuple[int | None, float | None, float | None]] = []
+    for (volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):
+        rate = volume / time if volume and time else None
+        moved.append((volume, rate, None if rate is None or factor is None else rate * factor))
+    return moved

@@ -169,7 +169,7 @@ class Federation:
 
         Args:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
-            brief_bytes: as of `Job.work_on`.
+            brief_bytes: size of a file below which the work takes less time than opening it in another process.
 
         Raises:
             what `work` raises.

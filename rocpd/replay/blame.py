@@ -178,6 +178,7 @@ class Blaming:
         """Return what was found."""
         causes: list[Cause] = []
         for _ in range(_TRIED):
+            self.job.give_back()
             cause = self._worst()
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break

@@ -58,6 +58,7 @@ class Replays:
         self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
+        job.give_back()
         self._exact = Changing(job, self.blaming, self.found.causes)
 
     @functools.cached_property

@@ -21,7 +21,9 @@ from tests.record.runs import environment
 from tests.soak import sized
 from tests.waiting import until
 
-FLUSH_MS = 1000
+FLUSH_MS = 400
+LATE_MS = 1600
+"""On a busy machine a thread is called so late; kills come up to a second later, and would find more lost."""
 KILLS = sized(8, 200)
 AT_ONCE = 2
 
@@ -63,7 +65,7 @@ def _wait_for_rows(path: Path) -> None:
 def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
     chance = random.Random(seed)
     started = [(folder, _start(built, folder)) for folder in (base / f"{seed}-{i}" for i in range(AT_ONCE))]
-    waits = sorted((0.5 + chance.random()) * FLUSH_MS / 1000 for _ in started)
+    waits = sorted(chance.uniform(0.6, (LATE_MS + 1000) / 1000) for _ in started)
     for folder, _ in started:
         _grown(folder, 1)
     all_grown = time.monotonic()
@@ -90,7 +92,7 @@ def _check(path: Path, killed: int) -> None:
     assert len(texts) == 3
     for numbers in texts.values():  # every earlier row is there, once
         assert sorted(numbers) == list(range(len(numbers)))
-    assert killed - max(end for _, _, end in rows) < FLUSH_MS * 1e6
+    assert killed - max(end for _, _, end in rows) < LATE_MS * 1e6
     _check_recovered(path)
 
 

@@ -11,7 +11,6 @@ import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -221,7 +220,9 @@ class Blaming:
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed, self.hosts, self.own = self.nothing(), None, self._own_recorded()
+        self.removed = self.nothing()
+        if self.hosts is not None:
+            self.hosts, self.own = None, self._own_recorded()
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -256,7 +257,7 @@ class Blaming:
 
     def _own_recorded(self) -> Ints:
         """Return what points of ranks take longer than others usually do, as recorded [ns]."""
-        own = self.beyond.lasting
+        own = self.beyond.lasting_of(slice(None))
         self._add_stalling(own)
         return own
 
@@ -388,20 +389,19 @@ class Blaming:
         """Yield what may be to blame besides what is removed."""
         yield from self._of_ranks()
         yield from self._of_hosts()
-        rows = self._moved
-        left = self._left(self.beyond.of_units(self.beyond.units.lasting, rows), rows)
+        left = self._left(self.beyond.lasting_of(self.moved), self.moved)
         most = self._by_link(np.maximum(left, 0))
         for link in self._those(self._by_link(left)):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
 
     def _of_ranks(self) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
-
-        def left(here: slice) -> Ints:
-            return self._left(self.own[here], here)
-
-        most = self._by_rank(lambda here: np.maximum(left(here), 0), lambda here: self.what[here] < 3)
-        for column in self._those(self._by_rank(left, lambda here: self.what[here] < 3)):
+        sums = []
+        for _, here in self.of_ranks(self.ranks):
+            left = self._left(self.own[here], here)[self.counts[here] & (self.what[here] < 3)]
+            sums.append((int(left.sum()), int(np.maximum(left, 0).sum())))
+        less, most = np.array(sums).reshape(-1, 2).T / len(self.steps)
+        for column in self._those(less):
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
 
     def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
@@ -447,11 +447,11 @@ class Blaming:
 
     def _by_link(self, values: Ints) -> Floats:
         """Return the sum of values of transfers by link, the mean of the steps."""
-        sums: Floats = np.bincount(self.job.link[self._moved], values, len(self.job.links)) / len(self.steps)
+        sums: Floats = np.bincount(self.job.link[self.moved], values, len(self.job.links)) / len(self.steps)
         return sums
 
-    @property
-    def _moved(self) -> Ints:
+    @functools.cached_property
+    def moved(self) -> Ints:
         """The numbers of the transfers that count."""
         return np.flatnonzero(self.counts & (self.job.link >= 0))
 
@@ -496,7 +496,7 @@ class Blaming:
         own, less = self.own if own is None else own, self.nothing()
         if cause.kind is CauseKind.LINK:
             rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
-            less[rows] = self.beyond.of_units(self.beyond.units.lasting, rows)
+            less[rows] = self.beyond.lasting_of(rows)
             return less
         for _, here in self.of_ranks(cause.ranks):
             longer = self._of_host[1][self.beyond.unit[here]] if cause.kind is CauseKind.HOST else own[here]
@@ -549,7 +549,8 @@ class Blaming:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
             alike = self._alike(int(cause.name))
-            return chance_of(self._series_of_links(alike), alike.index(int(cause.name)))
+            series = self.series_of_links(self.moved[self.beyond.is_compared(self.moved)])
+            return chance_of(series[:, alike], alike.index(int(cause.name)))
         what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
         series = self.by_step_for(what)
         usual = np.median(series, axis=0)
@@ -578,20 +579,12 @@ class Blaming:
         shapes = self.beyond.shapes
         return [number for number, shape in enumerate(shapes.tolist()) if shape == shapes[link]]
 
-    def _series_of_links(self, those: Sequence[int]) -> Floats:
-        """Return what each link takes longer than others usually do in each step [ns]."""
-        rows = np.flatnonzero((self.job.link >= 0) & self.counts)
-        rows = rows[self.beyond.is_compared(rows)]
-        place = np.full(len(self.job.links), -1)
-        place[list(those)] = np.arange(len(those))
-        columns = place[self.job.link[rows]]
-        rows, columns = rows[columns >= 0], columns[columns >= 0]
-        values = self.beyond.longer(rows)
-        size = len(self.steps) * len(those)
-        sums: Floats = np.bincount(self.at[rows].astype(np.int64) * len(those) + columns, values, size).astype(
-            np.float64
-        )
-        return sums.reshape(len(self.steps), len(those))
+    def series_of_links(self, rows: Ints) -> Floats:
+        """Return the time that some transfers take longer than others usually do, by step (row) and link (column)."""
+        count = len(self.job.links)
+        at = self.at[rows].astype(np.int64) * count + self.job.link[rows]
+        sums: Floats = np.bincount(at, self.beyond.longer(rows), len(self.steps) * count).astype(np.float64)
+        return sums.reshape(len(self.steps), count)
 
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
@@ -606,8 +599,8 @@ class Blaming:
             return computes(here) & beyond.is_compared(here)
 
         every, known = self._by_rank(work, computes), self._by_rank(work, compares)
-        lasting = self._by_rank(partial(beyond.of_units, beyond.units.lasting), compares)
-        return every, known - self._by_rank(beyond.passing_of, compares), lasting
+        lasting, passing = self._by_rank(beyond.lasting_of, compares), self._by_rank(beyond.passing_of, compares)
+        return every, known - passing, lasting
 
     def lengths(self, times: Ints) -> Floats:
         """Return how long each step takes: the mean of the ranks [ns]."""

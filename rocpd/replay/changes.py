@@ -26,6 +26,7 @@ from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
 from rocpd.base.option import regular_expression
 from rocpd.facts.columns import runs
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
@@ -697,21 +698,6 @@ def in_ns(times: Any) -> Ints:
     """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
     held: Ints = np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
     return held
-
-
-def listed(ranks: Iterable[int]) -> str:
-    """Return ranks as options have them.
-
-    >>> listed((0, 1, 2, 5))
-    '0-2,5'
-    """
-    parts: list[list[int]] = []
-    for rank in sorted(ranks):
-        if parts and parts[-1][-1] == rank - 1:
-            parts[-1][1:] = [rank]
-        else:
-            parts.append([rank])
-    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 def _few(names: Sequence[object]) -> str:

@@ -78,10 +78,9 @@ class Excess:
     units: StepPlaces
     shapes: Ints
 
-    @property
-    def lasting(self) -> Ints:
-        """The time that each point takes more than others that do the same usually take [ns]; negative: less."""
-        return self.of_units(self.units.lasting)
+    def lasting_of(self, rows: Ints | slice) -> Ints:
+        """Return the time that points take more than others that do the same usually take [ns]; negative: less."""
+        return self.of_units(self.units.lasting, rows)
 
     @property
     def passing(self) -> Ints:
@@ -105,9 +104,9 @@ class Excess:
 
     def longer(self, rows: Ints | slice) -> Ints:
         """Return the time that some points take more in their step than others usually do [ns]."""
-        return self.of_units(self.units.lasting, rows) + self.passing_of(rows)
+        return self.lasting_of(rows) + self.passing_of(rows)
 
-    def is_compared(self, rows: Ints | slice = slice(None)) -> Flags:
+    def is_compared(self, rows: Ints | slice) -> Flags:
         """Return whether others do the same as some points."""
         return self.of_units(self.units.is_compared, rows)
 

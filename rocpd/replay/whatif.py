@@ -153,7 +153,7 @@ class Replays:
         is_link = change.kind == "link"
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
-            series, here = self._of_links(), np.isin(np.arange(len(self.job.links)), columns)
+            series, here = blaming.series_of_links(blaming.moved), np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
@@ -171,14 +171,6 @@ class Replays:
         )
         freedom = max(1, min(len(self.steps), 30) - 1)
         return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
-
-    def _of_links(self) -> Floats:
-        """Return the time that each link (column) takes longer in each step (row) [ns]."""
-        rows = np.flatnonzero(self.blaming.counts & (self.job.link >= 0))
-        count = len(self.job.links)
-        at = self.blaming.at[rows].astype(np.int64) * count + self.job.link[rows]
-        sums: Floats = np.bincount(at, self.blaming.beyond.longer(rows), len(self.steps) * count).astype(np.float64)
-        return sums.reshape(len(self.steps), count)
 
     def _noise(self, asked: Sequence[Change]) -> float:
         """Return how far steps that are made usual may be from that, by how much the others differ [ns of a step]."""

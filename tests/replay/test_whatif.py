@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from rocpd.base import RocpdError, UsageError
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction
-from rocpd.replay.changes import Change, Changing, Verb, changes, listed
+from rocpd.replay.changes import Change, Changing, Verb, changes
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate

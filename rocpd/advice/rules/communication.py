@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
-from rocpd.replay.changes import FREE, OVERLAPPED, Change, listed, without
+from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
 from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT

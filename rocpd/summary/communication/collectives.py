@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -486,7 +487,7 @@ def communication(
     startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
     for group, first in zip(matched.groups, startup, strict=True):
         waiting.add(group, first)
-    slow = slow_collectives(row for some in waiting.listed for row in some.rows())
+    slow = slow_collectives(chain.from_iterable(some.sized() for some in waiting.listed))
     findings = (*matched.judgement.findings, *slow, *_of_startup(matched, startup))
     if channels and not waiting.listed:
         session.note("no collective that two ranks took part in")

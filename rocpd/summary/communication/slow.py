@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rocpd.base import Row, amount, by_key, frozen
+from rocpd.base import amount, by_key, frozen
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
@@ -85,11 +85,10 @@ def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF
             yield SlowCollectives(tuple(slow), sum(map(len, of_group)), lost)
 
 
-def slow_collectives(rows: Iterable[Row]) -> Iterator[Finding]:
-    """Yield one sentence on the rows of the table of collectives that are slow: of the group that loses most."""
-    sized = (SizedCollective(row[0], row[2], row[-3], row[-6], row[-1]) for row in rows if row[-3] and row[-1])
-    found = sorted(slow_groups(comparable(sized)), key=lambda group: -group.lost)
-    if found:
-        more = f"; so are those of {amount(len(found) - 1, 'more group')}" if len(found) > 1 else ""
-        evidence = {**found[0].evidence, "groups": len(found)}
-        yield Finding(f"{found[0].text}{more}", RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)
+def slow_collectives(every: Iterable[SizedCollective]) -> Iterator[Finding]:
+    """Yield one sentence on the collectives that are slow: of the group that loses most."""
+    if groups := sorted(slow_groups(comparable(every)), key=lambda group: -group.lost):
+        worst, *others = groups
+        more = f"; so are those of {amount(len(others), 'more group')}" if others else ""
+        evidence = {**worst.evidence, "groups": 1 + len(others)}
+        yield Finding(f"{worst.text}{more}", RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)

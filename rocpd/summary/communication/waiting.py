@@ -23,6 +23,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import Collectives, collectives_of, moved_by
 from rocpd.facts.rank import By, Key, key_of
 from rocpd.federate.open.identify import Rank
+from rocpd.summary.communication.slow import SizedCollective
 from rocpd.summary.grouping import order_of
 
 
@@ -50,6 +51,7 @@ class _Listed(NamedTuple):
         keys: who they are.
         classes: what their time went into.
         sums: of their members all waiting, the longest, and the shortest and the longest time [ns].
+        moved: their bytes, and algorithm and bus bandwidth [GB/s]; None where unknown.
     """
 
     group: Group
@@ -58,16 +60,28 @@ class _Listed(NamedTuple):
     keys: tuple[Key, ...]
     classes: Ints
     sums: tuple[Ints, ...]
+    moved: list[tuple[int | None, float | None, float | None]]
+
+    @property
+    def among(self) -> str:
+        """The ranks of the group."""
+        return listed(sorted({member.rank for member in self.group}))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the table of collectives."""
-        ranks = sorted({member.rank for member in self.group})
-        among, nobody = listed(ranks), (None,) * len(self.keys[0])
+        ranks, nobody = len({member.rank for member in self.group}), (None,) * len(self.keys[0])
+        shown, among = self.group[0].shown, self.among
         columns = (column.tolist() for column in (self.numbers, self.last, self.classes, *self.sums))
-        moved = _moved(self.group, self.numbers, self.sums[2])
-        for number, code, kind, *measured, bandwidth in zip(*columns, moved, strict=True):
+        for number, code, kind, *measured, moved in zip(*columns, self.moved, strict=True):
             who = self.keys[code] if code >= 0 else nobody
-            yield (self.group[0].shown, number + 1, among, len(ranks), *who, *measured, CLASSES[kind], *bandwidth)
+            yield (shown, number + 1, among, ranks, *who, *measured, CLASSES[kind], *moved)
+
+    def sized(self) -> Iterator[SizedCollective]:
+        """Yield the collectives whose size and bus bandwidth are known."""
+        shown, among = self.group[0].shown, self.among
+        for (size, _, rate), time in zip(self.moved, self.sums[2].tolist(), strict=True):
+            if size and rate:
+                yield SizedCollective(shown, among, size, time, rate)
 
 
 @dataclass
@@ -126,7 +140,8 @@ class Waiting:
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
         last = _only(some.arrivals.shares > 0, codes)
-        self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums))
+        moved = _moved(group, some.numbers, sums[2])
+        self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums, moved))
 
     def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
         """Add who waits for whom; several members may count for one key."""

@@ -20,6 +20,7 @@ from rocpd.rpd import RaptorParser
 from tests.build import TraceBuilder
 from tests.conftest import Cli, Shell, private
 from tests.importers.rpd import RpdBuilder, server
+from tests.waiting import PATIENCE
 
 PRINTED = (
     "select * from graphLaunch;",
@@ -218,7 +219,7 @@ def test_tools_answer_and_write_nothing(simulated: Path) -> None:
     before = {path: path.read_bytes() for path in simulated.iterdir()}
     for module in ("graph", "callstack", "autograd", "rpd.graph", "rpd.callstack", "rpd.autograd"):
         command = [sys.executable, "-m", f"rocpd.{module}", str(simulated), "--format", "csv"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
         assert "nothing is written into the trace" in done.stderr
         assert {"graph": "hipGraphLaunch", "callstack": "avg(cpu_time)", "autograd": "autogradName"}[
             module.rpartition(".")[2]
@@ -229,9 +230,9 @@ def test_tools_answer_and_write_nothing(simulated: Path) -> None:
 def test_an_empty_file_is_made_once(tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "trace.rpd"
     command = [sys.executable, "-m", "rocpd.schema", "--create", str(path)]
-    assert subprocess.run(command, timeout=120, check=False).returncode == 0
+    assert subprocess.run(command, timeout=PATIENCE, check=False).returncode == 0
     made = path.read_bytes()
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (again.returncode, again.stderr) == (1, f"rocpd: {path}: exists\n")
     assert path.read_bytes() == made
     assert cli("query", "select count(*) from rocpd_event", path, "-f", "csv").out.splitlines() == ["count(*)", "0"]

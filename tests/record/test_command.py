@@ -18,7 +18,7 @@ from rocpd.record.command import Settings, _forwarding, environment_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
 from tests.record.runs import check_closed, databases, rows
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def test_exit_code_and_report(built: Build, tmp_path: Path) -> None:
@@ -92,12 +92,13 @@ def test_killed_command(built: Build, tmp_path: Path) -> None:
 
 def test_signals_are_forwarded(built: Build, tmp_path: Path) -> None:
     script = "import signal, sys, time; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(5)); print(flush=True)\n"
-    command = cli_command("record", "--", sys.executable, "-c", script + "time.sleep(30)")
+    # Not one long sleep: a signal that comes just before it is handled after it.
+    command = cli_command("record", "--", sys.executable, "-c", script + "while True: time.sleep(0.1)")
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(20) == 5
+    assert process.wait(PATIENCE) == 5
     process.stdout.close()
 
 
@@ -107,7 +108,7 @@ def test_signals_before_the_command_runs_are_forwarded_then() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         child = subprocess.Popen(["sleep", "60"])
         forward_to(child)
-        assert child.wait(20) == -signal.SIGTERM
+        assert child.wait(PATIENCE) == -signal.SIGTERM
 
 
 def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None
     process = subprocess.Popen(command, cwd=tmp_path)
     until(lambda: bool([*tmp_path.glob("job/*.db")]), "the command writes its file")
     process.terminate()
-    assert process.wait(20) == 128 + 15
+    assert process.wait(PATIENCE) == 128 + 15
     (file,) = databases(tmp_path / "job")
     check_closed(file)
 
@@ -232,7 +233,7 @@ def test_job_of_four_ranks(built: Build, tmp_path: Path) -> None:
                          env=os.environ | {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "4"})
         for rank in range(4)
     ]  # fmt: skip
-    assert [process.wait(60) for process in running] == [7] * 4
+    assert [process.wait(PATIENCE) for process in running] == [7] * 4
     _check_job(tmp_path)
 
 

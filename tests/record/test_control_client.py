@@ -16,6 +16,7 @@ from rocpd.base import InputError
 from rocpd.record import control as client
 from rocpd.record.control import Action, control, socket_of
 from tests.conftest import Cli, Said
+from tests.waiting import PATIENCE
 
 GOOD = b'{"ok":true,"recording":true,"failed":false,"written":7,"lost":0,"file":"/tmp/\\u001b[31mx.db"}\n'
 
@@ -60,7 +61,7 @@ def listen(folder: Path) -> Iterator[Callable[..., None]]:
 
     yield start
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

@@ -17,6 +17,7 @@ from rocpd.summary.kernels.op_trace import logduration
 from rocpd.summary.reading import Reading
 from tests.record.build import Build
 from tests.record.runs import CODE, environment
+from tests.waiting import PATIENCE
 
 ROUNDS = 12_000
 SLICE = 0.03  # seconds for which the writer runs between two looks
@@ -42,7 +43,7 @@ def test_kernels_are_printed_while_they_are_recorded(
             raise KeyboardInterrupt
         writer.send_signal(signal.SIGCONT)
         if early:
-            writer.wait(60)
+            writer.wait(PATIENCE)
         else:
             time.sleep(SLICE)
             writer.send_signal(signal.SIGSTOP)

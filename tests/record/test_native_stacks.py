@@ -22,6 +22,7 @@ from tests.record.build import SOURCE, Build
 from tests.record.cli import cli
 from tests.record.runs import check_sound, databases, environment, only, rows
 from tests.soak import sized
+from tests.waiting import PATIENCE
 
 _SAMPLES = """
 SELECT T.tid, E.call_stack, E.line_info, E.extdata
@@ -416,7 +417,7 @@ def test_signals_forks_and_kills(built: Build, compiled: dict[str, Path], tmp_pa
             if ends_by is not None:
                 time.sleep(sized(0.4, 1.0) * chance.random())
                 process.send_signal(ends_by)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, errors) in ((7, b""), (-(ends_by or 0), b"")), (run, rate, ends_by)
         for file in folder.glob("*.db") if folder.exists() else ():
             check_sound(file)

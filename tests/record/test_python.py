@@ -18,7 +18,7 @@ from rocpd.record.control import Action, control, socket_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
 from tests.record.runs import check_closed, count, databases, environment, metadata, probe_until, rows
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -108,7 +108,7 @@ def test_rpds_control(built: Build, tmp_path: Path) -> None:
     env = environment(folder, PYTHONPATH=str(Path(__file__).parents[2]))
     del env["ROCPD_OUTPUT_PATH"]
     command = [sys.executable, "script.py"]
-    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     (file,) = databases(folder / "trace.rpd")
     assert rows(file, "SELECT name FROM markers ORDER BY start") == [("inside",), ("still on",)]
@@ -309,7 +309,7 @@ def test_control_from_outside(built: Build, tmp_path: Path, monkeypatch: pytest.
         _ask(process)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(20) == 7
+        assert process.wait(PATIENCE) == 7
     assert not path.exists()
     (file,) = databases(tmp_path / "out")
     check_closed(file)

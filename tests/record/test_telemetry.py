@@ -26,7 +26,7 @@ from tests.record.runs import (
     probe_until,
     rows,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 _VALUES = """
 SELECT A.type_index, P.name, P.units, COUNT(*), MIN(V.value), MAX(V.value)
@@ -164,7 +164,7 @@ def test_each_gpu_is_sampled_once_on_a_node(built: Build, tmp_path: Path) -> Non
     finally:
         for process in running:
             process.terminate()
-    assert [process.wait(30) for process in running] == [-signal.SIGTERM] * 2
+    assert [process.wait(PATIENCE) for process in running] == [-signal.SIGTERM] * 2
     assert len(databases(tmp_path / "out")) == 2
     assert seen() == [{0}, {1}]
 

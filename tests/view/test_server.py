@@ -290,7 +290,7 @@ def test_closing_ends_questions_under_way(job: Path) -> None:
     thread.start()
     time.sleep(0.5)
     desk.close()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert len(raised) == 1
 

@@ -187,7 +187,9 @@ class Blaming:
                 self.hosts = self.nothing() if self.hosts is None else self.hosts
                 _add(self.hosts, self.lasting_of(cause))
                 self.own = self.own_without(self.hosts)
-        lost = self.step_ns - self.spent(self.job.replay_without(self._beyond_usual())) / len(self.steps)
+        usual = self.spent(self.job.replay_without(self._beyond_usual()))  # of many ranks a column more is too much
+        self.removed, self.hosts, self.own = self.nothing(), None, self._own_recorded()
+        lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
@@ -203,8 +205,8 @@ class Blaming:
         )
 
     def _beyond_usual(self) -> Ints:
-        """Return what points take longer than is usual, with what is removed as it is [ns]."""
-        beyond = self.own.copy()
+        """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
+        beyond = self.own
         for _, here in self.of_ranks(self.ranks):
             is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
             beyond[here] -= np.where(self.stalled[here], passing, 0)
@@ -220,9 +222,6 @@ class Blaming:
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed = self.nothing()
-        if self.hosts is not None:
-            self.hosts, self.own = None, self._own_recorded()
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)

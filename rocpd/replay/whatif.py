@@ -59,7 +59,10 @@ class Replays:
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
         job.give_back()
-        self._exact = Changing(job, self.blaming, self.found.causes)
+
+    @functools.cached_property
+    def _exact(self) -> Changing:
+        return Changing(self.job, self.blaming, self.found.causes)
 
     @functools.cached_property
     def _others(self) -> tuple[Changing, ...]:

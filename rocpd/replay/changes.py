@@ -298,10 +298,10 @@ class Changing:
             work, job = in_ns(work * factor), replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
-                job = replace(job, edges=self._overlapped(job, change, is_waited))
+                job = job.waiting(self._overlapped(job, change, is_waited))
             elif change.verb is Verb.WITHOUT and change.kind == "call":
                 waits = (job.edges.kind == Edge.SYNCHRONISED) & (self.excess(change) != 0)[job.edges.target]
-                job = replace(job, edges=job.edges.take(~waits))
+                job = job.waiting(job.edges.take(~waits))
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
 
@@ -609,7 +609,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)
     lag = left_unexplained(points, left, slice(0, len(points)), job.origin)
-    return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
+    return replace(job.waiting(left), points=replace(points, lag=narrowed(lag)))
 
 
 def _to_the_next(job: JobGraph, ends: Ints) -> Edges:

@@ -75,6 +75,7 @@ class JobGraph:
     Args:
         points: those of each rank, in order, on one line of time; then those of meetings.
         edges: between them, in order of what waits.
+        first: number of the first edge of each point, and of one more.
         own: rank -> the numbers of its first point, and of the first one after it.
         order: numbers of points so that each comes after all that it waits for.
         origin: when the first one comes [ns].
@@ -93,6 +94,7 @@ class JobGraph:
 
     points: Points
     edges: Edges
+    first: Ints
     own: Mapping[int, tuple[int, int]]
     order: Ints
     origin: int
@@ -123,21 +125,25 @@ class JobGraph:
         takes += self.points.lag
         return times_of(self.edges, self.first, self.order, takes, self.origin)
 
-    @functools.cached_property
-    def first(self) -> Ints:
-        """Number of the first edge of each point, and of one more."""
-        return self.edges.first(len(self.points))
+    def waiting(self, edges: Edges) -> JobGraph:
+        """Return the same points with other edges."""
+        return replace(self, edges=edges, first=edges.first(len(self.points)))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether memory has hardly room for a second one."""
+        return len(self.points) >= _MANY
 
     def give_back(self) -> None:
         """Let the system have memory that is free between columns, where these are large."""
-        if len(self.points) >= _MANY:
+        if self.is_large:
             process.give_back()
 
     def cautious(self) -> JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
             return self
-        return replace(self, edges=self.edges.also(self.hidden), hidden=NO_EDGES)
+        return replace(self.waiting(self.edges.also(self.hidden)), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.
@@ -259,7 +265,8 @@ class _Joining:
         order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
         graph = JobGraph(
-            points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
+            *(points, edges, edges.first(len(points)), self.own, order, origin, link, move, *texts),
+            *(steps, self.hosts, share, contradicted),
         )
         return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden))
 

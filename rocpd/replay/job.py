@@ -32,6 +32,7 @@ from rocpd.replay.points import (
     NO_EDGES,
     Edge,
     Edges,
+    OrderedEdges,
     Point,
     Points,
     in_order,
@@ -75,7 +76,6 @@ class JobGraph:
     Args:
         points: those of each rank, in order, on one line of time; then those of meetings.
         edges: between them, in order of what waits.
-        first: number of the first edge of each point, and of one more.
         own: rank -> the numbers of its first point, and of the first one after it.
         order: numbers of points so that each comes after all that it waits for.
         origin: when the first one comes [ns].
@@ -93,8 +93,7 @@ class JobGraph:
     """
 
     points: Points
-    edges: Edges
-    first: Ints
+    edges: OrderedEdges
     own: Mapping[int, tuple[int, int]]
     order: Ints
     origin: int
@@ -123,11 +122,7 @@ class JobGraph:
 
     def _times(self, takes: Ints) -> Ints:
         takes += self.points.lag
-        return times_of(self.edges, self.first, self.order, takes, self.origin)
-
-    def waiting(self, edges: Edges) -> JobGraph:
-        """Return the same points with other edges."""
-        return replace(self, edges=edges, first=edges.first(len(self.points)))
+        return times_of(self.edges, self.order, takes, self.origin)
 
     @property
     def is_large(self) -> bool:
@@ -143,7 +138,7 @@ class JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
             return self
-        return replace(self.waiting(self.edges.also(self.hidden)), hidden=NO_EDGES)
+        return replace(self, edges=self.edges.also(self.hidden), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.
@@ -265,8 +260,7 @@ class _Joining:
         order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
         graph = JobGraph(
-            *(points, edges, edges.first(len(points)), self.own, order, origin, link, move, *texts),
-            *(steps, self.hosts, share, contradicted),
+            points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
         return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden))
 
@@ -330,8 +324,10 @@ class _Joining:
                 link[into], move[into] = of, moves[some]
         return link, move
 
-    def _edges(self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int) -> tuple[Points, Edges]:
-        """Return the points with what their edges leave unexplained, and the edges, by target; graphs are let go."""
+    def _edges(
+        self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int
+    ) -> tuple[Points, OrderedEdges]:
+        """Return the points with what their edges leave unexplained, and the edges; graphs are let go."""
         sizes = [len(graph.edges) + graph.could_be for graph in self.graphs.values()]
         count = sum(sizes) + 2 * sum(each.came.size for each in meetings)
         lags = {graph.edges.lag.dtype for graph in self.graphs.values()} | {np.dtype(np.int16)}
@@ -348,7 +344,7 @@ class _Joining:
             ends = each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came))
             filled = every.fill(filled, Edges.of(Edge.COLLECTIVE, *ends))
         lag = np.concatenate([*unexplained, np.zeros(len(points) - self.count, np.int8)])
-        return replace(points, lag=lag), every.take(slice(filled))
+        return replace(points, lag=lag), OrderedEdges.of(every.take(slice(filled)), len(points))
 
     @functools.cached_property
     def kind(self) -> Any:

@@ -249,7 +249,7 @@ class Replays:
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""
-        points, edges, first = job.points, job.edges, job.first
+        points, edges, first = job.points, job.edges, job.edges.first
         inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1

@@ -171,7 +171,7 @@ class Blaming:
         self.alone = self._alone()
         self.stalls = self._stalls()
         self.stalled = self._stalled()
-        self.own = self._own_recorded()  # what points of ranks take longer, besides hosts removed
+        self.own: Ints | None = None  # what points take longer besides hosts removed; None: as recorded
 
     def blame(self) -> Blame:
         """Return what was found."""
@@ -187,7 +187,9 @@ class Blaming:
                 self.hosts = self.nothing() if self.hosts is None else self.hosts
                 _add(self.hosts, self.lasting_of(cause))
                 self.own = self.own_without(self.hosts)
-        lost = self.step_ns - self.spent(self.job.replay_without(self._beyond_usual())) / len(self.steps)
+        usual = self.spent(self.job.replay_without(self._beyond_usual()))
+        self.removed, self.hosts, self.own = self.nothing(), None, None
+        lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
         return Blame(
             tuple(self.steps.tolist()),
@@ -203,8 +205,8 @@ class Blaming:
         )
 
     def _beyond_usual(self) -> Ints:
-        """Return what points take longer than is usual, with what is removed as it is [ns]."""
-        beyond = self.own.copy()
+        """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
+        beyond = self._own_of(slice(None)) if self.own is None else self.own
         for _, here in self.of_ranks(self.ranks):
             is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
             beyond[here] -= np.where(self.stalled[here], passing, 0)
@@ -220,9 +222,6 @@ class Blaming:
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
-        self.removed = self.nothing()
-        if self.hosts is not None:
-            self.hosts, self.own = None, self._own_recorded()
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -248,23 +247,28 @@ class Blaming:
         """Return the same without the hosts that are removed."""
         if self.hosts is None:
             return self._longer
-        own, hosts = self.own, self.hosts
+        hosts = self.hosts
 
         def left(here: slice) -> Ints:
-            return own[here] - hosts[here] - self._stalling_of(here) + self.beyond.passing_of(here)
+            return self._own_of(here) - hosts[here] - self._stalling_of(here) + self.beyond.passing_of(here)
 
         return self.by_step(left, self.beyond.is_compared)
 
-    def _own_recorded(self) -> Ints:
-        """Return what points of ranks take longer than others usually do, as recorded [ns]."""
-        own = self.beyond.lasting_of(slice(None))
-        self._add_stalling(own)
+    def _own_of(self, rows: slice) -> Ints:
+        """Return what some points take longer than others usually do, besides hosts that are removed [ns].
+
+        As recorded it is calculated each time: of many ranks a column of it is too much.
+        """
+        if self.own is not None:
+            return self.own[rows]
+        own = self.beyond.lasting_of(rows)
+        self._add_stalling(own, rows)
         return own
 
-    def _add_stalling(self, times: Ints) -> None:
-        """Add the time that points take longer where their rank stalls [ns]."""
-        rows = np.flatnonzero(self.stalled)
-        times[rows] += self.beyond.passing_of(rows)
+    def _add_stalling(self, times: Ints, some: slice) -> None:
+        """Add the time that some points take longer where their rank stalls [ns]."""
+        rows = np.flatnonzero(self.stalled[some])
+        times[rows] += self.beyond.passing_of(rows + (some.start or 0))
 
     def _stalling_of(self, rows: slice) -> Ints:
         """Return the time that some points take longer where their rank stalls [ns]."""
@@ -349,8 +353,9 @@ class Blaming:
         """Who comes to collectives in steps that count, and when these start: numbers of points."""
         edges, points = self.job.edges, self.job.points
         rows = np.flatnonzero(edges.kind == Edge.COLLECTIVE)
-        rows = rows[(points.kind[edges.target[rows]] == Point.MEETING) & self.counts[edges.target[rows]]]
-        return edges.source[rows], edges.target[rows]
+        target = edges.target(rows)
+        meets = (points.kind[target] == Point.MEETING) & self.counts[target]
+        return edges.source[rows[meets]], target[meets]
 
     def _waiting(self, times: Ints) -> int:
         """Return how long members wait for the last one of collectives in steps that count [ns]."""
@@ -398,7 +403,7 @@ class Blaming:
         """Yield the ranks that take longest."""
         sums = []
         for _, here in self.of_ranks(self.ranks):
-            left = self._left(self.own[here], here)[self.counts[here] & (self.what[here] < 3)]
+            left = self._left(self._own_of(here), here)[self.counts[here] & (self.what[here] < 3)]
             sums.append((int(left.sum()), int(np.maximum(left, 0).sum())))
         less, most = np.array(sums).reshape(-1, 2).T / len(self.steps)
         for column in self._those(less):
@@ -418,7 +423,7 @@ class Blaming:
         """
         own = self.beyond.lasting_without(hosts)
         _add(own, hosts)
-        self._add_stalling(own)
+        self._add_stalling(own, slice(None))
         return own
 
     @functools.cached_property
@@ -493,13 +498,16 @@ class Blaming:
             cause: the cause.
             own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
         """
-        own, less = self.own if own is None else own, self.nothing()
+        less = self.nothing()
         if cause.kind is CauseKind.LINK:
             rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
             less[rows] = self.beyond.lasting_of(rows)
             return less
         for _, here in self.of_ranks(cause.ranks):
-            longer = self._of_host[1][self.beyond.unit[here]] if cause.kind is CauseKind.HOST else own[here]
+            if cause.kind is CauseKind.HOST:
+                longer = self._of_host[1][self.beyond.unit[here]]
+            else:
+                longer = self._own_of(here) if own is None else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 

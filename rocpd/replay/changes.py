@@ -33,7 +33,7 @@ from rocpd.replay.blame import Blaming, Cause, CauseKind
 from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, left_unexplained, narrowed
+from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
 from rocpd.table.human import readable
 
 
@@ -292,16 +292,19 @@ class Changing:
             if change.verb is Verb.SCALE:
                 factor = np.where(self._scaled(change), factor * change.factor, factor)
                 if change.kind == "launch":
-                    launches = (job.edges.kind == Edge.LAUNCH) & self.counts[job.edges.target]
-                    lag = np.where(launches, in_ns(lag * change.factor), lag)
+                    launches = np.flatnonzero(job.edges.kind == Edge.LAUNCH)
+                    launches = launches[self.counts[job.edges.target(launches)]]
+                    lag = _replaced(lag, launches, in_ns(lag[launches] * change.factor))
         if any(change.verb is Verb.SCALE for change in asked):
             work, job = in_ns(work * factor), replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
                 job = replace(job, edges=self._overlapped(job, change, is_waited))
             elif change.verb is Verb.WITHOUT and change.kind == "call":
-                waits = (job.edges.kind == Edge.SYNCHRONISED) & (self.excess(change) != 0)[job.edges.target]
-                job = replace(job, edges=job.edges.take(~waits))
+                kept = np.ones(len(job.edges), bool)
+                waits, target = _synchronised(job.edges)
+                kept[waits] = self.excess(change)[target] == 0
+                job = replace(job, edges=job.edges.take(kept))
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
 
@@ -325,7 +328,7 @@ class Changing:
                 work = less(work, self.excess(change, hosts), share.get(change, 1))
         return work
 
-    def _unexplained(self, edges: Edges) -> Ints:
+    def _unexplained(self, edges: OrderedEdges) -> Ints:
         """Return what is not explained of points by other edges: less where these no longer wait [ns]."""
         lag = self.job.points.lag
         if edges is self.job.edges:
@@ -379,7 +382,9 @@ class Changing:
         """Return the time of calls; what waits for operations no longer waits."""
         some = self.calls & self._matching(change, self.calls, _CALL)
         work = np.where(some, self.job.points.work, 0)
-        waits = some & np.isin(np.arange(len(work)), self.job.edges.target[self.job.edges.kind == Edge.SYNCHRONISED])
+        waits = np.zeros(len(work), bool)
+        waits[_synchronised(self.job.edges)[1]] = True
+        waits &= some
         return np.where(waits, np.maximum(work, 1), work)
 
     def _gap(self, change: Change) -> Ints:
@@ -528,9 +533,9 @@ class Changing:
         some[order[:-1][before]] = True
         return some & self.counts
 
-    def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> Edges:
+    def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> OrderedEdges:
         """Return the edges of a job whose communication or copies hold up nothing before the end of the step."""
-        points, edges = job.points, job.edges
+        points, edges = job.points, job.edges.every()
         is_copy = change.kind == "copies"
         moved = self._overlapping(job, change)
         if not (moved & self.counts).any():
@@ -556,7 +561,7 @@ class Changing:
             if is_waited:
                 added.append(_to_the_next(job, np.unique(edges.source[frees])))
         every = Edges.joined([edges.take(~frees), *added])
-        return every.take(np.argsort(every.target, kind="stable"))
+        return OrderedEdges.of(every.take(np.argsort(every.target, kind="stable")), len(points))
 
     def _overlapping(self, job: JobGraph, change: Change) -> Flags:
         """Return the points at which what is to overlap ends."""
@@ -597,7 +602,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     inferred = np.flatnonzero(np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)))
     if not len(inferred):
         return job
-    source, target = edges.source[inferred], edges.target[inferred]
+    source, target = edges.source[inferred], edges.target(inferred)
     begins = points.time[target] - points.work[target]
     binds = begins - points.time[source] - edges.lag[inferred] <= _AT_ONCE
     keys = np.stack([edges.kind[inferred], points.name[target], points.lane[target], points.lane[source]])
@@ -608,7 +613,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     kept = np.ones(len(edges), bool)
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)
-    lag = left_unexplained(points, left, slice(0, len(points)), job.origin)
+    lag = left_unexplained(points, left.every(), slice(0, len(points)), job.origin)
     return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
 
 
@@ -647,11 +652,17 @@ def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
     return Edges.of(Edge.STREAM, source, target, np.maximum(lag, 0))
 
 
-def _freed(before: Edges, after: Edges, is_host: Flags) -> Flags:
+def _synchronised(edges: OrderedEdges) -> tuple[Ints, Ints]:
+    """Return the numbers of the edges from operations to calls that wait for them, and the points of these calls."""
+    rows = np.flatnonzero(edges.kind == Edge.SYNCHRONISED)
+    return rows, edges.target(rows)
+
+
+def _freed(before: OrderedEdges, after: OrderedEdges, is_host: Flags) -> Flags:
     """Return which points of the host waited for operations, and no longer do: what was left of the wait goes, too."""
     waited, waits = np.zeros(len(is_host), bool), np.zeros(len(is_host), bool)
-    waited[before.target[before.kind == Edge.SYNCHRONISED]] = True
-    waits[after.target[after.kind == Edge.SYNCHRONISED]] = True
+    waited[_synchronised(before)[1]] = True
+    waits[_synchronised(after)[1]] = True
     return is_host & waited & ~waits
 
 
@@ -665,7 +676,7 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
 
     near = is_changed.copy()
     after_it = np.flatnonzero(near[edges.source])
-    near[edges.target[after_it]] = True
+    near[edges.target(after_it)] = True
     rows = np.flatnonzero(near & (points.lag > 0))
     lag = _replaced(points.lag, rows, in_ns(points.lag[rows] * ratio(_binding(job, rows))))
     waits = _replaced(edges.lag, after_it, in_ns(edges.lag[after_it] * ratio(edges.source[after_it])))
@@ -674,16 +685,14 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
 
 def _binding(job: JobGraph, rows: Ints) -> Ints:
     """Return what each of some points came after in the recording: the last source, itself where it has none."""
-    points, edges, by = job.points, job.edges, rows.copy()
-    some = np.zeros(len(points), bool)
-    some[rows] = True
-    waiting = np.flatnonzero(some[edges.target])
+    edges, by = job.edges, rows.copy()
+    waiting, many = edges.of_points(rows)
     if len(waiting):
-        source, target = edges.source[waiting], edges.target[waiting]
-        after = points.time[source] + edges.lag[waiting]
-        first, count = runs(target)
+        after = job.points.time[edges.source[waiting]] + edges.lag[waiting]
+        of = np.repeat(np.arange(len(rows)), many)
+        first, count = runs(of)
         binds = after == np.repeat(np.maximum.reduceat(after, first), count)
-        by[np.searchsorted(rows, target[binds])] = source[binds]
+        by[of[binds]] = edges.source[waiting[binds]]
     return by
 
 

@@ -32,6 +32,7 @@ from rocpd.replay.points import (
     NO_EDGES,
     Edge,
     Edges,
+    OrderedEdges,
     Point,
     Points,
     in_order,
@@ -92,7 +93,7 @@ class JobGraph:
     """
 
     points: Points
-    edges: Edges
+    edges: OrderedEdges
     own: Mapping[int, tuple[int, int]]
     order: Ints
     origin: int
@@ -121,16 +122,16 @@ class JobGraph:
 
     def _times(self, takes: Ints) -> Ints:
         takes += self.points.lag
-        return times_of(self.edges, self.first, self.order, takes, self.origin)
+        return times_of(self.edges, self.order, takes, self.origin)
 
-    @functools.cached_property
-    def first(self) -> Ints:
-        """Number of the first edge of each point, and of one more."""
-        return self.edges.first(len(self.points))
+    @property
+    def is_large(self) -> bool:
+        """Whether memory has hardly room for a second one."""
+        return len(self.points) >= _MANY
 
     def give_back(self) -> None:
         """Let the system have memory that is free between columns, where these are large."""
-        if len(self.points) >= _MANY:
+        if self.is_large:
             process.give_back()
 
     def cautious(self) -> JobGraph:
@@ -323,8 +324,10 @@ class _Joining:
                 link[into], move[into] = of, moves[some]
         return link, move
 
-    def _edges(self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int) -> tuple[Points, Edges]:
-        """Return the points with what their edges leave unexplained, and the edges, by target; graphs are let go."""
+    def _edges(
+        self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int
+    ) -> tuple[Points, OrderedEdges]:
+        """Return the points with what their edges leave unexplained, and the edges; graphs are let go."""
         sizes = [len(graph.edges) + graph.could_be for graph in self.graphs.values()]
         count = sum(sizes) + 2 * sum(each.came.size for each in meetings)
         lags = {graph.edges.lag.dtype for graph in self.graphs.values()} | {np.dtype(np.int16)}
@@ -341,7 +344,7 @@ class _Joining:
             ends = each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came))
             filled = every.fill(filled, Edges.of(Edge.COLLECTIVE, *ends))
         lag = np.concatenate([*unexplained, np.zeros(len(points) - self.count, np.int8)])
-        return replace(points, lag=lag), every.take(slice(filled))
+        return replace(points, lag=lag), OrderedEdges.of(every.take(slice(filled)), len(points))
 
     @functools.cached_property
     def kind(self) -> Any:

@@ -131,20 +131,6 @@ class Edges:
     def __len__(self) -> int:
         return len(self.source)
 
-    @functools.cached_property
-    def lists(self) -> tuple[list[int], list[int]]:
-        """Sources and lags as lists, which plain Python goes through three times as fast."""
-        return self.source.tolist(), self.lag.tolist()
-
-    def first(self, count: int) -> Ints:
-        """Return the number of the first edge of each of so many points, in order of targets; and of one more."""
-        first = np.zeros(count + 1, small(len(self)))
-        for low in range(0, len(self), _BLOCK):
-            target = self.target[low : low + _BLOCK]
-            many = np.bincount(target - target[0])
-            first[1 + target[0] :][: len(many)] += many.astype(first.dtype)
-        return np.cumsum(first, out=first)
-
     def take(self, rows: Ints | Flags | slice) -> Edges:
         """Return some of the edges."""
         return Edges(self.source[rows], self.target[rows], self.lag[rows], self.kind[rows])
@@ -171,13 +157,6 @@ class Edges:
         self.lag[at:until], self.kind[at:until] = edges.lag, edges.kind
         return until
 
-    def also(self, edges: Edges) -> Edges:
-        """Return these in order of targets, with a few more: each after those of its target."""
-        more = edges.take(np.argsort(edges.target, kind="stable"))
-        at = np.searchsorted(self.target, more.target, side="right")
-        columns = ((getattr(each, name) for each in (self, more)) for name in _COLUMNS)
-        return Edges(*(np.insert(old.astype(np.result_type(old, new), copy=False), at, new) for old, new in columns))
-
     @classmethod
     def joined(cls, parts: Sequence[Edges]) -> Edges:
         """Return the edges of several."""
@@ -185,6 +164,69 @@ class Edges:
 
 
 NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))
+
+
+@frozen
+class OrderedEdges:
+    """Edges of a whole job in order of what waits: those of a point stand together, so no column names it.
+
+    Args:
+        first: number of the first edge of each point, and of one more.
+        source, lag, kind: as `Edges` has them.
+    """
+
+    first: Ints
+    source: Ints
+    lag: Ints
+    kind: Codes
+
+    @classmethod
+    def of(cls, edges: Edges, count: int) -> OrderedEdges:
+        """Return edges that are in order of their targets, which are among so many points."""
+        first = np.zeros(count + 1, small(len(edges)))
+        for low in range(0, len(edges), _BLOCK):
+            target = edges.target[low : low + _BLOCK]
+            many = np.bincount(target - target[0])
+            first[1 + target[0] :][: len(many)] += many.astype(first.dtype)
+        return cls(np.cumsum(first, out=first), edges.source, edges.lag, edges.kind)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @functools.cached_property
+    def lists(self) -> tuple[list[int], list[int], list[int]]:
+        """First edges, sources and lags as lists, which plain Python goes through three times as fast."""
+        return self.first.tolist(), self.source.tolist(), self.lag.tolist()
+
+    def target(self, rows: Ints) -> Ints:
+        """Return the points that some edges are for."""
+        target: Ints = np.searchsorted(self.first, rows, side="right") - 1
+        return target
+
+    def of_points(self, points: Ints) -> tuple[Ints, Ints]:
+        """Return the numbers of the edges of points, those of each together, and how many each has."""
+        first = self.first[points].astype(np.int64)
+        many = self.first[points + 1] - first
+        return np.repeat(first - np.append(0, np.cumsum(many)[:-1])[: len(many)], many) + np.arange(many.sum()), many
+
+    def every(self) -> Edges:
+        """Return the same with a column of targets."""
+        target = np.repeat(np.arange(len(self.first) - 1, dtype=self.source.dtype), np.diff(self.first))
+        return Edges(self.source, target, self.lag, self.kind)
+
+    def take(self, kept: Flags) -> OrderedEdges:
+        """Return some of the edges."""
+        first = np.append(0, np.cumsum(kept))[self.first].astype(self.first.dtype)
+        return OrderedEdges(first, self.source[kept], self.lag[kept], self.kind[kept])
+
+    def also(self, edges: Edges) -> OrderedEdges:
+        """Return the same with a few more: each after those of its target."""
+        more = edges.take(np.argsort(edges.target, kind="stable"))
+        at = self.first[more.target + 1]
+        moved = np.cumsum(np.bincount(more.target + 1, minlength=len(self.first))).astype(self.first.dtype)
+        columns = ((getattr(each, name) for each in (self, more)) for name in ("source", "lag", "kind"))
+        inserted = (np.insert(old.astype(np.result_type(old, new), copy=False), at, new) for old, new in columns)
+        return OrderedEdges(self.first + moved, *inserted)
 
 
 def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import Ints
-from rocpd.replay.points import Edges
+from rocpd.replay.points import OrderedEdges
 
 _WORTH = 45_000  # points, 0.6 us each: as long as it takes to import what compiles the loop, and to compile it
 
@@ -26,20 +26,19 @@ class _Plain:
     passed = 0
 
 
-def times_of(edges: Edges, first: Ints, order: Ints, takes: Ints, origin: int) -> Ints:
+def times_of(edges: OrderedEdges, order: Ints, takes: Ints, origin: int) -> Ints:
     """Return when each point comes [ns], given what passes from the latest of its sources on.
 
     Args:
-        edges: in order of their targets.
-        first: the number of the first edge of each point, and of one more.
+        edges: of the points.
         order: numbers of the points; each comes after all of its sources.
         takes: what passes [ns]; times may be written there.
         origin: from when on it passes where a point has no source [ns].
     """
     if _Plain.passed + len(takes) < _WORTH:
         _Plain.passed += len(takes)
-        return np.array(_plain(first.tolist(), *edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
-    held = [np.ascontiguousarray(column) for column in (order, first, edges.source, edges.lag)]
+        return np.array(_plain(*edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
+    held = [np.ascontiguousarray(column) for column in (order, edges.first, edges.source, edges.lag)]
     loop = _compiled(*(column.dtype.itemsize * 8 for column in held))
     loop(len(takes), origin, *(column.ctypes.data for column in (*held, takes)))
     return takes

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Progress, RocpdError
+from rocpd.base import Floats, Ints, Progress, RocpdError, frozen
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
@@ -42,12 +43,33 @@ _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
+_GRAPHS = 3  # of a job, at most: as inferred, without doubtful waits, with hidden ones
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
 
 _ONCE = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 """The stages of a question without changes, of a job with two causes."""
+
+
+@frozen
+class _Trial:
+    """Changes that are tried.
+
+    Args:
+        asked: the changes.
+        predicted: how long a step takes with them, by a replay [ns].
+        binds: what it then waits for.
+        least, most: change -> which share of what it takes away is likely to go at least, and at most.
+        also: what points may take less besides [ns].
+    """
+
+    asked: tuple[Change, ...]
+    predicted: float
+    binds: tuple[Binding, ...]
+    least: Mapping[Change, float]
+    most: Mapping[Change, float]
+    also: Ints
 
 
 class Replays:
@@ -58,14 +80,25 @@ class Replays:
         self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
+        self._known: dict[Callable[[JobGraph], JobGraph], JobGraph] = {}
         job.give_back()
-        self._exact = Changing(job, self.blaming, self.found.causes)
 
     @functools.cached_property
-    def _others(self) -> tuple[Changing, ...]:
-        """The same without waits that are doubtful, and with those that are hidden, where there are such."""
-        graphs = (without_doubtful(self.job), self.job.cautious())
-        return tuple(self._exact.on(graph) for graph in graphs if graph is not self.job)
+    def _exact(self) -> Changing:
+        return Changing(self.job, self.blaming, self.found.causes)
+
+    def _graphs(self) -> Iterator[JobGraph]:
+        """Yield the job, the same without doubtful waits, and with hidden ones, where there are such.
+
+        Those of a large job are made anew each time: there is room for one of them.
+        """
+        yield self.job
+        for make in (without_doubtful, JobGraph.cautious):
+            graph = self._known.get(make) or make(self.job)
+            if not self.job.is_large:
+                self._known[make] = graph
+            if graph is not self.job:
+                yield graph
 
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
@@ -84,8 +117,9 @@ class Replays:
             course: of the command that asks.
         """
         causes = self.causes()
-        asked = course.each(Stage.CAUSES, [*([cause] for cause in causes), causes], len(causes) + 1)
-        *each, together = map(self.predict, asked)
+        every = [*([cause] for cause in causes), causes]
+        with course.during(Stage.CAUSES, len(every)) as planned:
+            *each, together = self._predictions(every, partial(course.step, planned))
         return [*sorted(each, key=lambda one: one.predicted_step_ns), together]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
@@ -94,29 +128,50 @@ class Replays:
         Raises:
             RocpdError: a change names nothing that there is, or times are damaged.
         """
+        return self._predictions([asked])[0]
+
+    def _predictions(
+        self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None
+    ) -> list[Prediction]:
+        """Return how long a step would take with each of some changes; `hear` is called with how many of them are done.
+
+        Raises:
+            RocpdError: a change names nothing that there is, or times are damaged.
+        """
         try:
-            return self._predicted(asked)
+            trials = [self._trial(asked) for asked in every]
+            lengths: list[list[float]] = [[] for _ in trials]
+            for number, graph in enumerate(self._graphs()):
+                changing = self._exact.on(graph)
+                for done, (trial, some) in enumerate(zip(trials, lengths, strict=True), 1):
+                    some += self._within(changing, trial)
+                    hear(number * len(trials) + done, _GRAPHS * len(trials))
         except OverflowError as error:
             raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
+        return [self._prediction(trial, some) for trial, some in zip(trials, lengths, strict=True)]
 
-    def _predicted(self, asked: Sequence[Change]) -> Prediction:
+    def _trial(self, asked: Sequence[Change]) -> _Trial:
+        """Return what a replay says of some changes, and how much more or less these may take away."""
         asked = self._exact.resolved(asked)
         off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
         least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
         also = self._alike(asked)
         job = self._exact.applied(asked)
         times = job.replay()
-        predicted, binds = self._step(times), tuple(self._binds(job, times))
-        del job, times  # large columns
-        every = [predicted]
-        for changing in (self._exact, *self._others):
-            every.append(self._step(changing.applied(asked, least, is_waited=True).replay()))
-            every.append(self._step(changing.applied(asked, most, also, is_elastic=True).replay()))
+        return _Trial(tuple(asked), self._step(times), tuple(self._binds(job, times)), least, most, also)
+
+    def _within(self, changing: Changing, trial: _Trial) -> Iterator[float]:
+        """Yield how long a step takes where changes take away least and most, with the waits of one graph [ns]."""
+        yield self._step(changing.applied(trial.asked, trial.least, is_waited=True).replay())
+        yield self._step(changing.applied(trial.asked, trial.most, trial.also, is_elastic=True).replay())
+
+    def _prediction(self, trial: _Trial, lengths: Sequence[float]) -> Prediction:
+        """Return what was found of some changes; `lengths` are what steps may take with them [ns]."""
+        asked, predicted, every = trial.asked, trial.predicted, (trial.predicted, *lengths)
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
-        return Prediction(
-            *(tuple(asked), self.blaming.step_ns, predicted, max(0.0, min(every) - noise), max(every) + noise, binds),
-            about=tuple(self._exact.about(change, asked) for change in asked),
-        )
+        bounds = max(0.0, min(every) - noise), max(every) + noise
+        about = tuple(self._exact.about(change, asked) for change in asked)
+        return Prediction(asked, self.blaming.step_ns, predicted, *bounds, trial.binds, about)
 
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
@@ -194,7 +249,7 @@ class Replays:
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""
-        points, edges, first = job.points, job.edges, job.first
+        points, edges, first = job.points, job.edges, job.edges.first
         inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1

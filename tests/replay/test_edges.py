@@ -102,7 +102,7 @@ def _planned(job: JobPlan, rank: int, is_copy: bool) -> list[Start]:
 
 def _found(job: JobGraph, rank: int, is_copy: bool) -> Ints:
     """Return the kind of edge that each operation of the steps of a rank waits for, in order; -1: none."""
-    points, edges = job.points, job.edges
+    points, edges = job.points, job.edges.every()
     after = points.time[edges.source] + edges.lag
     latest = np.full(len(points), np.iinfo(np.int64).min)
     np.maximum.at(latest, edges.target, after)

@@ -379,7 +379,11 @@ class MatchedCommunication:
 
     @classmethod
     def of(cls, reading: Reading, ranks: dict[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
-        """Match the communication of ranks, and judge them in their steps but those of warm-up; graphs are let go."""
+        """Match the communication of ranks, and judge them in their steps but those of warm-up; graphs are let go.
+
+        The job is kept for replays with changes only where the table of ranks, which has them, will be looked at: of
+        many ranks it takes most of the memory.
+        """
         session = reading.session
         channels = [channel for rank in ranks.values() for channel in rank.channels]
         clocks = Clocks.of(session, channels)
@@ -409,7 +413,9 @@ class MatchedCommunication:
             blamed = blamed if known else replace(blamed, explained=_explanation(session, judgement, pieces))
             judgement = _explained(judgement, blamed.explained)
         kept.keep(blamed)
-        return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, replace(judgement, replays=replays))
+        if reading.wants("ranks"):
+            judgement = replace(judgement, replays=replays)
+        return cls(matched.groups, matched.pairs, matched.lost, clocks, pieces, judgement)
 
 
 def _replays(session: Federation, graph: Callable[[], JobGraph], pieces: Periods, clocks: Clocks) -> Replays:

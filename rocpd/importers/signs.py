@@ -22,6 +22,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 _MOST_BYTES = 1 << 20
 _MOST_FILES = 10_000
+_BUSY_MS = 250  # that a locked file is waited for: the names stand in its start, too
 _CREATE_TABLE = re.compile(rb'CREATE TABLE (?:IF NOT EXISTS )?["`\[]?(\w+)')
 
 
@@ -45,7 +46,7 @@ class InputHead:
         if not self.start.startswith(_SQLITE):
             return frozenset()
         try:
-            opening = opening_of(self.path)
+            opening = opening_of(self.path, _BUSY_MS)
         except RocpdError:
             return self._tables_in_start()
         try:

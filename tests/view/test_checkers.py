@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from rocpd.view.server import ViewServer
 from tests.checkers import of_axe, of_nu
+from tests.soak import paired
 
 _FILLED = {"": "#report[aria-busy=false] h2", "flame": "#flames[data-ready]", "diff": "#report[aria-busy=false] li"}
 
@@ -16,9 +17,10 @@ _FILLED = {"": "#report[aria-busy=false] h2", "flame": "#flames[data-ready]", "d
 _LOOKS = [("light", 1280), ("dark", 400)]
 
 
+@pytest.mark.soak(2)
 def test_nothing_is_found(browser: Browser, server: ViewServer, tmp_path: Path) -> None:
     findings, files = {}, []
-    for where, (scheme, width) in itertools.product(_FILLED, _LOOKS):
+    for where, (scheme, width) in paired(_FILLED, _LOOKS):
         size = {"width": width, "height": 900}
         with browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
             page, name = context.new_page(), f"{where or 'view'}-{scheme}"

@@ -15,7 +15,7 @@ from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
 from rocpd.base import Row, by_key
-from rocpd.chart.model import Chart, Mark, Timeline
+from rocpd.chart.model import Bars, Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of
 from rocpd.facts.communication.collectives import listed
@@ -47,8 +47,9 @@ from rocpd.table.human import readable
 Note: TypeAlias = tuple[str, str]
 """A note below a finding: (word, text)."""
 
+_STRAGGLER = "comm.straggler"
 _LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
-_WAITING = ("comm.straggler", "rank.imbalance")
+_WAITING = (_STRAGGLER, "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
     "comm.exposed": (*_WAITING, "comm.slow"),
@@ -105,18 +106,25 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
     reported = [finding.rule for finding in advice.findings]
     said = {*reported, *(each.finding.rule for each in advice.explained)}
     symptoms: list[list[Finding]] = [[] for _ in reported]
-    of_ranks = {(finding.rule, finding.rank): number for number, finding in enumerate(advice.findings)}
+    of_stragglers = {
+        _whom(finding): number for number, finding in enumerate(advice.findings) if finding.rule == _STRAGGLER
+    }
     others = []
     for finding in concluded:
         causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
         is_problem = finding.verdict is Verdict.PROBLEM
-        if finding.rule == _LASTING and (number := of_ranks.get(("comm.straggler", finding.rank))) is not None:
+        if finding.rule == _LASTING and (number := of_stragglers.get(_whom(finding))) is not None:
             symptoms[number].append(finding)
         elif is_problem and causes:
             symptoms[causes[0]].append(finding)
         elif not (is_problem and _rule_of(finding) in said):
             others.append(finding)
     return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)
+
+
+def _whom(finding: Finding) -> str:
+    """Return the host, the link or the rank that makes others wait."""
+    return str(finding.evidence.get("hostname") or finding.evidence.get("link") or finding.rank)
 
 
 def _rule_of(finding: Finding) -> str:
@@ -246,23 +254,28 @@ def overview(material: Material) -> Iterator[Block]:
 
 
 def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Chart:
-    """Return the time line of ranks with their hosts, steps and findings."""
+    """Return the time line of ranks by their hosts, with steps and findings."""
     assert isinstance(chart, Timeline)
     hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
+    by_host = by_key((hosts.get(row, "?"), at) for at, row in enumerate(chart.rows))
+    order = [at for places in by_host.values() for at in places]
+    rows = tuple(chart.rows[at] for at in order)
+    groups = tuple(host for host, places in by_host.items() for _ in places)
     spans: list[tuple[str, int, int]] = []
     if steps:
         named = plots.steps(steps).names
         places = [steps.columns.index(name) for name in ("at_ns", "max_ns")]
         starts = sorted((row[places[0]] or 0, row[places[1]] or 0) for row in steps.fetchall())
         spans = [(name, at, at + most) for name, (at, most) in zip(named, starts, strict=True)]
-    row_of = {row: number for number, row in enumerate(chart.rows)}
-    marks = [
-        Mark(*finding.window, finding.text, row_of.get(f"rank {finding.rank}"), place_id(number))
-        for number, finding in enumerate(_advice(material).findings)
-        if finding.window
-    ]
-    groups = tuple(hosts.get(row, "?") for row in chart.rows)
-    return replace(chart, groups=groups, steps=tuple(spans), marks=tuple(marks))
+    marks = []
+    for number, finding in enumerate(_advice(material).findings):
+        if finding.window:
+            host, rank = finding.evidence.get("hostname"), f"rank {finding.rank}"
+            names, name = (groups, str(host)) if host in groups else (rows, rank)
+            where = (names.index(name), names.index(name) + names.count(name)) if name in names else None
+            marks.append(Mark(*finding.window, finding.text, where, place_id(number)))
+    shares = tuple(chart.shares[at] for at in order)
+    return replace(chart, rows=rows, shares=shares, groups=groups, steps=tuple(spans), marks=tuple(marks))
 
 
 def budget(material: Material) -> Iterator[Block]:
@@ -273,7 +286,16 @@ def budget(material: Material) -> Iterator[Block]:
         yield material.table(whole, "All ranks")
     if by_rank:
         table = material.table(by_rank, "Budget of each rank", by=By.RANK)
-        yield material.figure("budget", by_rank, "The parts of a rank's time add up to all of it.", table, By.RANK)
+        says = "The parts of a rank's time add up to all of it."
+        yield material.figure("budget", by_rank, says, table, By.RANK, partial(_with_hosts, material=material))
+
+
+def _with_hosts(chart: Chart, material: Material) -> Chart:
+    """Return bars of ranks, each with its host where there are several."""
+    hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
+    if not isinstance(chart, Bars) or len(set(hosts.values())) == 1:
+        return chart
+    return replace(chart, labels=tuple(f"{row} · {hosts[row]}" if row in hosts else row for row in chart.labels))
 
 
 def steps(material: Material) -> Iterator[Block]:

@@ -39,6 +39,7 @@ _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colou
 _FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
 _BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are shown
 _SIDE = 10  # rows and columns of a matrix
+_LEAST = 0.05  # of the most: bars that differ less from the others, and ranks for which others wait less, are not shown
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
 _KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks; the last one says most of where time goes
@@ -88,10 +89,11 @@ def budget(table: Summary) -> Chart:
 
 
 def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, Mapping[str, float]]:
-    """Return the medians of all bars, and those bars that differ most from them, most first."""
+    """Return the medians of all bars, and the bars that stand out from them, most first."""
     middle = {name: median(parts.get(name, 0.0) for parts in bars.values()) for name in names}
     apart = {label: sum(abs(parts.get(name, 0.0) - middle[name]) for name in names) for label, parts in bars.items()}
-    most = sorted(bars, key=lambda label: -apart[label])[:_DIFFERING]
+    least = _LEAST * max(apart.values())
+    most = sorted((label for label in bars if apart[label] >= least), key=lambda label: -apart[label])[:_DIFFERING]
     return {"median": middle, **{label: bars[label] for label in most}}
 
 
@@ -190,7 +192,9 @@ def waits(table: Summary) -> Chart:
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
     names = [tuple(str(name) for name in side) for side in (rows, columns)]
-    return Matrix("Who waits for whom", names[0], names[1], values, "ns", ("waiting rank", "for rank"))
+    title, waiting = "Who waits for whom", len({waiter for waiter, _ in waits})
+    title += f": the {len(rows)} of {waiting} that wait most" if len(rows) < waiting else ""
+    return Matrix(title, names[0], names[1], values, "ns", ("waiting rank", "for rank"))
 
 
 def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
@@ -198,7 +202,9 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     sums: Counter[object] = Counter()
     for pair, ns in waits.items():
         sums[pair[side]] += ns
-    return sorted((rank for rank, _ in sums.most_common(_SIDE)), key=lambda rank: order_of([rank]))
+    least = _LEAST * max(sums.values(), default=0)
+    worst = (rank for rank, ns in sums.most_common(_SIDE) if ns >= least)
+    return sorted(worst, key=lambda rank: order_of([rank]))
 
 
 def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,3 +44,16 @@ def test_what_waits_is_shown_from_where_something_does(monkeypatch: pytest.Monke
     cut: Any = plots.queue_depth(cast("Any", late))
     assert cut.series[0].points == ((70, 0), (80, 1), (90, 1))
     assert cut.title == "Waiting, after 70 ns without any"
+
+
+def test_of_many_bars_those_that_stand_out_are_shown() -> None:
+    bars = {f"rank {number}": {"compute": 50.0 + number / 100, "idle": 50 - number / 100} for number in range(20)}
+    bars |= {"rank 7": {"compute": 90.0, "idle": 10.0}}
+    assert list(plots._differing(bars, ("compute", "idle"))) == ["median", "rank 7"]
+
+
+def test_ranks_for_which_others_hardly_wait_are_not_shown() -> None:
+    pairs = permutations(range(12), 2)
+    waits: dict[tuple[object, object], int] = {pair: 1000 if pair[1] == 3 else 7 for pair in pairs}
+    assert plots._worst(waits, 1) == [3]
+    assert len(plots._worst(waits, 0)) == 10

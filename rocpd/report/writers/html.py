@@ -170,7 +170,7 @@ def _notes(conclusion: Conclusion) -> str:
 def _figure(figure: Figure) -> Iterator[str]:
     name = _text(figure.name)
     zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
-    yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b><br>'
+    yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b> '
     yield f"{quoted(_text(figure.description))}</figcaption>\n"
     yield svg(figure.drawing, figure.chart.title, figure.description, shown="broad")
     narrow = draw(figure.chart, NARROW)

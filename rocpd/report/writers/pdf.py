@@ -341,7 +341,8 @@ class _Pages(FPDF):
                 self._font(SIZE * scale / 25.4 * 72, shape.colour or (_DIM if shape.is_faint else _INK))
                 text = self._shown(shape.text)
                 share = {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor]
-                self.text(left + shape.x * scale - share * self.get_string_width(text), top + shape.y * scale, text)
+                x = left + (shape.x + shape.aside) * scale - share * self.get_string_width(text)
+                self.text(x, top + shape.y * scale, text)
             case Pixels():
                 place = (left + shape.x * scale, top + shape.y * scale)
                 picture = Image.open(io.BytesIO(shape.png)).convert("RGBA")

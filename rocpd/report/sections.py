@@ -88,7 +88,7 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Itera
     if finding.gain_percent is not None:
         of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
         yield "gain", f"{gain(finding)} of {of}"
-    for effect in (*advice.effects(finding), *symptoms):
+    for effect in sorted((*advice.effects(finding), *symptoms), key=lambda effect: effect.rule == _LASTING):
         yield "chance" if effect.rule == _LASTING else "hence", effect.text
     yield from (
         (word, text)

@@ -197,7 +197,7 @@ def table_html(table: Table) -> Iterator[str]:
         yield f"<tr>{''.join(map(_cell, row, table.columns))}</tr>\n"
     yield "</tbody></table></div>\n"
     more = rest(table, len(rows))
-    yield f'<p class="more">{_text(more)}</p>\n' if more else ""
+    yield f'<p class="more">{quoted(_text(more))}</p>\n' if more else ""
 
 
 def _cell(value: object, column: Column) -> str:

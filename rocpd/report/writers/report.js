@@ -17,6 +17,8 @@
   };
 
   const root = document.documentElement;
+  const chosen = new URLSearchParams(location.hash.slice(1)).get("theme"); // which pages of `rocpd view` hand on
+  if (["light", "dark"].includes(chosen)) root.dataset.theme = chosen;
   const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const theme = make("button", "", tools(document.querySelector("h1")), () => {
     root.dataset.theme = isDark() ? "light" : "dark";

@@ -722,22 +722,30 @@ export class TimeLine {
   address() {
     const { pick } = this, isWhole = this.from <= this.whole[0] && this.to >= this.whole[1];
     return {
-      ...(isWhole ? {} : { at: `${Math.round(Math.max(0, this.from))}-${Math.round(this.to)}` }),
-      ...(this.open.size ? { open: [...this.open].join(",") } : {}),
-      ...(this.folded.size ? { fold: [...this.folded].join(",") } : {}),
-      ...(pick ? { pick: `${pick.rank}.${pick.row}.${pick.id}` } : {}),
+      at: isWhole ? "" : `${Math.round(Math.max(0, this.from))}-${Math.round(this.to)}`,
+      ...this.rowsOfAddress(),
+      pick: pick ? `${pick.rank}.${pick.row}.${pick.id}` : "",
     };
   }
 
+  rowsOfAddress() {
+    return { open: [...this.open].join(","), fold: [...this.folded].join(",") };
+  }
+
   restore(given) {
-    const numbers = (text, by) => (text ?? "").split(by).filter((word) => /^\d+$/.test(word)).map(Number);
-    const [from, to] = numbers(given.get("at"), "-"), [rank, row, id] = numbers(given.get("pick"), ".");
+    const [from, to] = numbers(given("at"), "-"), [rank, row, id] = numbers(given("pick"), ".");
     if (to > from) [this.from, this.to] = [from, to];
-    for (const number of numbers(given.get("open"), ",").slice(0, MOST_OPEN)) this.open.add(number);
-    for (const host of (given.get("fold") ?? "").split(",").filter(Boolean)) this.folded.add(host);
+    this.restoreRows(given);
     if (id !== undefined) this.choose({ rank, row, id });
   }
+
+  restoreRows(given) {
+    for (const number of numbers(given("open"), ",").slice(0, MOST_OPEN)) this.open.add(number);
+    for (const host of (given("fold") ?? "").split(",").filter(Boolean)) this.folded.add(host);
+  }
 }
+
+const numbers = (text, by) => (text ?? "").split(by).filter((word) => /^\d+$/.test(word)).map(Number);
 
 const nameOf = ({ kind, rank, start, end, pixels }) => [kind, rank, start, end, pixels].join();
 

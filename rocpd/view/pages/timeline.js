@@ -4,7 +4,8 @@
 
 import { duration, inkOn } from "./page.js";
 
-const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, MOST_AT_ONCE = 16, LEVELS = 24, TICK = 90;
+const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, FOLDED_FROM = 32, MOST_AT_ONCE = 16, LEVELS = 24, TICK = 90;
+const NONE = "-"; // in an address: of many hosts none is folded
 const LEAST_SPAN = 50; // ns over the whole width
 
 const [clamp, sum] = [(x, low, high) => Math.min(high, Math.max(low, x)), (list) => list.reduce((a, b) => a + b, 0)];
@@ -23,7 +24,7 @@ export class TimeLine {
   // May be set: zero (what the axis counts from [ns]), share (of a screen that rows take), slack (of the job, before and
   // after it, that can be shown).
   constructor(elements, colours, calls) {
-    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
+    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null, odd: new Set() });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: new Set(), part: null, drag: null });
     this.occurring = new Set();
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
@@ -44,6 +45,8 @@ export class TimeLine {
     this.ranks = ranks;
     this.rankOf = new Map(ranks.map((each) => [each.rank, each]));
     this.hosts = [...new Set(ranks.map(({ host }) => host))];
+    this.isMany = this.hosts.length > 1 && ranks.length > FOLDED_FROM;
+    if (isNew && this.isMany && !this.isRestored) this.folded = new Set(this.hosts); // one screen has all of them
     this.states.clear();
     this.rows.clear();
     this.steps.clear();
@@ -320,11 +323,15 @@ export class TimeLine {
     else if (line.row?.unit !== undefined) this.drawValues(line);
     else if (line.row?.start) this.drawSlices(line);
     pen.restore();
-    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
-    else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
+    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, this.isOdd(line) ? ink.mark : ink.text, "600");
+    else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, this.isOdd(line) ? ink.mark : ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);
     if (line.row?.unit !== undefined) this.text(`up to ${quantity(line.row.most, line.row.unit)}`, 24 + line.row.indent * 8, middle + 7, gutter - 28 - line.row.indent * 8, ink.dim);
+  }
+
+  isOdd({ host, rank, folded }) {
+    return this.odd.has(host ?? rank) || (folded ?? []).some((rank) => this.odd.has(rank));
   }
 
   label(rank) {
@@ -450,17 +457,17 @@ export class TimeLine {
     this.box(gutter - 1, 0, 1, this.height, ink.line);
   }
 
-  // Findings where they are: a frame around their rank, or around all rows.
+  // Findings where they are: a frame around their rank or host, or around all rows.
   drawPlaces(shown) {
     const { pen, ink } = this;
     pen.strokeStyle = ink.mark;
-    for (const { start, end, rank } of this.findings ?? []) {
+    for (const { start, end, rank, host } of this.findings ?? []) {
       const left = Math.max(this.x(start), this.gutter), right = Math.min(this.x(end), this.width);
       if (right < this.gutter || left > this.width) continue;
-      const of = rank === undefined ? null : shown.find((line) => line.kind === "rank" ? line.rank === rank : line.folded?.includes(rank));
-      if (rank !== undefined && !of) continue;
+      const rows = rank === undefined ? null : shown.filter((line) => (host ? (line.host ?? this.rankOf.get(line.rank)?.host) === host : line.kind === "rank" ? line.rank === rank : line.folded?.includes(rank)));
+      if (rows?.length === 0) continue;
       pen.lineWidth = 2;
-      const [top, tall] = of ? [of.y, of.height] : [0, this.high];
+      const [top, tall] = rows ? [rows[0].y, rows.at(-1).y + rows.at(-1).height - rows[0].y] : [0, this.high];
       pen.strokeRect(left, top + 1, Math.max(2, right - left), tall - 2);
     }
   }
@@ -708,6 +715,7 @@ export class TimeLine {
 
   setFindings(findings) {
     this.findings = findings;
+    this.odd = new Set(findings.map(({ host, rank }) => host ?? rank));
     this.paint();
   }
 
@@ -729,7 +737,7 @@ export class TimeLine {
   }
 
   rowsOfAddress() {
-    return { open: [...this.open].join(","), fold: [...this.folded].join(",") };
+    return { open: [...this.open].join(","), fold: [...this.folded].join(",") || (this.isMany ? NONE : "") };
   }
 
   restore(given) {
@@ -740,8 +748,9 @@ export class TimeLine {
   }
 
   restoreRows(given) {
+    this.isRestored = ["open", "fold", "pick"].some((key) => given(key) !== null);
     for (const number of numbers(given("open"), ",").slice(0, MOST_OPEN)) this.open.add(number);
-    for (const host of (given("fold") ?? "").split(",").filter(Boolean)) this.folded.add(host);
+    for (const host of (given("fold") ?? "").split(",").filter((host) => host && host !== NONE)) this.folded.add(host);
   }
 }
 

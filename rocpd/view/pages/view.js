@@ -205,7 +205,7 @@ function addPlaces(main) {
     const rank = "rank" in item.dataset ? Number(item.dataset.rank) : undefined;
     const margin = Math.max(100_000, Math.round((end - start) / 4));
     const part = { start: Math.max(0, start - margin), end: end + margin };
-    findings.push({ start, end: Math.max(end, start + 1), rank, text: item.textContent });
+    findings.push({ start, end: Math.max(end, start + 1), rank, host: item.dataset.host, text: item.textContent });
     item.append(button("Show on the time line", () => { $("timeline").scrollIntoView(); state.line.show(start, end, rank); }), " ");
     item.append(button("Open in Perfetto", () => openPerfetto(part, { start, end: Math.max(end, start + 1000), rank })));
   }

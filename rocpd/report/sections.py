@@ -388,9 +388,9 @@ def idle(material: Material) -> Iterator[Block]:
     yield from _parts(material, "idle", causes, calls)
 
 
-def _course(material: Material, name: str, summary: Summary, says: str, table: Table) -> Block:
+def _course(material: Material, name: str, summary: Summary | None, says: str, table: Table) -> Block:
     """Return a chart over time; the table alone of separate runs, which have no time in common."""
-    return table if material.session.runs > 1 else material.figure(name, summary, says, table)
+    return material.figure(name, summary, says, table) if summary else table
 
 
 _DELAYS = ("delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns")
@@ -400,10 +400,10 @@ _OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 def launch(material: Material) -> Iterator[Block]:
     """Yield the depth of queues over time with what agents wait for the CPU, then delays by kernel."""
     tables = material.tables("launch")
-    if "queue-depth" in tables and tables["queue-depth"].first(1) and "bottleneck" in tables:
-        table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
+    if (bound := tables.get("bottleneck")) and bound.first(1):
+        table = material.table(bound, "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
-        yield _course(material, "queue-depth", tables["queue-depth"], says, table)
+        yield _course(material, "queue-depth", tables.get("queue-depth"), says, table)
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
@@ -434,10 +434,10 @@ def copies(material: Material) -> Iterator[Block]:
 def memory(material: Material) -> Iterator[Block]:
     """Yield the course of memory, what steps leave behind, and who allocates."""
     held, sites = material.tables("memory"), material.tables("allocation-sites")
-    if "memory-curve" in held and held["memory-curve"].first(1):
-        table = material.table(held["memory"], "Peaks of memory")
+    if (peaks := held.get("memory")) and peaks.first(1):
+        table = material.table(peaks, "Peaks of memory")
         says = "Memory that is held, of those that hold most."
-        yield _course(material, "memory", held["memory-curve"], says, table)
+        yield _course(material, "memory", held.get("memory-curve"), says, table)
     is_course = "memory-steps" in sites and len(sites["memory-steps"].first(2)) > 1
     says = "Memory that each step leaves behind." if is_course else ""
     left = _Part("memory-steps", "What steps allocate and leave behind", says)

@@ -19,7 +19,7 @@ function makeLine(side, of) {
     occurred: () => fillStates("legend", line.names.filter((name) => Object.values(state.lines).some(({ occurring }) => occurring.has(name))), state.job.colours),
     failed: (error) => say($("status"), error.message, true),
   });
-  Object.assign(line, { share: 0.36, slack: 1, findings: [] });
+  Object.assign(line, { share: 0.36, slack: 1, findings: undefined }); // those of the job are on its time line
   canvas.timeLine = line;
   return line;
 }

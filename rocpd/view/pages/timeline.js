@@ -233,7 +233,7 @@ export class TimeLine {
   }
 
   get head() {
-    return AXIS + STEPS + MARKS;
+    return AXIS + STEPS + (this.findings === undefined ? 0 : MARKS);
   }
 
   // Takes the sizes that the page gives. The row area is as high as its rows, up to most of a screen.
@@ -448,7 +448,7 @@ export class TimeLine {
       const name = this.widthOf(`step ${step}`) < wide - 6 ? `step ${step}` : `${step}`;
       if (this.widthOf(name) < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
     }
-    this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
+    if (this.findings !== undefined) this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
     for (const { start, end } of this.findings ?? []) {
       const x = this.x((start + end) / 2);
       if (x >= gutter && x <= width) this.text("▼", x - 6, head - 7, 20, ink.mark);

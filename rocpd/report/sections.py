@@ -254,13 +254,8 @@ def overview(material: Material) -> Iterator[Block]:
 
 
 def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Chart:
-    """Return the time line of ranks by their hosts, with steps and findings."""
+    """Return the time line of ranks with steps and findings."""
     assert isinstance(chart, Timeline)
-    hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
-    by_host = by_key((hosts.get(row, "?"), at) for at, row in enumerate(chart.rows))
-    order = [at for places in by_host.values() for at in places]
-    rows = tuple(chart.rows[at] for at in order)
-    groups = tuple(host for host, places in by_host.items() for _ in places)
     spans: list[tuple[str, int, int]] = []
     if steps:
         named = plots.steps(steps).names
@@ -271,11 +266,10 @@ def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Cha
     for number, finding in enumerate(_advice(material).findings):
         if finding.window:
             host, rank = finding.evidence.get("hostname"), f"rank {finding.rank}"
-            names, name = (groups, str(host)) if host in groups else (rows, rank)
+            names, name = (chart.groups, str(host)) if host in chart.groups else (chart.rows, rank)
             where = (names.index(name), names.index(name) + names.count(name)) if name in names else None
             marks.append(Mark(*finding.window, finding.text, where, place_id(number)))
-    shares = tuple(chart.shares[at] for at in order)
-    return replace(chart, rows=rows, shares=shares, groups=groups, steps=tuple(spans), marks=tuple(marks))
+    return replace(chart, steps=tuple(spans), marks=tuple(marks))
 
 
 def budget(material: Material) -> Iterator[Block]:

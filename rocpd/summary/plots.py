@@ -105,10 +105,13 @@ def heat(table: Summary) -> Chart:
         for key, some in by_front(table, "at_ns").items()
     }
     what = table.columns[0]
-    names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
-    shares = tuple(tuple(zip(*slices, strict=True)) for slices in rows.values())
+    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in rows)  # ranks of a host stand together
+    keys = [key for some in hosts.values() for key in some]
+    names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in keys)
+    shares = tuple(tuple(zip(*rows[key], strict=True)) for key in keys)
+    groups = tuple(host for host, some in hosts.items() for _ in some) if table.hosts else ()
     start, width = next((row[front : front + 2] for row in table.first(1)), (0, 1))
-    return _without_start_up(Timeline("What ranks do over time", names, start, width, shares))
+    return _without_start_up(Timeline("What ranks do over time", names, start, width, shares, groups))
 
 
 def _without_start_up(chart: Timeline) -> Timeline:

@@ -390,7 +390,10 @@ def _heat_table(
         for key in sorted(heat, key=order_of)
         for index, shares in enumerate((heat[key] / working_ranks[key]).tolist())
     ]
-    return reading.summary(TABLES["heat"], rows, By.RANK)
+    table = reading.summary(TABLES["heat"], rows, By.RANK)
+    hosts = {rank.number: rank.hostname or "?" for rank in reading.session.ranks}
+    table.hosts = hosts if table.columns[0] == By.RANK and len(set(hosts.values())) > 1 else {}
+    return table
 
 
 def collectives_by_launch(reading: Reading, by: By) -> Tables:

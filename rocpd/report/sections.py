@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from rocpd.advice.advice import Advice, gain, looked, unable, window_options
+from rocpd.advice.advice import Advice, bounds, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
@@ -87,7 +87,8 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Itera
     """Yield what stands below a finding."""
     if finding.gain_percent is not None:
         of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
-        yield "gain", f"{gain(finding)} of {of}"
+        between = f" ({bounds(finding)})" if finding.gain_bounds else ""
+        yield "gain", f"{gain(finding)} of {of}{between}"
     for effect in sorted((*advice.effects(finding), *symptoms), key=lambda effect: effect.rule == _LASTING):
         yield "chance" if effect.rule == _LASTING else "hence", effect.text
     yield from (

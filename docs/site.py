@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,8 @@ _CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
 _STYLE = (
     ".md-typeset pre>code .said{white-space:pre-wrap;overflow-wrap:anywhere;"  # tables scroll, sentences need not
-    "display:inline-block;padding-left:2ch;text-indent:-2ch}"
+    "display:inline-block;--hang:min(var(--at,2ch),26vw);padding-left:var(--hang);text-indent:calc(-1*var(--hang))}"
+    ".md-typeset pre>code .line{display:inline-block;max-width:100%;overflow:hidden;vertical-align:bottom}"
     ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
     "[data-md-color-scheme=default]{--md-default-fg-color--light:#0000009c}"
     "[data-md-color-scheme=slate]{--md-code-hl-number-color:#ec8a7f;--md-code-hl-constant-color:#a99cea}"
@@ -60,6 +62,12 @@ _BREAKS_A_STANDARD = {
     re.compile("</head>"): f"<style>{_STYLE}</style></head>",
 }
 """Markup and scripts of the theme and of Markdown that break a standard of pages, or of access -> the replacement."""
+
+_LAST_CELL = re.compile(r'<span class="go">([^<\n]*  )(https:[^<\n ]+|(?:(?!  )[^<\n])+(?: (?! )[^<\n ]+){4})</span>')
+"""A row whose last cell is a sentence or an address, which goes on below its start."""
+
+_LINE = re.compile(r'<span class="go">([- ]*-{50})')
+"""The line below the heads of a table whose last cells are sentences."""
 
 _FOREIGN = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
 
@@ -120,7 +128,12 @@ def mend(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         for wrong, right in _BREAKS_A_STANDARD.items():
             text = wrong.sub(right, text)
+        text = _LINE.sub(r'<span class="go line">\1', _LAST_CELL.sub(_hanging, text))
         page.write_text(text, encoding="utf-8")
+
+
+def _hanging(row: re.Match[str]) -> str:
+    return f'<span class="go said" style="--at:{len(unescape(row[1]))}ch">{row[1]}{row[2]}</span>'
 
 
 def foreign(site: Path) -> Iterator[str]:

@@ -85,12 +85,17 @@ def gain(finding: Finding) -> str:
     return f"{'' if finding.regained_by else 'up to '}{finding.gain_percent:.0f} %"
 
 
-def _replayed(finding: Finding) -> str:
-    """Return what shows the gain, and its bounds; nothing where it is not replayed."""
+def bounds(finding: Finding) -> str:
+    """Return between which a gain is, such as `14 to 18 %`; nothing where it is not replayed."""
     if not finding.gain_bounds:
         return ""
     least, most = (f"{max(0.0, bound):.0f}" for bound in finding.gain_bounds)
-    return f"{finding.regained_by} ({least if least == most else f'{least} to {most}'} % of a step)"
+    return f"{least if least == most else f'{least} to {most}'} %"
+
+
+def _replayed(finding: Finding) -> str:
+    """Return what shows the gain, and its bounds; nothing where it is not replayed."""
+    return f"{finding.regained_by} ({bounds(finding)} of a step)" if finding.gain_bounds else ""
 
 
 def _sureness(advice: Advice, finding: Finding) -> str:

@@ -30,7 +30,7 @@ def rows_of_questions(*pages: str) -> Iterator[tuple[str, str, str]]:
 def _plain(cell: str) -> str:
     """Return a cell without marks of Markdown.
 
-    >>> _plain("`rocpd diff job job`"), _plain("[a gate](compare.md)")
-    ('rocpd diff job job', 'a gate')
+    >>> _plain("`rocpd diff before job`"), _plain("[a gate](compare.md)")
+    ('rocpd diff before job', 'a gate')
     """
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cell).replace("`", "").replace("\\|", "|")

@@ -75,7 +75,7 @@ class Word:
 
     One that `is_faint` matters less, one with a `colour` more; one that `is_tick` stands at a time line, and changes
     where that can be zoomed; one with a `link` leads to the element of the page that has this id; one that `is_above`
-    lines has room of its own among them.
+    lines has room of its own among them; `aside` is how far it stands from its place [px].
     """
 
     x: float
@@ -88,6 +88,7 @@ class Word:
     link: str = ""
     span: tuple[float, float] | None = None
     is_above: bool = False
+    aside: float = 0.0
 
 
 @frozen
@@ -479,18 +480,20 @@ def _timeline(chart: Timeline, width: float) -> Drawing:
     levels = int(min(_LEVELS[1], max(_LEVELS[0], round(row))))
     size = chart.slices, len(chart.rows) * levels
     shapes.append(Pixels(left, top, width - 20 - left, height, picture(chart, levels), *size))
-    marked = {mark.row for mark in chart.marks}
+    marked = {range(*mark.rows) for mark in chart.marks if mark.rows}
+    odd = {rows.start for rows in marked if len(rows) == 1}
     every = math.ceil(14 / row)
-    chosen = sorted(place for place in marked if place is not None)
+    chosen = sorted(odd)
     chosen += [at for at in range(0, len(labels), every) if all(abs(at - other) >= every for other in chosen)]
     for at in chosen:
-        colour = RED if at in marked else None
+        colour = RED if at in odd else None
         shapes.append(Word(left - 6, top + (at + 0.5) * row + 4, labels[at], "end", colour=colour))
     for group, text in zip(groups, texts, strict=True):
         first = chart.groups.index(group)
         y = top + first * row
         shapes += [Stroke(((start, y), (end, y)), _GRID) for start, end in ((0.0, left - inner), (left, width - 20))]
-        shapes += [Word(0, y + 12, text)] if chart.groups.count(group) * row >= SIZE else []
+        colour = RED if range(first, first + chart.groups.count(group)) in marked else None
+        shapes += [Word(0, y + 12, text, colour=colour)] if chart.groups.count(group) * row >= SIZE else []
     shapes += _marks(chart, across, top, row)
     return Drawing(width, bottom + 4, tuple(shapes))
 
@@ -511,15 +514,19 @@ def _axis(chart: Timeline, across: Scale, y: float) -> Iterator[Shape]:
 def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[Shape]:
     """Yield frames around what is to be seen, and the number of each above it, which leads to what is said of it."""
     slice_ = chart.slice or 1
-    for number, mark in enumerate(chart.marks, 1):
+    free = 0.0
+    for number, mark in sorted(enumerate(chart.marks, 1), key=lambda mark: mark[1].start + mark[1].end):
         start, end = (min(max(at, chart.start), chart.end) for at in (mark.start, mark.end))
-        low, high = (0, len(chart.rows)) if mark.row is None else (mark.row, mark.row + 1)
+        low, high = mark.rows or (0, len(chart.rows))
         x, wide = across(start), max(2.0, across(end) - across(start))
         span = (start - chart.start) / slice_, (end - chart.start) / slice_
         y, tall = top + low * row, (high - low) * row
         for side in ((x, y, wide, 1.5), (x, y + tall - 1.5, wide, 1.5)):
             yield Rect(*side, RED, mark.text, span=span)
-        yield Word(x + wide / 2, top - 4, str(number), "middle", colour=RED, link=mark.link, span=span)
+        middle = x + wide / 2
+        aside = max(0.0, free - middle)
+        free = middle + aside + width_of(f"{number} ")
+        yield Word(middle, top - 4, str(number), "middle", colour=RED, link=mark.link, span=span, aside=aside)
 
 
 def picture(chart: Timeline, levels: int = _LEVELS[1]) -> bytes:
@@ -628,7 +635,8 @@ def _shape(shape: Shape) -> str:
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
             odd = f' class="odd" fill="{shape.colour.hex}"' if shape.colour else _ABOVE if shape.is_above else ""
-            look = f"{anchor}{faint}{tick}{odd}{_span(shape.span)}"
+            aside = f' dx="{_n(shape.aside)}"' if shape.aside else ""
+            look = f"{anchor}{faint}{tick}{odd}{aside}{_span(shape.span)}"
             text = f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{look}>{_text(shape.text)}</text>'
             return f'<a href="#{_text(shape.link)}">{text}</a>' if shape.link else text
         case Pixels():

@@ -146,14 +146,14 @@ class Matrix:
 
 @frozen
 class Mark:
-    """A place on a time line: its start and end [ns], what is there, the row (None: all), and where that is said: the
-    id of an element of the page.
+    """A place on a time line: its start and end [ns], what is there, from which row to before which other (None: all),
+    and where that is said: the id of an element of the page.
     """
 
     start: int
     end: int
     text: str
-    row: int | None = None
+    rows: tuple[int, int] | None = None
     link: str = ""
 
 

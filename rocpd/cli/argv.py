@@ -156,8 +156,8 @@ def split_names(
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):
-            from rocpd.cli.hints import meant_by
+            from rocpd.cli.hints import filled, meant_by
 
             hint = meant_by(word, names, "`rocpd summary --list` shows all summaries", commands)
-            raise UsageError(f"{word}: neither a summary nor a file", hint)
+            raise UsageError(f"{word}: neither a summary nor a file", filled(hint, inputs))
     return [word for word in words if word in names], inputs

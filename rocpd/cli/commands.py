@@ -425,10 +425,10 @@ class Commands(TyperGroup):
         if args[0] not in COMMANDS and argv.is_path(args[0]):
             args = ["summary", *args]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from rocpd.cli.hints import meant_by
+            from rocpd.cli.hints import filled, meant_by
 
             hint = meant_by(args[0], COMMANDS, "rocpd --help")
-            raise UsageError(f"No such command '{args[0]}'", hint)
+            raise UsageError(f"No such command '{args[0]}'", filled(hint, args[1:]))
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:

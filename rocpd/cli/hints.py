@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 
 from rocpd.base import entries
@@ -60,6 +63,15 @@ MEANT: Mapping[str, str] = {
     "run": "rocpd record -o JOB -- COMMAND",
 }
 """Word of users and other tools, without the s of a plural -> the command line here."""
+
+
+_JOB = re.compile(r"(?<!-o )JOB")
+
+
+def filled(hint: str, words: Iterable[str]) -> str:
+    """Return a hint with the inputs among the words of a command line as its job."""
+    inputs = shlex.join(word for word in words if os.path.lexists(word))
+    return _JOB.sub(lambda _: inputs, hint) if inputs else hint
 
 
 def meant_by(word: str, known: Iterable[str], otherwise: str, commands: Iterable[str] = ()) -> str:

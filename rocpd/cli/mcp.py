@@ -69,8 +69,8 @@ def _announce(address: str) -> None:
 class QuestionsChoice:
     """Which questions."""
 
-    word: str | None = plain(None, "Only questions and commands with this word.", "WORD", is_positional=True)
-    all: bool = plain(False, "Also questions that few people ask; a word finds them, too.")
+    words: tuple[str, ...] = plain((), "Only questions and commands with all these words.", "WORDS", is_positional=True)
+    all: bool = plain(False, "Also questions that few people ask; words find them, too.")
     format: str = tables.format_option()
 
 
@@ -81,16 +81,17 @@ def questions(asked: QuestionsChoice, output: TableOptions) -> None:
 
     Examples:
         rocpd questions
-        rocpd questions idle
+        rocpd questions why idle
         rocpd questions --all
     """
     from rocpd.agents.pages import USUAL, rows_of_questions
 
-    word = (asked.word or "").lower()
-    known = rows_of_questions() if word or asked.all else rows_of_questions(USUAL)
-    rows = [row for row in known if word in " ".join(row).lower()]
+    words = " ".join(asked.words).lower().split()
+    known = rows_of_questions() if words or asked.all else rows_of_questions(USUAL)
+    rows = [row for row in known if all(word in " ".join(row).lower() for word in words)]
     if not rows:
-        raise UsageError(f"no question has the word {asked.word}", "rocpd questions --all shows all")
+        which = "the word" if len(words) == 1 else "all of the words"
+        raise UsageError(f"no question has {which} {' '.join(asked.words)}", "rocpd questions --all shows all")
     form, path = tables.format_and_path(asked.format, output)
     with tables.open_output(path, output) as out:
         tables.write_rows(("question", "command", "look_at"), iter(rows), out, form)

@@ -15,7 +15,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, entries, frozen
+from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, by_key, entries, frozen
 from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
@@ -57,7 +57,9 @@ def _formats() -> list[str]:
 
 def _format_listing() -> str:
     texts = [(name, [text.name for text in analysis.texts]) for name, analysis in known_analyses().items()]
-    return "; ".join([", ".join(tables.of_analyses()), *(f"of {name}: {', '.join(of)}" for name, of in texts if of)])
+    alike = by_key((", ".join(of), name) for name, of in texts if of)
+    own = (f"of {', '.join(names)}: {of}" for of, names in alike.items())
+    return "; ".join([", ".join(tables.of_analyses()), *own])
 
 
 @frozen

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from rocpd.advice.advice import Advice, gain, looked, unable, window_options
+from rocpd.advice.advice import Advice, bounds, gain, looked, unable, window_options
 from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
 from rocpd.base import Row, by_key
-from rocpd.chart.model import Chart, Mark, Timeline
+from rocpd.chart.model import Bars, Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of
 from rocpd.facts.communication.collectives import listed
@@ -47,8 +47,9 @@ from rocpd.table.human import readable
 Note: TypeAlias = tuple[str, str]
 """A note below a finding: (word, text)."""
 
+_STRAGGLER = "comm.straggler"
 _LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
-_WAITING = ("comm.straggler", "rank.imbalance")
+_WAITING = (_STRAGGLER, "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
     "comm.exposed": (*_WAITING, "comm.slow"),
@@ -86,8 +87,9 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Itera
     """Yield what stands below a finding."""
     if finding.gain_percent is not None:
         of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
-        yield "gain", f"{gain(finding)} of {of}"
-    for effect in (*advice.effects(finding), *symptoms):
+        between = f" ({bounds(finding)})" if finding.gain_bounds else ""
+        yield "gain", f"{gain(finding)} of {of}{between}"
+    for effect in sorted((*advice.effects(finding), *symptoms), key=lambda effect: effect.rule == _LASTING):
         yield "chance" if effect.rule == _LASTING else "hence", effect.text
     yield from (
         (word, text)
@@ -105,18 +107,25 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
     reported = [finding.rule for finding in advice.findings]
     said = {*reported, *(each.finding.rule for each in advice.explained)}
     symptoms: list[list[Finding]] = [[] for _ in reported]
-    of_ranks = {(finding.rule, finding.rank): number for number, finding in enumerate(advice.findings)}
+    of_stragglers = {
+        _whom(finding): number for number, finding in enumerate(advice.findings) if finding.rule == _STRAGGLER
+    }
     others = []
     for finding in concluded:
         causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
         is_problem = finding.verdict is Verdict.PROBLEM
-        if finding.rule == _LASTING and (number := of_ranks.get(("comm.straggler", finding.rank))) is not None:
+        if finding.rule == _LASTING and (number := of_stragglers.get(_whom(finding))) is not None:
             symptoms[number].append(finding)
         elif is_problem and causes:
             symptoms[causes[0]].append(finding)
         elif not (is_problem and _rule_of(finding) in said):
             others.append(finding)
     return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)
+
+
+def _whom(finding: Finding) -> str:
+    """Return the host, the link or the rank that makes others wait."""
+    return str(finding.evidence.get("hostname") or finding.evidence.get("link") or finding.rank)
 
 
 def _rule_of(finding: Finding) -> str:
@@ -246,23 +255,22 @@ def overview(material: Material) -> Iterator[Block]:
 
 
 def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Chart:
-    """Return the time line of ranks with their hosts, steps and findings."""
+    """Return the time line of ranks with steps and findings."""
     assert isinstance(chart, Timeline)
-    hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
     spans: list[tuple[str, int, int]] = []
     if steps:
         named = plots.steps(steps).names
         places = [steps.columns.index(name) for name in ("at_ns", "max_ns")]
         starts = sorted((row[places[0]] or 0, row[places[1]] or 0) for row in steps.fetchall())
         spans = [(name, at, at + most) for name, (at, most) in zip(named, starts, strict=True)]
-    row_of = {row: number for number, row in enumerate(chart.rows)}
-    marks = [
-        Mark(*finding.window, finding.text, row_of.get(f"rank {finding.rank}"), place_id(number))
-        for number, finding in enumerate(_advice(material).findings)
-        if finding.window
-    ]
-    groups = tuple(hosts.get(row, "?") for row in chart.rows)
-    return replace(chart, groups=groups, steps=tuple(spans), marks=tuple(marks))
+    marks = []
+    for number, finding in enumerate(_advice(material).findings):
+        if finding.window:
+            host, rank = finding.evidence.get("hostname"), f"rank {finding.rank}"
+            names, name = (chart.groups, str(host)) if host in chart.groups else (chart.rows, rank)
+            where = (names.index(name), names.index(name) + names.count(name)) if name in names else None
+            marks.append(Mark(*finding.window, finding.text, where, place_id(number)))
+    return replace(chart, steps=tuple(spans), marks=tuple(marks))
 
 
 def budget(material: Material) -> Iterator[Block]:
@@ -273,7 +281,20 @@ def budget(material: Material) -> Iterator[Block]:
         yield material.table(whole, "All ranks")
     if by_rank:
         table = material.table(by_rank, "Budget of each rank", by=By.RANK)
-        yield material.figure("budget", by_rank, "The parts of a rank's time add up to all of it.", table, By.RANK)
+        says = "The parts of a rank's time add up to all of it."
+        yield material.figure("budget", by_rank, says, table, By.RANK, partial(_with_hosts, material=material))
+
+
+def _with_hosts(chart: Chart, material: Material) -> Chart:
+    """Return bars of ranks, each with its host where there are several."""
+    hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
+    if not isinstance(chart, Bars) or len(set(hosts.values())) == 1:
+        return chart
+    return replace(chart, labels=tuple(f"{row} · {hosts[row]}" if row in hosts else row for row in chart.labels))
+
+
+_TIMES_OF_STEPS = ("mean_ns", "min_ns", "max_ns", "spread_ns", "slowest_rank", "over_median")
+_OF_STEPS = ("step", "at_ns", "ranks", *_TIMES_OF_STEPS, "grew", "grew_by_ns", "grew_in", "grew_rank")
 
 
 def steps(material: Material) -> Iterator[Block]:
@@ -281,7 +302,7 @@ def steps(material: Material) -> Iterator[Block]:
     of_ranks = "The mean of the ranks, up to the rank that took longest. " if len(material.session.ranks) > 1 else ""
     known = material.tables("ranks").get("steps")
     says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one shows no course
-    yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says))
+    yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says, _OF_STEPS))
 
 
 _GAINS = (
@@ -352,15 +373,19 @@ def collectives(material: Material) -> Iterator[Block]:
     yield from _parts(material, "ranks", *parts, needs_rows=True)
 
 
+_OF_IDLE = ("cause", "name", "idle_ns", "percent", "pieces", "longest_ns", "rank", "agent", "at_ns", "in_marker")
+
+
 def idle(material: Material) -> Iterator[Block]:
     """Yield why GPUs have nothing to do: idle time by its cause, then the calls behind it."""
     causes = _Part("idle", "Idle time by cause", "What the host does while GPUs are idle.")
-    yield from _parts(material, "idle", causes, _Part("idle-calls", "Calls and host work behind it"))
+    calls = _Part("idle-calls", "Calls and host work behind it", columns=_OF_IDLE)
+    yield from _parts(material, "idle", causes, calls)
 
 
-def _course(material: Material, name: str, summary: Summary, says: str, table: Table) -> Block:
+def _course(material: Material, name: str, summary: Summary | None, says: str, table: Table) -> Block:
     """Return a chart over time; the table alone of separate runs, which have no time in common."""
-    return table if material.session.runs > 1 else material.figure(name, summary, says, table)
+    return material.figure(name, summary, says, table) if summary else table
 
 
 _DELAYS = ("delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns")
@@ -370,10 +395,10 @@ _OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 def launch(material: Material) -> Iterator[Block]:
     """Yield the depth of queues over time with what agents wait for the CPU, then delays by kernel."""
     tables = material.tables("launch")
-    if "queue-depth" in tables and tables["queue-depth"].first(1) and "bottleneck" in tables:
-        table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
+    if (bound := tables.get("bottleneck")) and bound.first(1):
+        table = material.table(bound, "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
-        yield _course(material, "queue-depth", tables["queue-depth"], says, table)
+        yield _course(material, "queue-depth", tables.get("queue-depth"), says, table)
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
@@ -404,15 +429,19 @@ def copies(material: Material) -> Iterator[Block]:
 def memory(material: Material) -> Iterator[Block]:
     """Yield the course of memory, what steps leave behind, and who allocates."""
     held, sites = material.tables("memory"), material.tables("allocation-sites")
-    if "memory-curve" in held and held["memory-curve"].first(1):
-        table = material.table(held["memory"], "Peaks of memory")
+    if (peaks := held.get("memory")) and peaks.first(1):
+        table = material.table(peaks, "Peaks of memory")
         says = "Memory that is held, of those that hold most."
-        yield _course(material, "memory", held["memory-curve"], says, table)
+        yield _course(material, "memory", held.get("memory-curve"), says, table)
     is_course = "memory-steps" in sites and len(sites["memory-steps"].first(2)) > 1
     says = "Memory that each step leaves behind." if is_course else ""
     left = _Part("memory-steps", "What steps allocate and leave behind", says)
     yield from _parts(material, "allocation-sites", left, needs_rows=True)
     yield from _parts(material, "allocation-sites", _Part("allocation-sites", "Who allocates"))
+
+
+_OF_LEVELS = ("gflop_per_s", "roof_percent", "gb_per_s", "bandwidth_percent", "bound", "dispatches")
+_OF_ROOFLINE = ("kernel", "level", "type", "flops", "bytes", "intensity", *_OF_LEVELS)
 
 
 def counters(material: Material) -> Iterator[Block]:
@@ -421,7 +450,7 @@ def counters(material: Material) -> Iterator[Block]:
         if roofline.findings:
             yield Findings(tuple(map(Conclusion, roofline_groups(roofline.findings))))
         title = "Kernels under the roofs of operations and memory"
-        part = _Part("roofline", title, "Rate of operations by operations for each byte.")
+        part = _Part("roofline", title, "Rate of operations by operations for each byte.", _OF_ROOFLINE)
         yield from _parts(material, "roofline", part)
     yield from _parts(material, "counters", _Part("counters-wide", "Mean of each counter by kernel"))
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from rocpd.base import by_key
 from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary, by_front
-from rocpd.table.cell import one_line, shorten
+from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour, Screen
-from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts
+from rocpd.table.pictures import LONGEST, MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts
 
 _LONGEST = 16  # characters of a name in a matrix
 _NUMBERS = "the numbers: --format csv"
@@ -33,12 +33,13 @@ class _Course(NamedTuple):
 
 def heat(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield ranks × time: shade for how busy, colour for what with."""
-    every = _courses(table)
+    every = _by_host(table)
     names = ("busy_percent", "compute_percent", "exposed_communication_percent", "exposed_copies_percent")
     shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in every}
+    groups = [*_grouped(every)]
     lines = [
-        (_label(some), [mixed(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
-        for some in _grouped(every)
+        (label, [mixed(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
+        for label, some in zip(_labels(groups), groups, strict=True)
     ]
     yield from heat_map(lines, _ends(table, every), screen)
     yield ""
@@ -47,6 +48,31 @@ def heat(table: Summary, screen: Screen) -> Iterator[str]:
         names_of_colours = ("compute", "communication", "copies")
         legend = "  ".join(f"{screen.paint('█', COLOURS[name])} {name}" for name in names_of_colours)
         yield f"most of it: {legend}"
+
+
+def _by_host(table: Summary) -> list[_Course]:
+    """Return the rows of a table as `_courses`; where ranks run on several hosts, those of one together."""
+    courses = _courses(table)
+    if not table.hosts:
+        return courses
+    hosts = by_key((one_line(table.hosts.get(course.rows[0][0], "?")), course) for course in courses)
+    return [course._replace(kind=(host,)) for host, some in hosts.items() for course in some]
+
+
+def _labels(groups: Sequence[Sequence[_Course]]) -> list[str]:
+    """Return the labels of lines, the first one of each host with its name."""
+    labels = [_label(some) for some in groups]
+    hosts = [" ".join(some[0].kind) for some in groups]
+    if len(set(hosts)) == 1:
+        return labels
+    known = [*dict.fromkeys(hosts)]
+    short = dict(zip(known, shorten_apart(known, LONGEST - 1 - max(map(len, labels))), strict=True))
+    width = max(map(len, short.values()))
+    before = ["", *hosts]
+    return [
+        f"{'' if host == last else short[host]:{width}} {label}"
+        for label, host, last in zip(labels, hosts, before, strict=False)
+    ]
 
 
 def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:

@@ -39,6 +39,7 @@ _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colou
 _FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
 _BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are shown
 _SIDE = 10  # rows and columns of a matrix
+_LEAST = 0.05  # of the most: bars that differ less from the others, and ranks for which others wait less, are not shown
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
 _KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks; the last one says most of where time goes
@@ -88,10 +89,11 @@ def budget(table: Summary) -> Chart:
 
 
 def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, Mapping[str, float]]:
-    """Return the medians of all bars, and those bars that differ most from them, most first."""
+    """Return the medians of all bars, and the bars that stand out from them, most first."""
     middle = {name: median(parts.get(name, 0.0) for parts in bars.values()) for name in names}
     apart = {label: sum(abs(parts.get(name, 0.0) - middle[name]) for name in names) for label, parts in bars.items()}
-    most = sorted(bars, key=lambda label: -apart[label])[:_DIFFERING]
+    least = _LEAST * max(apart.values())
+    most = sorted((label for label in bars if apart[label] >= least), key=lambda label: -apart[label])[:_DIFFERING]
     return {"median": middle, **{label: bars[label] for label in most}}
 
 
@@ -103,10 +105,13 @@ def heat(table: Summary) -> Chart:
         for key, some in by_front(table, "at_ns").items()
     }
     what = table.columns[0]
-    names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
-    shares = tuple(tuple(zip(*slices, strict=True)) for slices in rows.values())
+    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in rows)  # ranks of a host stand together
+    keys = [key for some in hosts.values() for key in some]
+    names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in keys)
+    shares = tuple(tuple(zip(*rows[key], strict=True)) for key in keys)
+    groups = tuple(host for host, some in hosts.items() for _ in some) if table.hosts else ()
     start, width = next((row[front : front + 2] for row in table.first(1)), (0, 1))
-    return _without_start_up(Timeline("What ranks do over time", names, start, width, shares))
+    return _without_start_up(Timeline("What ranks do over time", names, start, width, shares, groups))
 
 
 def _without_start_up(chart: Timeline) -> Timeline:
@@ -190,7 +195,9 @@ def waits(table: Summary) -> Chart:
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
     names = [tuple(str(name) for name in side) for side in (rows, columns)]
-    return Matrix("Who waits for whom", names[0], names[1], values, "ns", ("waiting rank", "for rank"))
+    title, waiting = "Who waits for whom", len({waiter for waiter, _ in waits})
+    title += f": the {len(rows)} of {waiting} that wait most" if len(rows) < waiting else ""
+    return Matrix(title, names[0], names[1], values, "ns", ("waiting rank", "for rank"))
 
 
 def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
@@ -198,7 +205,9 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     sums: Counter[object] = Counter()
     for pair, ns in waits.items():
         sums[pair[side]] += ns
-    return sorted((rank for rank, _ in sums.most_common(_SIDE)), key=lambda rank: order_of([rank]))
+    least = _LEAST * max(sums.values(), default=0)
+    worst = (rank for rank, ns in sums.most_common(_SIDE) if ns >= least)
+    return sorted(worst, key=lambda rank: order_of([rank]))
 
 
 def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Lines:

@@ -66,7 +66,8 @@ class Analysis:
         divided_by: what all its tables are divided by where nothing is asked; None: they are not, or not alike.
         reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
         recordable: what would have to be recorded, where there is no data; None: nothing in particular.
-        of_one_job: those of its tables that compare the ranks of one job: of separate runs there are none.
+        of_one_job: those of its tables that compare the ranks of one job, or lay them on one time line: of separate
+            runs there are none.
         costly: those of its tables that reports leave out, unless a rule of advice reads them.
         is_total: whether `rocpd summary --by …` shows it when nothing is named.
         in_overview: whether what it concludes stands in the overview, and in reports.
@@ -172,6 +173,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("bins",),
             divided_by=By.AGENT,
             recordable=Recordable.ALLOCATIONS,
+            of_one_job=("memory-curve",),
         ),
         Analysis(
             "rocpd.summary.memory.memory:allocation_sites",
@@ -252,6 +254,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("step_marker", "bins"),
             by=(*WHERE_IT_RAN, By.API),
             recordable=Recordable.CALLS,
+            of_one_job=("queue-depth",),
         ),
         Analysis(
             "rocpd.summary.host.calls:calls",

@@ -124,12 +124,14 @@ class Summary(Result):
         pictured_by: the table whose picture says what this one is about; None: its own.
         stacks: of each division and kind of call stacks, of which it is about some, their own time by frames [ns].
         replays: returns the job whose ranks it compares, to be replayed with changes, where its steps are known.
+        hosts: number of a rank -> its host, of a picture of ranks that run on several; else empty.
     """
 
     counts: Sequence[Sequence[int]] = ()
     pictured_by: Summary | None = None
     stacks: Mapping[Row, Sequence[tuple[Sequence[str], int]]] = MappingProxyType({})
     replays: Callable[[], Replays] | None = None
+    hosts: Mapping[int, str] = MappingProxyType({})
 
     def __init__(
         self,

@@ -64,10 +64,12 @@ def shade(share: float) -> str:
     return next((character for least, character in _SHADES if share > least), " ")
 
 
+LONGEST = 24
+"""Characters of a label."""
+
 MOST_LINES = 32
 """Lines of a heat map or matrix; beyond, one line stands for several rows."""
 
-_LONGEST = 24  # characters of a label
 _WIDEST = 3  # characters of a cell
 _LINES_OF_CURVES, _HIGHEST = 12, 4  # of all together, and of one
 
@@ -106,7 +108,7 @@ def heat_map(lines: Sequence[tuple[str, Sequence[Shade]]], below: tuple[str, str
         drawn = [mixed(part) for part in parts(cells, width)]
         runs = groupby(drawn, key=lambda cell: cell.colour)
         text = "".join(screen.paint("".join(shade(c.share) * times for c in cells), colour) for colour, cells in runs)
-        yield f"{shorten(label, _LONGEST):{front}} {text}".rstrip()
+        yield f"{shorten(label, LONGEST):{front}} {text}".rstrip()
     yield screen.faint(_axis(below, front, width * times))
 
 
@@ -150,7 +152,7 @@ def curves(lines: Sequence[Curve], below: tuple[str, str], screen: Screen, colou
         *above, lowest = columns([max(part) for part in parts(line.values, width)], most, height)
         for text in above:
             yield f"{'':{front}} {screen.paint(_repeated(text, times), colour)}".rstrip()
-        label = f"{shorten(line.label, _LONGEST):{front}}"
+        label = f"{shorten(line.label, LONGEST):{front}}"
         yield f"{label} {screen.paint(_repeated(lowest, times), colour)} {line.says}".rstrip()
     yield screen.faint(_axis(below, front, width * times))
 
@@ -181,4 +183,4 @@ def _axis(ends: tuple[str, str], front: int, width: int) -> str:
 
 
 def _width(labels: Iterable[str]) -> int:
-    return min(max(map(len, labels), default=0), _LONGEST)
+    return min(max(map(len, labels), default=0), LONGEST)

@@ -123,7 +123,8 @@ def test_commands_are_quoted() -> None:
 
 def test_questions_are_listed(cli: Cli) -> None:
     said = cli("questions", "straggl", "--format", "csv")
-    assert "Who makes the others wait?,rocpd summary stragglers job,caused_wait\n" in said.out
+    assert "Which rank is slow: who makes the others wait?,rocpd summary stragglers job,caused_wait\n" in said.out
+    assert "rocpd summary idle job" in cli("questions", "why", "idle").out
     assert cli("questions", "xyzzy").err.startswith("rocpd: error: no question has the word xyzzy")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from rocpd.chart.draw import Word, draw, picture, svg
+from rocpd.chart.draw import SIZE, Word, draw, picture, svg
 from rocpd.chart.model import WORK, Mark, Timeline
 from rocpd.table.palette import colour_of
 
@@ -45,10 +45,21 @@ def test_findings_and_steps_are_drawn_where_they_are() -> None:
     """A mark frames its row and leads to what is said; its rank is named however many there are."""
     shares = tuple(((0.5,) * 10, (0.0,) * 10, (0.0,) * 10, (0.0,) * 10) for _ in range(200))
     names = tuple(f"rank {number}" for number in range(200))
-    mark = Mark(20, 40, "late", 7, "finding-0")
+    mark = Mark(20, 40, "late", (7, 8), "finding-0")
     chart = Timeline("", names, 0, 10, shares, ("a",) * 100 + ("b",) * 100, (("5", 0, 50),), (mark,))
     drawn = draw(chart)
     words = [shape for shape in drawn.shapes if isinstance(shape, Word)]
     assert {"rank 7", "a", "b", "5"} <= {word.text for word in words}
     assert [(word.text, word.span) for word in words if word.link] == [("1", (2.0, 4.0))]
     assert '<a href="#finding-0">' in svg(drawn, "", shown="broad")
+
+
+def test_a_host_is_marked_by_its_name_and_marks_of_one_place_stand_apart() -> None:
+    shares = tuple(((0.5,) * 10, (0.0,) * 10, (0.0,) * 10, (0.0,) * 10) for _ in range(8))
+    names = tuple(f"rank {number}" for number in range(8))
+    marks = Mark(20, 40, "late", (4, 8), "finding-0"), Mark(20, 40, "slow", None, "finding-1")
+    drawn = draw(Timeline("", names, 0, 10, shares, ("a",) * 4 + ("b",) * 4, (), marks))
+    words = [shape for shape in drawn.shapes if isinstance(shape, Word)]
+    assert [word.text for word in words if word.colour and not word.link] == ["b"]
+    first, second = (word.x + word.aside for word in words if word.link)
+    assert second - first > SIZE

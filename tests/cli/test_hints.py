@@ -48,6 +48,14 @@ def test_words(word: str, hint: str) -> None:
     assert meant_by(word, ["summary", "convert"], "otherwise", ["diff"]) == hint
 
 
+def test_a_hint_names_the_job_that_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my job").mkdir()
+    for words in (["leak", "my job"], ["summary", "leak", "my job"]):
+        assert "hint: rocpd summary allocation-sites memory-steps 'my job'" in cli(*words).err
+    assert "hint: rocpd record -o JOB" in cli("profile", "my job").err
+
+
 def test_a_path_is_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A folder with the name of a command is meant where its path says so, and one that is missing is no command."""
     monkeypatch.chdir(tmp_path)

@@ -42,7 +42,8 @@ def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
         assert len(lines) > 10
         (tmp_path / page).mkdir()
         monkeypatch.chdir(tmp_path / page)
-        shutil.copytree(tmp_path / "job", "job")
+        for name in ("job", "before"):
+            shutil.copytree(tmp_path / "job", name)
         write_outputs_of_others()
         for line in lines:
             if line not in works:

@@ -83,6 +83,16 @@ def test_commands_and_sentences_wrap_and_tables_scroll(tmp_path: Path) -> None:
     ]
 
 
+def test_a_sentence_in_the_last_column_goes_on_below_its_start(tmp_path: Path) -> None:
+    row, line = "1  17 %  rank 2 takes 36 % longer &amp; waits", f"--  ----  {'-' * 60}"
+    page = tmp_path / "index.html"
+    page.write_text(f'<span class="go">{row}</span>\n<span class="go">{line}</span>\n')
+    mend(tmp_path)
+    wraps, is_cut = page.read_text().splitlines()
+    assert wraps == f'<span class="go said" style="--at:9ch">{row}</span>'
+    assert is_cut == f'<span class="go line">{line}</span>'
+
+
 def test_what_a_page_would_load_from_elsewhere_is_found(tmp_path: Path) -> None:
     (tmp_path / "fine.html").write_text('<a href="https://x">x</a><script src="a.js"></script><img src="b.png">')
     assert list(foreign(tmp_path)) == []

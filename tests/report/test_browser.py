@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+import rocpd
+from rocpd.report.build import build
 from rocpd.report.model import Report
 from rocpd.report.writers.html import write_html
+from rocpd.simulator import JobOptions, simulate
 
 _CONTRASTS = """() => {
     const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -174,3 +177,14 @@ def test_without_script_all_is_there(browser: Browser, path: Path) -> None:
     assert page.locator("figure svg").count() > 5
     assert page.locator(".table.kernels tbody tr").count() > 5
     context.close()
+
+
+def test_a_job_of_many_ranks_is_short(browser: Browser, tmp_path: Path) -> None:
+    simulate(JobOptions(tmp_path / "job", ranks=64, nodes=8, steps=4, seed=3, plant="straggler,slow-step,leak"))
+    with rocpd.connect(tmp_path / "job") as session:
+        write_html(build(session), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 400_000
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6000
+    page.close()

@@ -10,13 +10,14 @@ import pytest
 
 import rocpd
 from rocpd.base import UsageError
+from rocpd.chart.model import Timeline
 from rocpd.facts.recorders import ROCPROFV3
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Findings, Folded, Name, Report, Table, Text
-from rocpd.simulator import JobOptions, plan
+from rocpd.report.model import Block, Figure, Findings, Folded, Name, Report, Table, Text
+from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.summary.findings import Verdict
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -52,6 +53,21 @@ def test_each_cause_is_said_once(report: Report) -> None:
     assert notes["do"]
     start, end = straggler.finding.window or (0, 0)
     assert notes["trace"].endswith(f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms")
+
+
+def test_a_late_host_is_marked_as_one(tmp_path: Path) -> None:
+    """Its rows are framed together, and whether it lasts is a note of what is said of it."""
+    simulate(JobOptions(tmp_path / "job", ranks=8, nodes=2, steps=8, seed=3, plant="late-node"))
+    with rocpd.connect(tmp_path / "job") as session:
+        verdict, overview = build(session, ReportOptions(("verdict", "overview"))).sections
+    found, figure = verdict.blocks[0], overview.blocks[0]
+    assert isinstance(found, Findings)
+    assert isinstance(figure, Figure)
+    assert isinstance(figure.chart, Timeline)
+    late = next(each for each in found.conclusions if each.finding.rule == "comm.straggler")
+    assert "chance" in dict(late.notes)
+    mark = next(mark for mark in figure.chart.marks if mark.link == late.id)
+    assert set(figure.chart.groups[slice(*mark.rows or ())]) == {late.finding.evidence["hostname"]}
 
 
 @pytest.mark.parametrize("name", ["kernels", "stragglers", "idle", "copies", "memory", "launch"])

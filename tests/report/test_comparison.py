@@ -129,7 +129,7 @@ def test_the_command_compares_with_jobs_and_baselines(
         path = tmp_path / f"{number}.md"
         assert cli("report", job, "--base", base, "-o", str(path), "--sections", "comparison").code == 0
         lines = [line for line in path.read_text().splitlines() if "rocpd diff" in line]
-        assert all(line.endswith(f"rocpd diff --base {base} --new {job}") for line in lines)
+        assert all(line.endswith(f"rocpd diff --base {base} --new {job}`") for line in lines)
         commands.append([line.replace(base, "BASE") for line in lines])
     assert commands[0] == commands[1] != []
     refused = cli("report", job, "--sections", "comparison", "-o", str(tmp_path / "x.md"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ import rocpd
 from rocpd.chart.model import Lines, Series, Timeline
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
-from rocpd.summary import plots
-from rocpd.table.palette import BLUE
+from rocpd.summary import pictures, plots
+from rocpd.table.palette import BLUE, Screen
+from tests.build import TraceBuilder
 
 
 def test_of_many_lines_those_with_most_stand_beside_the_median(tmp_path: Path) -> None:
@@ -43,3 +45,35 @@ def test_what_waits_is_shown_from_where_something_does(monkeypatch: pytest.Monke
     cut: Any = plots.queue_depth(cast("Any", late))
     assert cut.series[0].points == ((70, 0), (80, 1), (90, 1))
     assert cut.title == "Waiting, after 70 ns without any"
+
+
+def test_of_many_bars_those_that_stand_out_are_shown() -> None:
+    bars = {f"rank {number}": {"compute": 50.0 + number / 100, "idle": 50 - number / 100} for number in range(20)}
+    bars |= {"rank 7": {"compute": 90.0, "idle": 10.0}}
+    assert list(plots._differing(bars, ("compute", "idle"))) == ["median", "rank 7"]
+
+
+def test_ranks_for_which_others_hardly_wait_are_not_shown() -> None:
+    pairs = permutations(range(12), 2)
+    waits: dict[tuple[object, object], int] = {pair: 1000 if pair[1] == 3 else 7 for pair in pairs}
+    assert plots._worst(waits, 1) == [3]
+    assert len(plots._worst(waits, 0)) == 10
+
+
+def test_ranks_stand_by_their_hosts_whatever_their_numbers(tmp_path: Path) -> None:
+    """A host has one label, before its first rank; ranks that take turns between hosts stand together."""
+    for rank in range(4):
+        trace = TraceBuilder(rank, pid=16 + rank, host=f"host-{rank % 2}", machine="all", extdata={"mpi_rank": rank})
+        trace.kernel("gemm", 1000 + 100 * rank, 2000).write(tmp_path / f"{rank}.db")
+    with rocpd.connect(tmp_path, jobs=1) as session:
+        table = session.summary("heat", bins=4)
+    chart = plots.heat(table)
+    assert isinstance(chart, Timeline)
+    assert list(zip(chart.groups, chart.rows, strict=True)) == [
+        ("host-0", "rank 0"),
+        ("host-0", "rank 2"),
+        ("host-1", "rank 1"),
+        ("host-1", "rank 3"),
+    ]
+    lines = [line[:13] for line in pictures.heat(table, Screen(60))][:4]
+    assert lines == ["host-0 rank 0", "       rank 2", "host-1 rank 1", "       rank 3"]

@@ -253,3 +253,16 @@ def test_slow_steps_say_what_grew(grown: str, expected: tuple[object, ...], open
     assert {values for step, values in rows.items() if step != "step 3"} == {(None, None, None, None)}
     by_host = open_job(trace).summary("steps", "host").columns
     assert {"grew_rank", "slowest_hostname"} <= {*by_host}  # steps grow rank by rank
+
+
+def test_what_runs_at_once_grows_by_no_more_than_the_step(open_job: OpenJob) -> None:
+    """Two streams have a kernel each at once; in the fourth step both take 40 us longer, and so does the step."""
+    trace, now = TraceBuilder(), 1_000_000
+    for step in range(6):
+        more = 40_000 if step == 3 else 0
+        for stream in (0, 1):
+            trace.kernel("ab"[stream], now + 5_000, now + 65_000 + more, stream=stream + 1)
+        trace.region("roctxRangePushA", now, now + 100_000 + more, message=f"step {step}")
+        now += 100_000 + more
+    rows = {row[0]: row[1:] for row in cells(open_job(trace), "steps", "step grew grew_by_ns")}
+    assert rows["step 3"] == ("compute", 40_000)

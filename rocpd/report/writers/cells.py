@@ -41,10 +41,10 @@ def lines(table: Table, most: int = MOST_ROWS) -> list[list[str]]:
 
 
 def rest(table: Table, shown_rows: int) -> str:
-    """Say how many rows are not shown; nothing where all are."""
+    """Say how many rows are not shown, and the command that shows them, in backquotes; nothing where all are."""
     if table.total <= shown_rows:
         return ""
-    return f"{shown_rows} of {table.total} rows{'; all of them: ' if table.command else ''}{table.command}"
+    return f"{shown_rows} of {table.total} rows{f'; all of them: `{table.command}`' if table.command else ''}"
 
 
 def heads(columns: Sequence[Column]) -> list[str]:

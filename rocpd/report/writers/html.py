@@ -156,8 +156,8 @@ def _findings(block: Findings, here: str) -> Iterator[str]:
 def _place(finding: Finding) -> str:
     """Return where a finding is to be seen, for scripts: `rocpd view` opens the place in Perfetto."""
     start, end = finding.window or (None, None)
-    places = (("start", start), ("end", end), ("rank", finding.rank))
-    return "".join(f' data-{name}="{value}"' for name, value in places if value is not None and finding.window)
+    places = (("start", start), ("end", end), ("rank", finding.rank), ("host", finding.evidence.get("hostname")))
+    return "".join(f' data-{name}="{_text(value)}"' for name, value in places if value is not None and finding.window)
 
 
 def _notes(conclusion: Conclusion) -> str:
@@ -170,7 +170,7 @@ def _notes(conclusion: Conclusion) -> str:
 def _figure(figure: Figure) -> Iterator[str]:
     name = _text(figure.name)
     zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
-    yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b><br>'
+    yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b> '
     yield f"{quoted(_text(figure.description))}</figcaption>\n"
     yield svg(figure.drawing, figure.chart.title, figure.description, shown="broad")
     narrow = draw(figure.chart, NARROW)
@@ -197,7 +197,7 @@ def table_html(table: Table) -> Iterator[str]:
         yield f"<tr>{''.join(map(_cell, row, table.columns))}</tr>\n"
     yield "</tbody></table></div>\n"
     more = rest(table, len(rows))
-    yield f'<p class="more">{_text(more)}</p>\n' if more else ""
+    yield f'<p class="more">{quoted(_text(more))}</p>\n' if more else ""
 
 
 def _cell(value: object, column: Column) -> str:

@@ -46,6 +46,7 @@ _SMALLEST = 0.75  # of its size: a chart shrinks so far before it starts a page
 _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _CODE = 0.9  # size of code by that of the text around it
+_OF_CODE = ("command", "change")  # columns
 _TOGETHER = 12  # rows of a table that no page divides
 _SQUEEZED = 1.25  # times as wide as the page columns may be: narrower ones can't be read
 _WIDE = 32.0  # mm, of which a name in a squeezed column can be read
@@ -276,9 +277,9 @@ class _Pages(FPDF):
         self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
 
     def _font_of(self, text: str, column: Column, width: float = math.inf) -> None:
-        """Set the font of a cell: that of code for commands, where it has the characters and there is the room [mm]."""
+        """Set the font of a cell: that of code, where it has the characters and there is the room [mm]."""
         self.set_font("courier", size=7.5 * _CODE)
-        is_code = column.name == "command" and text.isascii()
+        is_code = column.name in _OF_CODE and text.isascii()
         if not is_code or self.get_string_width(text) > width - 1.5:
             self.set_font("roboto", size=7.5)
 
@@ -341,7 +342,8 @@ class _Pages(FPDF):
                 self._font(SIZE * scale / 25.4 * 72, shape.colour or (_DIM if shape.is_faint else _INK))
                 text = self._shown(shape.text)
                 share = {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor]
-                self.text(left + shape.x * scale - share * self.get_string_width(text), top + shape.y * scale, text)
+                x = left + (shape.x + shape.aside) * scale - share * self.get_string_width(text)
+                self.text(x, top + shape.y * scale, text)
             case Pixels():
                 place = (left + shape.x * scale, top + shape.y * scale)
                 picture = Image.open(io.BytesIO(shape.png)).convert("RGBA")

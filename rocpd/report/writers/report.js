@@ -17,6 +17,8 @@
   };
 
   const root = document.documentElement;
+  const chosen = new URLSearchParams(location.hash.slice(1)).get("theme"); // which pages of `rocpd view` hand on
+  if (["light", "dark"].includes(chosen)) root.dataset.theme = chosen;
   const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const theme = make("button", "", tools(document.querySelector("h1")), () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -59,14 +61,17 @@
         sort(table, head);
       });
     });
-    const bar = tools(table.parentElement);
+    const box = table.parentElement, doc = box.previousElementSibling;
+    const isSaid = !!doc && doc.matches("p.dim");
+    const bar = tools(isSaid ? doc : box);
+    bar.classList.toggle("beside", isSaid);
     if (table.tBodies[0].rows.length > 8) {
-      const box = make("input", "", bar);
-      box.type = "search";
-      box.placeholder = "filter rows";
-      box.setAttribute("aria-label", "filter rows of " + table.getAttribute("aria-label"));
-      box.addEventListener("input", () => {
-        const word = box.value.toLowerCase();
+      const filter = make("input", "", bar);
+      filter.type = "search";
+      filter.placeholder = "filter rows";
+      filter.setAttribute("aria-label", "filter rows of " + table.getAttribute("aria-label"));
+      filter.addEventListener("input", () => {
+        const word = filter.value.toLowerCase();
         [...table.tBodies[0].rows].forEach((row) => {
           row.hidden = !(row.textContent + " " + (row.cells[0].title || "")).toLowerCase().includes(word);
         });

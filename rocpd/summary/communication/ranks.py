@@ -99,7 +99,7 @@ TABLES = by_name(
             "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
             True,
         ),
-        Field("grew_by_ns", "ns", "by how much", True),
+        Field("grew_by_ns", "ns", "by how much, at most by as much as the step", True),
         Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
         Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
@@ -390,7 +390,10 @@ def _heat_table(
         for key in sorted(heat, key=order_of)
         for index, shares in enumerate((heat[key] / working_ranks[key]).tolist())
     ]
-    return reading.summary(TABLES["heat"], rows, By.RANK)
+    table = reading.summary(TABLES["heat"], rows, By.RANK)
+    hosts = {rank.number: rank.hostname or "?" for rank in reading.session.ranks}
+    table.hosts = hosts if table.columns[0] == By.RANK and len(set(hosts.values())) > 1 else {}
+    return table
 
 
 def collectives_by_launch(reading: Reading, by: By) -> Tables:

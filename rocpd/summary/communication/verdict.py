@@ -300,6 +300,10 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     text += f": {perhaps}{what}"
+    whom: dict[str, object] = {
+        **({"hostname": cause.name} if cause.kind is CauseKind.HOST else {}),
+        **({"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}),
+    }
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.cost,
@@ -310,14 +314,13 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "compute_longer_percent": cause.longer * 100,
         "wait_percent": cause.waiting * 100,
         **({"stalls": list(cause.stalls)} if is_stall else {}),
-        **({"hostname": cause.name} if cause.kind is CauseKind.HOST else {}),
         **({"later_ns": cause.takes[OF_HOST]} if cause.mainly == OF_HOST else {}),
         **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
-        **({"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}),
+        **whom,
     }
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
-    yield Finding(_lasting(cause, is_stall, count, unit), "comm.lasting", Verdict.NOTE, confidence, rank)
+    yield Finding(_lasting(cause, is_stall, count, unit), "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
 def _confidence(chance: float, is_stall: bool) -> Confidence:

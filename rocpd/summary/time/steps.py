@@ -103,7 +103,7 @@ class Steps:
                     *(*step, self.first[step], len(times), *spread),
                     *(_slowest_of(slow.get(step), ranks) or longest.get(step) or _slowest(times, _CLEARLY)),
                     over,
-                    *_grown(slow.get(step)),
+                    *_grown(slow.get(step), means[step] - typical),
                     int(step in self.warm_up),
                 )
             )
@@ -128,13 +128,16 @@ def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
     return ranks[cause.ranks[0]] if cause.ranks else (None,) * len(next(iter(ranks.values())))
 
 
-def _grown(cause: Cause | None) -> Row:
-    """Return what grew most in a slow step, by how much, the name of most of it, and the rank."""
+def _grown(cause: Cause | None, longer: float) -> Row:
+    """Return what grew most in a slow step, by how much, the name of most of it, and the rank.
+
+    Of operations that run at once, each takes longer: no more than the step does [ns].
+    """
     if cause is None:
         return None, None, None, None
     return (
         _GROWN[cause.mainly],
-        cause.takes[cause.mainly],
+        min(cause.takes[cause.mainly], round(longer)),
         cause.largest[0] or None,
         cause.ranks[0] if cause.ranks else None,
     )

@@ -1,7 +1,7 @@
 // The differences of `rocpd view`: a step of a job beside that of its base, or beside another step of the job itself.
 // Both time lines count from the start of their step and move together. Texts from files go in as texts.
 
-import { $, ask, duration, element, fillLegend, fillStates, query, say } from "./page.js";
+import { $, ask, duration, element, fillLegend, fillStates, given, note, query, say } from "./page.js";
 import { TimeLine } from "./timeline.js";
 
 const state = { job: null, lines: {}, isMoving: false, asked: "" };
@@ -14,12 +14,12 @@ function makeLine(side, of) {
     readers: state.job.readers,
     taken: () => {},
     picked: ({ name, start, end, step }) => say($("status"), `${name}: ${duration(end - start)}, step ${step ?? "none"}`),
-    moved: () => follow(side),
+    moved: () => { follow(side); note(state.lines.new.rowsOfAddress()); },
     coloured: (colours) => fillLegend("legend-of-slices", [...colours].filter(([name]) => name && !line.names.includes(name))),
     occurred: () => fillStates("legend", line.names.filter((name) => Object.values(state.lines).some(({ occurring }) => occurring.has(name))), state.job.colours),
     failed: (error) => say($("status"), error.message, true),
   });
-  Object.assign(line, { share: 0.36, slack: 1, findings: [] });
+  Object.assign(line, { share: 0.36, slack: 1, findings: undefined }); // those of the job are on its time line
   canvas.timeLine = line;
   return line;
 }
@@ -38,6 +38,12 @@ async function steps(line) {
 }
 
 const longest = (spans) => [...spans].reduce((a, b) => (b[1][1] - b[1][0] > a[1][1] - a[1][0] ? b : a))[0];
+// Steps of the part that is taken; of a part without any, all.
+function inPart(spans) {
+  const [low, high] = [given("start") ?? 0, given("end") ?? Infinity].map(Number), inside = [...spans].filter(([, [start, end]]) => start < high && end > low);
+  return inside.length ? inside : spans;
+}
+
 const usual = (spans) => [...spans].sort((a, b) => a[1][1] - a[1][0] - b[1][1] + b[1][0])[Math.floor((spans.size - 1) / 2)][0];
 
 const without = (spans, step) => new Map([...spans].filter(([number]) => number !== step));
@@ -62,7 +68,7 @@ function align() {
   const lengths = Object.fromEntries(spans.map(([side, [start, end]]) => [side, duration(end - start)]));
   $("new-title").textContent = `Step ${step} · ${lengths.new ?? "not there"}`;
   $("base-title").textContent = `${state.job.base ? `Base, ${state.job.base.join(" ")}: step` : "Step"} ${against} · ${lengths.base ?? "not there"}${state.job.base || chosen ? "" : ", the usual one"}`;
-  history.replaceState(null, "", `#${new URLSearchParams(state.job.base ? { step } : { step, ...(chosen && { against }) })}`);
+  note({ step, against: chosen });
   load(state.job.base ? {} : { step, against: chosen ? against : null });
 }
 
@@ -89,10 +95,12 @@ async function load(asked) {
 
 async function start() {
   state.job = await (await ask("job")).json();
-  const given = new URLSearchParams(location.hash.slice(1)), { base, inputs } = state.job;
+  const { base, inputs } = state.job;
   $("inputs").textContent = inputs.join(" ");
   $("of-against").hidden = base !== null;
   state.lines = { new: makeLine("new", ""), base: makeLine("base", base ? "base" : "") };
+  for (const line of Object.values(state.lines)) line.restoreRows(given);
+  note({});
   const tell = setInterval(() => say($("reading"), Object.values(state.lines).map(({ said }) => said.textContent).find(Boolean) ?? ""), 200);
   await Promise.all(Object.values(state.lines).map((line) => line.load()));
   const [of, ofBase] = await Promise.all(Object.values(state.lines).map(steps));
@@ -102,11 +110,11 @@ async function start() {
     load({});
     return;
   }
-  const step = Number(given.get("step") ?? longest(of));
+  const step = Number(given("step") ?? longest(inPart(of)));
   options($("step"), of, step);
   options($("against"), ofBase, "");
   $("against").prepend(new Option("all others", ""));
-  $("against").value = given.get("against") ?? "";
+  $("against").value = given("against") ?? "";
   for (const id of ["step", "against"]) $(id).addEventListener("change", align);
   $("both").addEventListener("click", align);
   $("closer").addEventListener("click", () => state.lines.new.zoom(0.5));

@@ -1,14 +1,14 @@
 // The flame graphs of `rocpd view`, on a canvas: calls and recorded stacks of the part that was taken.
 // Names from files are drawn or go in as texts, never as markup.
 
-import { $, ask, button, duration, element, inkOn, query, say } from "./page.js";
+import { $, ask, button, duration, element, given, inkOn, note, query, say } from "./page.js";
 
 const HIGH = 18, LEAST = 0.4; // px: of a row; narrower frames are not drawn
-const state = { graphs: [], graph: null, frame: null, at: 0, word: "", given: new URLSearchParams(location.hash.slice(1)), byOwn: true };
+const state = { graphs: [], graph: null, frame: null, at: 0, word: "", byOwn: true };
 const canvas = $("flames"), pen = canvas.getContext("2d");
 const NAME = 0, DEPTH = 1, START = 2, VALUE = 3, OWN = 4;
 
-const part = () => ({ start: state.given.get("start"), end: state.given.get("end") });
+const part = () => ({ start: given("start"), end: given("end") });
 const amount = (value) => (state.graph.unit === "ns" ? duration(value) : `${value} samples`);
 const share = (value) => `${Number(((100 * value) / state.graph.total).toPrecision(3))} %`;
 const isFound = (name) => state.word !== "" && name.toLowerCase().includes(state.word.toLowerCase());
@@ -23,10 +23,10 @@ async function load() {
     $("rows-of-ranks").hidden = true;
     return;
   }
-  const index = Math.max(0, state.graphs.findIndex(({ title }) => title === state.given.get("graph")));
+  const index = Math.max(0, state.graphs.findIndex(({ title }) => title === given("graph")));
   $("graph").value = index;
-  $("word").value = state.word = state.given.get("search") ?? "";
-  choose(index, Number(state.given.get("frame") ?? -1));
+  $("word").value = state.word = given("search") ?? "";
+  choose(index, Number(given("frame") ?? -1));
 }
 
 function choose(index, frame = -1) {
@@ -35,18 +35,16 @@ function choose(index, frame = -1) {
   state.at = Math.max(0, frame);
   listFunctions();
   draw();
-  note();
+  tell();
 }
 
 // What is shown, in the address and in words: the frame that the keys are at, and how much has the word that is searched.
-function note() {
+function tell() {
   const { graph, frame, word } = state, at = graph.frames[state.at];
   const words = [`${graph.title}: ${amount(graph.total)}`, at && (frame || document.activeElement === canvas) ? about(at) : ""];
   if (word) words.push(`“${word}”: ${share(found())} of all`);
   say($("reading"), words.filter(Boolean).join(" · "));
-  const address = { ...Object.fromEntries(state.given), graph: graph.title, search: word, frame: frame ? graph.frames.indexOf(frame) : "" };
-  const known = Object.entries(address).filter(([, value]) => value !== "");
-  history.replaceState(null, "", `#${new URLSearchParams(known)}`);
+  note({ graph: graph.title, search: word, frame: frame ? graph.frames.indexOf(frame) : "" });
 }
 
 const about = (frame) => `${frame[NAME]}: inclusive ${amount(frame[VALUE])} (${share(frame[VALUE])}), exclusive ${amount(frame[OWN])} (${share(frame[OWN])})`;
@@ -123,7 +121,7 @@ function zoom(frame) {
   state.frame = frame && frame !== state.frame ? frame : null;
   state.at = Math.max(0, state.graph.frames.indexOf(frame));
   draw();
-  note();
+  tell();
 }
 
 function hover(event) {
@@ -155,7 +153,7 @@ function press(event) {
     if (frame) state.at = state.graph.frames.indexOf(frame);
     if (frame && !box(frame)) state.frame = null;
     draw();
-    note();
+    tell();
   } else return;
   event.preventDefault();
 }
@@ -163,7 +161,7 @@ function press(event) {
 function search(word) {
   $("word").value = state.word = word;
   draw();
-  note();
+  tell();
 }
 
 function listFunctions() {
@@ -187,7 +185,7 @@ async function start() {
   const job = await (await ask("job")).json(), { start, end } = part();
   $("inputs").textContent = job.inputs.join(" ");
   if (start) $("inputs").textContent += ` · from ${duration(Number(start))} to ${duration(Number(end))}`;
-  $("back").href = `./#${new URLSearchParams(Object.entries(part()).filter(([, value]) => value))}`;
+  note({});
   $("graph").addEventListener("change", () => choose(Number($("graph").value)));
   $("word").addEventListener("input", () => search($("word").value));
   $("whole").addEventListener("click", () => { search(""); zoom(null); });
@@ -197,7 +195,7 @@ async function start() {
   canvas.addEventListener("pointermove", hover);
   canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; });
   canvas.addEventListener("keydown", press);
-  for (const name of ["focus", "blur"]) canvas.addEventListener(name, () => { if (state.graph) { draw(); note(); } });
+  for (const name of ["focus", "blur"]) canvas.addEventListener(name, () => { if (state.graph) { draw(); tell(); } });
   window.addEventListener("resize", draw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });

@@ -1,6 +1,33 @@
-// What the pages of `rocpd view` share: they ask the server, and make elements. Texts go in as texts, never as markup.
+// What the pages of `rocpd view` share: they ask the server, make elements, and have one address. Texts go in as texts,
+// never as markup.
 
 export const $ = (id) => document.getElementById(id);
+
+// --- the address -----------------------------------------------------------------------------------------------------
+
+// All that an address holds: the part, the time line, the diff, the flame graph, and the colours of the page.
+const KEYS = ["start", "end", "at", "open", "fold", "pick", "step", "against", "graph", "search", "frame", "theme"];
+let known = new URLSearchParams(location.hash.slice(1));
+
+// The value that the address had when the page was opened, or that was noted last; null: it has none.
+export const given = (key) => known.get(key);
+
+// The address with other values; what has none goes.
+export function addressWith(values) {
+  const all = { ...Object.fromEntries(known), ...values };
+  return new URLSearchParams(KEYS.map((key) => [key, all[key] ?? ""]).filter(([, value]) => value !== ""));
+}
+
+// Notes values in the address, beside those of other pages, which links to them carry on.
+export function note(values) {
+  known = addressWith(values);
+  history.replaceState(null, "", known.size ? `#${known}` : location.pathname);
+  for (const link of document.querySelectorAll("nav a:not([href^='#'])")) link.hash = known;
+}
+
+// A link within the page leads there and leaves the address as it is; an address that somebody wrote is opened.
+window.addEventListener("hashchange", () => (location.hash.includes("=") ? location.reload() : note({})));
+new MutationObserver(() => note({ theme: document.documentElement.dataset.theme })).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 
 export async function ask(path, body) {
   const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};

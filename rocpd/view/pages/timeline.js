@@ -4,7 +4,8 @@
 
 import { duration, inkOn } from "./page.js";
 
-const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, MOST_AT_ONCE = 16, LEVELS = 24, TICK = 90;
+const AXIS = 20, STEPS = 18, MARKS = 14, LINE = 15, GROUP = 18, VALUES = 32, MOST_OPEN = 3, FOLDED_FROM = 32, MOST_AT_ONCE = 16, LEVELS = 24, TICK = 90;
+const NONE = "-"; // in an address: of many hosts none is folded
 const LEAST_SPAN = 50; // ns over the whole width
 
 const [clamp, sum] = [(x, low, high) => Math.min(high, Math.max(low, x)), (list) => list.reduce((a, b) => a + b, 0)];
@@ -23,7 +24,7 @@ export class TimeLine {
   // May be set: zero (what the axis counts from [ns]), share (of a screen that rows take), slack (of the job, before and
   // after it, that can be shown).
   constructor(elements, colours, calls) {
-    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null });
+    Object.assign(this, elements, { colours, calls, ranks: [], folded: new Set(), open: new Set(), findings: null, odd: new Set() });
     Object.assign(this, { states: new Map(), rows: new Map(), steps: new Map(), waiting: [], running: new Set(), part: null, drag: null });
     this.occurring = new Set();
     Object.assign(this, { lines: [], at: null, current: 0, pick: null, whole: [0, 1], from: 0, to: 1, zero: 0, share: 0.68, slack: 0.02, version: 0, widths: new Map() });
@@ -44,6 +45,8 @@ export class TimeLine {
     this.ranks = ranks;
     this.rankOf = new Map(ranks.map((each) => [each.rank, each]));
     this.hosts = [...new Set(ranks.map(({ host }) => host))];
+    this.isMany = this.hosts.length > 1 && ranks.length > FOLDED_FROM;
+    if (isNew && this.isMany && !this.isRestored) this.folded = new Set(this.hosts); // one screen has all of them
     this.states.clear();
     this.rows.clear();
     this.steps.clear();
@@ -230,7 +233,7 @@ export class TimeLine {
   }
 
   get head() {
-    return AXIS + STEPS + MARKS;
+    return AXIS + STEPS + (this.findings === undefined ? 0 : MARKS);
   }
 
   // Takes the sizes that the page gives. The row area is as high as its rows, up to most of a screen.
@@ -320,11 +323,15 @@ export class TimeLine {
     else if (line.row?.unit !== undefined) this.drawValues(line);
     else if (line.row?.start) this.drawSlices(line);
     pen.restore();
-    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, ink.text, "600");
-    else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, ink.text);
+    if (line.kind === "host") this.text(`${this.folded.has(line.host) ? "▸" : "▾"} ${this.gutter < 150 ? line.host.replace(/^.+(?=.{7}$)/, "…") : `${line.host} · ${line.ranks.length} ranks`}`, 4, middle, gutter - 8, this.isOdd(line) ? ink.mark : ink.text, "600");
+    else if (line.kind === "rank") this.text(`${this.open.has(line.rank) ? "▾" : "▸"} ${this.label(line.rank)}`, this.hosts.length > 1 ? 12 : 4, middle, gutter - 14, this.isOdd(line) ? ink.mark : ink.text);
     else if (line.kind === "wait") this.text("reading …", 28, middle, gutter - 30, ink.dim);
     else this.text(line.row.title, 24 + line.row.indent * 8, line.row.unit === undefined ? line.y + LINE / 2 + 1 : middle - 7, gutter - 28 - line.row.indent * 8, line.row.kind === "group" ? ink.text : ink.dim);
     if (line.row?.unit !== undefined) this.text(`up to ${quantity(line.row.most, line.row.unit)}`, 24 + line.row.indent * 8, middle + 7, gutter - 28 - line.row.indent * 8, ink.dim);
+  }
+
+  isOdd({ host, rank, folded }) {
+    return this.odd.has(host ?? rank) || (folded ?? []).some((rank) => this.odd.has(rank));
   }
 
   label(rank) {
@@ -441,7 +448,7 @@ export class TimeLine {
       const name = this.widthOf(`step ${step}`) < wide - 6 ? `step ${step}` : `${step}`;
       if (this.widthOf(name) < wide - 4) this.text(name, left + 3, AXIS + STEPS / 2, wide, inkOn(this.colours.MARKERS));
     }
-    this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
+    if (this.findings !== undefined) this.text(this.findings ? `findings${this.findings.length || this.gutter < 150 ? "" : ": none with a place"}` : "findings …", 4, head - 7, gutter - 8, ink.dim);
     for (const { start, end } of this.findings ?? []) {
       const x = this.x((start + end) / 2);
       if (x >= gutter && x <= width) this.text("▼", x - 6, head - 7, 20, ink.mark);
@@ -450,17 +457,17 @@ export class TimeLine {
     this.box(gutter - 1, 0, 1, this.height, ink.line);
   }
 
-  // Findings where they are: a frame around their rank, or around all rows.
+  // Findings where they are: a frame around their rank or host, or around all rows.
   drawPlaces(shown) {
     const { pen, ink } = this;
     pen.strokeStyle = ink.mark;
-    for (const { start, end, rank } of this.findings ?? []) {
+    for (const { start, end, rank, host } of this.findings ?? []) {
       const left = Math.max(this.x(start), this.gutter), right = Math.min(this.x(end), this.width);
       if (right < this.gutter || left > this.width) continue;
-      const of = rank === undefined ? null : shown.find((line) => line.kind === "rank" ? line.rank === rank : line.folded?.includes(rank));
-      if (rank !== undefined && !of) continue;
+      const rows = rank === undefined ? null : shown.filter((line) => (host ? (line.host ?? this.rankOf.get(line.rank)?.host) === host : line.kind === "rank" ? line.rank === rank : line.folded?.includes(rank)));
+      if (rows?.length === 0) continue;
       pen.lineWidth = 2;
-      const [top, tall] = of ? [of.y, of.height] : [0, this.high];
+      const [top, tall] = rows ? [rows[0].y, rows.at(-1).y + rows.at(-1).height - rows[0].y] : [0, this.high];
       pen.strokeRect(left, top + 1, Math.max(2, right - left), tall - 2);
     }
   }
@@ -708,6 +715,7 @@ export class TimeLine {
 
   setFindings(findings) {
     this.findings = findings;
+    this.odd = new Set(findings.map(({ host, rank }) => host ?? rank));
     this.paint();
   }
 
@@ -722,22 +730,31 @@ export class TimeLine {
   address() {
     const { pick } = this, isWhole = this.from <= this.whole[0] && this.to >= this.whole[1];
     return {
-      ...(isWhole ? {} : { at: `${Math.round(Math.max(0, this.from))}-${Math.round(this.to)}` }),
-      ...(this.open.size ? { open: [...this.open].join(",") } : {}),
-      ...(this.folded.size ? { fold: [...this.folded].join(",") } : {}),
-      ...(pick ? { pick: `${pick.rank}.${pick.row}.${pick.id}` } : {}),
+      at: isWhole ? "" : `${Math.round(Math.max(0, this.from))}-${Math.round(this.to)}`,
+      ...this.rowsOfAddress(),
+      pick: pick ? `${pick.rank}.${pick.row}.${pick.id}` : "",
     };
   }
 
+  rowsOfAddress() {
+    return { open: [...this.open].join(","), fold: [...this.folded].join(",") || (this.isMany ? NONE : "") };
+  }
+
   restore(given) {
-    const numbers = (text, by) => (text ?? "").split(by).filter((word) => /^\d+$/.test(word)).map(Number);
-    const [from, to] = numbers(given.get("at"), "-"), [rank, row, id] = numbers(given.get("pick"), ".");
+    const [from, to] = numbers(given("at"), "-"), [rank, row, id] = numbers(given("pick"), ".");
     if (to > from) [this.from, this.to] = [from, to];
-    for (const number of numbers(given.get("open"), ",").slice(0, MOST_OPEN)) this.open.add(number);
-    for (const host of (given.get("fold") ?? "").split(",").filter(Boolean)) this.folded.add(host);
+    this.restoreRows(given);
     if (id !== undefined) this.choose({ rank, row, id });
   }
+
+  restoreRows(given) {
+    this.isRestored = ["open", "fold", "pick"].some((key) => given(key) !== null);
+    for (const number of numbers(given("open"), ",").slice(0, MOST_OPEN)) this.open.add(number);
+    for (const host of (given("fold") ?? "").split(",").filter((host) => host && host !== NONE)) this.folded.add(host);
+  }
 }
+
+const numbers = (text, by) => (text ?? "").split(by).filter((word) => /^\d+$/.test(word)).map(Number);
 
 const nameOf = ({ kind, rank, start, end, pixels }) => [kind, rank, start, end, pixels].join();
 

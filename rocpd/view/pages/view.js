@@ -1,7 +1,7 @@
 // The page of `rocpd view`: the time line (`timeline.js`), the report of the part that was taken, SQL, and a trace for Perfetto.
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
-import { $, ask, button, duration, element, fillLegend, fillStates, ms, query, say } from "./page.js";
+import { $, addressWith, ask, button, duration, element, fillLegend, fillStates, given, ms, note, query, say } from "./page.js";
 import { TimeLine } from "./timeline.js";
 
 const HEAD_START = 2000; // ms that the time line has before the report, which reads with all cores
@@ -38,13 +38,7 @@ function makeLine() {
 }
 
 function writeAddress() {
-  const parts = Object.entries({ ...taken(), ...state.line.address() }).filter(([, value]) => value !== null);
-  history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname);
-  linkToFlames();
-}
-
-function linkToFlames() {
-  $("flame").href = `flame#${query(taken()).slice(1)}`;
+  note({ ...taken(), ...state.line.address() });
 }
 
 // All of a slice, and where to go from it.
@@ -68,7 +62,8 @@ function showSlice(slice) {
     add(other.text, other.id < 0 ? text : button(text, () => state.line.choose({ rank, row: other.row, id: other.id }, true)));
   }
   if (step !== null) {
-    const link = Object.assign(element("a", `step ${step} beside ${state.job.base ? "the base" : "another one"}`), { href: `diff#step=${step}` });
+    const href = `diff#${addressWith({ step, against: null })}`;
+    const link = Object.assign(element("a", `step ${step} beside ${state.job.base ? "the base" : "another one"}`), { href });
     add("diff", link, " · ", element("code", `rocpd diff ${state.job.inputs.join(" ")} --step ${step}`));
   }
   add("category", category);
@@ -98,6 +93,7 @@ function take(part) {
   state.end = isNothing ? null : end ?? state.line.whole[1];
   fillWindow(taken());
   state.line.setPart(isNothing ? null : taken());
+  note({ step: null, against: null, frame: null }); // those of another part
   writeAddress();
   loadReport();
 }
@@ -209,7 +205,7 @@ function addPlaces(main) {
     const rank = "rank" in item.dataset ? Number(item.dataset.rank) : undefined;
     const margin = Math.max(100_000, Math.round((end - start) / 4));
     const part = { start: Math.max(0, start - margin), end: end + margin };
-    findings.push({ start, end: Math.max(end, start + 1), rank, text: item.textContent });
+    findings.push({ start, end: Math.max(end, start + 1), rank, host: item.dataset.host, text: item.textContent });
     item.append(button("Show on the time line", () => { $("timeline").scrollIntoView(); state.line.show(start, end, rank); }), " ");
     item.append(button("Open in Perfetto", () => openPerfetto(part, { start, end: Math.max(end, start + 1000), rank })));
   }
@@ -252,10 +248,10 @@ async function lookForChanges() {
 }
 
 async function start() {
-  const given = new URLSearchParams(location.hash.slice(1)), side = (name) => (given.has(name) ? Number(given.get(name)) : null);
-  if (given.has("start")) Object.assign(state, { start: side("start"), end: side("end") });
+  const side = (name) => (given(name) === null ? null : Number(given(name)));
+  if (given("start") !== null) Object.assign(state, { start: side("start"), end: side("end") });
   fillWindow(taken());
-  linkToFlames();
+  note({});
   state.job = await (await ask("job")).json();
   makeLine();
   state.line.restore(given);

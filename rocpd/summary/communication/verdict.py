@@ -352,7 +352,8 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     }
     if is_stall:
         return f"{texts[what]} in {len(cause.stalls)} of {count} {unit}"
-    often = f", most in {cause.longest} of {count} {unit}" if cause.kind is not CauseKind.LINK else ""
+    is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
+    often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
     return f"{texts[what]}{often}"
 
 

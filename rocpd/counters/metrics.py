@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property, partial
 from importlib.resources import files
+from typing import TypeAlias
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class Calculated:
         return MetricSums(0, missing=self.missing) if self.values is None else None
 
 
+_Formula: TypeAlias = tuple[CounterMetric, tuple[str, ...], tuple[str, ...], Calculated | None]
+"""A metric, what its formula needs, the counters in it, and what is calculated where something is missing."""
+
+
 class Calculator:
     """Calculates metrics of the dispatches of one kind of GPU.
 
@@ -97,18 +102,26 @@ class Calculator:
         self._measured, self._chosen, self._is_amds = measured, chosen, is_amds
         self.terms = terms_of(known, per)
         self._durations = measured.typical_durations(is_weighted=is_amds)[chosen]
-        self._per = per
         counters = tuple(frozenset(run.counters) for run in measured.passes)
-        self._recorded = counters, frozenset(measured.sizes), frozenset(self.constants)
+        recorded = per, counters, frozenset(measured.sizes), frozenset(self.constants)
+        self._formulas: dict[int, _Formula] = known.known.setdefault(recorded, {})
+        held: tuple[object, dict[int, tuple[Node, float | None]]] | None = known.known.get("constants")
+        if held is None or held[0] != (per, self.constants):  # one GPU after the other is alike
+            held = known.known["constants"] = (per, self.constants), {}
+        self._of_constants = held[1]
         self._sums: dict[tuple[int, str], Floats | None] = {}
         self._having: dict[str, list[int]] = {}
 
     def constant(self, node: Node) -> float | None:
         """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
-        try:
-            return float(evaluate(node, self._constant, self.terms))
-        except MissingError:
-            return None
+        known = self._of_constants.get(id(node))
+        if known is None or known[0] is not node:
+            try:
+                known = node, float(evaluate(node, self._constant, self.terms))
+            except MissingError:
+                known = node, None
+            self._of_constants[id(node)] = known
+        return known[1]
 
     def _constant(self, name: str) -> float:
         if name not in self.constants:
@@ -134,14 +147,15 @@ class Calculator:
 
         It is looked up once for all ranks that recorded the same.
         """
-        known, key = self.architecture.known, (self._per, id(metric), self._recorded)
-        if known.get(key, (None,))[0] is not metric:
+        known = self._formulas.get(id(metric))
+        if known is None or known[0] is not metric:
             needed = needs(metric.value, self.terms)
             shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
             missing = tuple(self._missing(needed, shown))
             counters = tuple(filter(is_counter, needed))
-            known[key] = metric, needed, counters, Calculated(None, missing=missing) if missing else None
-        _, needed, counters, nothing = known[key]
+            known = metric, needed, counters, Calculated(None, missing=missing) if missing else None
+            self._formulas[id(metric)] = known
+        _, needed, counters, nothing = known
         return needed, counters, nothing
 
     def _missing(self, needed: Iterable[str], shown: Iterable[str]) -> Iterator[str]:

@@ -48,6 +48,7 @@ from rocpd.schema.rules.categories import (
     IS_CALL,
     PYTHON_FUNCTION,
     SAMPLED_CATEGORIES,
+    SAMPLERS,
     TORCH_OPERATOR,
     marker_categories,
 )
@@ -585,6 +586,7 @@ _RULES = {
     "no_sentinel": NO_SENTINEL,
     "python_function": PYTHON_FUNCTION,
     "sampled_categories": SAMPLED_CATEGORIES,
+    "samplers": SAMPLERS,
 }
 
 

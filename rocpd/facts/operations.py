@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Ints, frozen
-from rocpd.facts.columns import as_text, columns, distinct, grouped, per_id, statement, texts_by_id
+from rocpd.facts.columns import as_text, columns, distinct, grouped, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
@@ -206,8 +206,8 @@ class OperationNames:
 
 def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
     """Return of each operation whether it computes, communicates or copies: a number in `KINDS`."""
-    communicates = per_id(ops.name, lambda code: int(is_communication(categories.of(names.full[code]))))
-    return np.where(ops.kind == COPY, COPIES, np.where(communicates == 1, COMMUNICATION, COMPUTE))
+    kernels = [COMMUNICATION if is_communication(categories.of(full)) else COMPUTE for full in names.full]
+    return np.where(ops.kind == COPY, COPIES, np.array(kernels, np.int64)[ops.name])
 
 
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:

@@ -17,6 +17,7 @@ from rocpd.facts.frames import frames_of
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import Nesting, nest_times
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.events import valid_start, valid_times
 
 CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
@@ -81,17 +82,30 @@ def read_functions(reading: RankReading) -> StackRanges:
 
 
 def read_stack_samples(reading: RankReading) -> StackSamples:
-    """Return the samples of call stacks; of some samplers each frame is a region."""
+    """Return the samples of call stacks; of some samplers each frame is a region. They are not to be changed."""
+    samples, invalid = reading.reader.once("samples of call stacks", lambda: _stack_samples(reading))
+    reading.left_out["samples of call stacks"] += invalid
+    return samples
+
+
+def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
+    """Return samples with valid times, and how many others there are."""
     (at, thread, event, length), paths = _with_stacks(reading, "stack_samples", _SAMPLE, "rocpd_sample")
     if (length == NULL).any():
         for number, interval in _intervals(reading).items():
             length = np.where((length == NULL) & (thread == number), interval, length)
-    framed, framed_paths = _with_stacks(reading, "sampled_frames", _SAMPLE)
-    at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
-    paths = [*paths, *framed_paths]
+    if has_frames(reading.reader):
+        framed, framed_paths = _with_stacks(reading, "sampled_frames", _SAMPLE)
+        at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
+        paths = [*paths, *framed_paths]
     valid = np.flatnonzero(valid_start(at) & (length >= 0))
-    reading.left_out["samples of call stacks"] += len(at) - len(valid)
-    return StackSamples(at[valid], thread[valid], event[valid], length[valid], [paths[row] for row in valid.tolist()])
+    some = [paths[row] for row in valid.tolist()]
+    return StackSamples(at[valid], thread[valid], event[valid], length[valid], some), len(at) - len(valid)
+
+
+def has_frames(reader: RankReader) -> bool:
+    """Return whether regions may be frames of samples: to read that there are none takes ten times as long."""
+    return bool(reader.rows(statement("samplers")))
 
 
 def _with_stacks(

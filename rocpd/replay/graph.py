@@ -553,7 +553,8 @@ class _Drawing:
             source, target = ends[each.source], begins[each.target]
             self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
             places = self._places(each, number)
-            self.waits.update(places(seen[talks[each.target[seen]]])[1])
+            if len(told := seen[talks[each.target[seen]]]):
+                self.waits.update(places(told)[1])
             self._hide(each, begins, ends, ~talks)
             maybe = Edges.of(Edge.BETWEEN_STREAMS, source[unseen], target[unseen], lag[unseen])
             self.possible.append(PossibleWaits(maybe, *places(unseen)))
@@ -562,6 +563,8 @@ class _Drawing:
         """Keep the waits of operations for communication that nothing shows, the first of each stream."""
         talks = self.kinds[waits.source] == COMMUNICATION
         rows = np.flatnonzero(~waits.is_seen & talks & some[waits.target])
+        if not len(rows):
+            return
         rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
         source, target = waits.source[rows], waits.target[rows]
         first = first_of(numbered(source, self.ops.stream[target]))

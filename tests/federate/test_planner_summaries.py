@@ -186,7 +186,7 @@ def of_one_rank(sql: str, guid: str) -> str:
 
 NOT_SIMULATED = {"operators.sql", "operator_facts.sql", "stack_calls.sql", "stack_functions.sql", "stack_samples.sql"}
 NOT_SIMULATED |= {"capture_calls.sql", "pc_samples.sql", "memory_accesses.sql", "basic_blocks.sql"}
-NOT_SIMULATED |= {"memory_pages.sql", "memory_messages.sql", "sampled_stacks.sql", "sampled_frames.sql"}
+NOT_SIMULATED |= {"memory_pages.sql", "memory_messages.sql", "sampled_stacks.sql", "sampled_frames.sql", "samplers.sql"}
 NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
 
 

@@ -14,7 +14,8 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
-from rocpd.federate.run.workers import Workers
+from rocpd.federate.run.pool import ConnectionCache
+from rocpd.federate.run.workers import Here, Workers
 from rocpd.simulator import JobOptions, simulate
 
 
@@ -47,6 +48,14 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
     after = set(workers.each(_pid, range(8)))
     assert after
     assert not after & before
+
+
+def test_this_process_is_one_of_them_for_short_tasks() -> None:
+    with contextlib.closing(Workers(2, Here(ConnectionCache()))) as both:
+        assert {*both.each(_pid, [0])} == {os.getpid()}
+        assert len({*both.each(_pid, range(8))} - {os.getpid()}) <= 1
+        both.rest()
+        assert [*both.each(_same, range(8))] == [*range(8)]
 
 
 class _Refusing:

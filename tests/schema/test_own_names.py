@@ -28,6 +28,10 @@ def _tables(**more: object) -> RankTables:
             'SELECT id FROM "rocpd_region_ab" WHERE name_id IN (SELECT id FROM "rocpd_string_ab" WHERE string = \'a\')'
             " AND 'b' = 'b'",
         ),
+        (
+            "SELECT id FROM rocpd_string WHERE string GLOB 'nccl*'",
+            "SELECT id FROM \"rocpd_string_ab\" WHERE string GLOB 'nccl*'",
+        ),
     ],
 )
 def test_tables_by_their_own_names(sql: str, own: str) -> None:

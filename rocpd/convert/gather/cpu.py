@@ -16,6 +16,7 @@ from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind
 from rocpd.convert.view_reader import json_value
 from rocpd.facts.columns import Select, find_rows, look_up, per_id, statement
+from rocpd.facts.stacks import has_frames
 from rocpd.schema.rules.categories import NOT_DRAWN, is_marker, marker_categories
 
 _ARGUMENTS = Select(
@@ -101,6 +102,8 @@ def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints
 
 def _joined(context: Context) -> dict[int, str]:
     """Return event -> call stack of samples whose frames are rows."""
+    if not has_frames(context.reader):
+        return {}
     return dict(context.reader.rows(f"SELECT event, call_stack FROM ({statement('sampled_frames')})"))
 
 

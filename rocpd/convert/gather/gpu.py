@@ -133,7 +133,8 @@ def _full_names(context: Context, ids: Ints, names_of: Mapping[int, str]) -> tup
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
     base = "rocpd_info_kernel_symbol"
-    ids, *registers = context.read(Select(f"SELECT * FROM {base}", ("id", *_REGISTERS), base=base)).numbers
+    names = "id", *_REGISTERS
+    ids, *registers = context.read(Select(f"SELECT {', '.join(names)} FROM {base}", names, base=base)).numbers
     result = []
     for shown, column in zip(_REGISTERS.values(), registers, strict=True):
         counts = dict(zip(ids.tolist(), column.tolist(), strict=True))

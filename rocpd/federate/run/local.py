@@ -28,6 +28,7 @@ _MOST_PROCESSES = 8  # each holds one rank's columns
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
 _BATCHES = 8  # of each process: it must not wait long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
+_SHORT_BYTES = 4 << 20  # of a rank: work on it ends soon when it is not wanted any more
 
 
 @runtime_checkable
@@ -134,10 +135,12 @@ class Local:
             return
         with self._lock:
             if not self._workers:
-                from rocpd.federate.run.workers import Workers
+                from rocpd.federate.run.workers import Here, Workers
 
-                self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES))
-        self._pool.close_idle()  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
+                here = Here(StatementConnections(self._pool)) if max(_sizes(tasks)) < _SHORT_BYTES else None
+                self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES), here)
+        if not self._workers.here:
+            self._pool.close_idle()  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
         process.give_back()
         with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
             for answers in batches:

@@ -44,10 +44,15 @@ _SHORT = 1 << 12  # bytes of a column
 
 
 class Workers:
-    """`count` processes, each started when first needed and kept for the next tasks, whichever thread has them done."""
+    """`count` processes, each started when first needed and kept for the next tasks, whichever thread has them done.
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    Args:
+        count: how many.
+        here: this process, where it is one of them; None: all are others.
+    """
+
+    def __init__(self, count: int, here: Here | None = None) -> None:
+        self.count, self.here = count, here
         self._children: list[Child] = []
         self.renew()
         process.renew_when_forked(self)
@@ -55,8 +60,10 @@ class Workers:
     def renew(self) -> None:
         """Have no process yet; those of a parent are left to it."""
         process.abandon(*self._children)
-        self._children = [Child() for _ in range(self.count)]
-        self._free = SimpleQueue[Child]()
+        self._children = [Child() for _ in range(self.count - (1 if self.here else 0))]
+        self._free = SimpleQueue[Child | Here]()
+        if self.here:
+            self._free.put(self.here)
         for child in self._children:
             self._free.put(child)
         self._lock = threading.Lock()
@@ -67,25 +74,25 @@ class Workers:
         Raises:
             what `work` raises.
         """
-        at_work: set[Child] = set()
+        at_work: set[Child | Here] = set()
         free, lock = self._free, self._lock
 
         def run(task: Task) -> Answer:
-            child = free.get()
+            worker = free.get()
             with lock:
-                at_work.add(child)
+                at_work.add(worker)
             try:
-                answer: Answer = child.run(work, task)
+                answer: Answer = worker.run(work, task)
                 return answer
             finally:
                 with lock:
-                    at_work.discard(child)
-                free.put(child)
+                    at_work.discard(worker)
+                free.put(worker)
 
         def stop() -> None:
             with lock:
-                for child in at_work:
-                    child.kill()
+                for worker in at_work:
+                    worker.kill()
 
         yield from on_threads(min(self.count, len(tasks)), run, tasks, self.count + 1, stop)
 
@@ -93,14 +100,28 @@ class Workers:
         """End the processes that do nothing; each starts again with its next task."""
         for _ in range(self._free.qsize()):
             with contextlib.suppress(Empty):
-                child = self._free.get_nowait()
-                child.kill()
-                self._free.put(child)
+                worker = self._free.get_nowait()
+                worker.kill()
+                self._free.put(worker)
 
     def close(self) -> None:
         """End the processes at once; idempotent."""
         for child in self._children:
             child.close()
+
+
+class Here:
+    """This process as a worker, for short tasks: it has imported all, its files are open, and no answer is pickled."""
+
+    def __init__(self, cache: ConnectionCache) -> None:
+        self._cache = cache
+
+    def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
+        """Return `work(task)`."""
+        return self._cache.run(work, task)
+
+    def kill(self) -> None:
+        """Let the task end: it is a short one."""
 
 
 class Child:

@@ -68,8 +68,11 @@ Such a region is no call: it counts once, as the operation, and launches nothing
 _AS_FRAMES = """(SELECT call_stack FROM rocpd_event WHERE category_id = S.id LIMIT 1) NOT LIKE '["%'"""
 """Condition on a category: a row is a frame. rocpd's own samples have their whole stack, and the same category."""
 
+SAMPLERS = "('timer_sampling', 'overflow_sampling')"
+"""The categories that regions may have which are frames of sampled call stacks, for IN."""
+
 SAMPLED_CATEGORIES = f"""
-    SELECT S.id FROM rocpd_string S WHERE S.string IN ('timer_sampling', 'overflow_sampling') AND {_AS_FRAMES}
+    SELECT S.id FROM rocpd_string S WHERE S.string IN {SAMPLERS} AND {_AS_FRAMES}
     ORDER BY S.string DESC LIMIT 1"""
 """SELECT of the category, in a rank, of regions that are frames of sampled call stacks.
 

@@ -210,13 +210,11 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
-    unknown = {key: known.nothing for key, known in calculated.items()}
+    nothing = {key: known.nothing or MetricSums(0) for key, known in calculated.items()}  # most lack a counter
+    measured = {key: known for key, known in calculated.items() if known.values is not None}
     durations = counted.durations[chosen]
     for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
-        sums = {
-            key: unknown.get(key) or MetricSums.of(values, rows, key[0] in quartiles)
-            for key, values in calculated.items()
-        }
+        sums = nothing | {key: MetricSums.of(known, rows, key[0] in quartiles) for key, known in measured.items()}
         name = None if kernel < 0 else counted.names[kernel]
         time = float(np.nansum(durations[rows]))
         yield (

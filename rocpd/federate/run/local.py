@@ -28,7 +28,7 @@ _MOST_PROCESSES = 8  # each holds one rank's columns
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
 _BATCHES = 8  # of each process: it must not wait long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
-_SHORT_BYTES = 4 << 20  # of a rank: work on it ends soon when it is not wanted any more
+_SHORT_BYTES = 2 << 20  # of a rank: work on it ends soon when it is not wanted any more, and leaves little memory
 
 
 @runtime_checkable

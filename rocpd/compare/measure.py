@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -354,11 +354,21 @@ def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, I
     return calls.reshape(shape), time.reshape(shape), medians.reshape(shape)
 
 
+def outermost(ranges: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of (thread, start, end), sorted so, the longest first, that begin in no other of a thread."""
+    inside, until = 0, NULL
+    for thread, start, end in ranges:
+        if thread != inside or start >= until:
+            inside, until = thread, end
+            yield start, end
+
+
 def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdges) -> Ints:
-    """Return the time of the marker ranges that were asked for, where they start."""
+    """Return the time of the marker ranges that were asked for, where they start; those in one of them are in its."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
-    if ranges := [(each.start, each.end) for each in every if marker and marker.search(each.text)]:
+    some = [(each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text)]
+    if ranges := list(outermost(sorted(some, key=lambda each: (each[0], each[1], -each[2])))):
         start, end = np.array(ranges, np.int64).T
         unit = np.searchsorted(units.edges, start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))

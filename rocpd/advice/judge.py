@@ -55,6 +55,7 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     )
 
 
+_BEYOND = 2.0  # times: an effect that costs so much more than its cause has others
 USUAL = 2  # problems, or causes, that a job has
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
 """Tables that the facts of the job are read from."""
@@ -158,10 +159,17 @@ def judge(
     asked = session.job.course.each(Stage.REPLAYS, problems, len(problems))
     final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in asked}
     # What limits the others comes first, then the largest gain, last what costs no time.
-    findings = [final[id(each)] for each in reported]
-    findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
     effects = [Explained(final[id(each.finding)], final[id(each.cause)]) for each in explained]
+    findings = [*(final[id(each)] for each in reported), *(each.finding for each in effects if _goes_beyond(each))]
+    findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
+    effects = [each for each in effects if not _goes_beyond(each)]
     return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
+
+
+def _goes_beyond(effect: Explained) -> bool:
+    """Whether a replay without an effect gains far more than one without its cause, which then does not explain it."""
+    gains = [each.gain_percent if each.regained_by else None for each in (effect.finding, effect.cause)]
+    return None not in gains and (gains[0] or 0.0) > _BEYOND * (gains[1] or 0.0)
 
 
 def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> Finding:

@@ -20,6 +20,7 @@ from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base import InputError, RocpdError, UsageError, entries
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.model import Findings, Text
+from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.findings import Finding
 from tests.advice.jobs import rules_of, simulated
 from tests.build import TraceBuilder
@@ -193,6 +194,15 @@ def test_causes_are_told_once() -> None:
     reported, explained = report_once(findings, rules)
     assert [finding.rule for finding in reported] == ["a", "d", "e"]
     assert [(each.finding.rule, each.cause.rule) for each in explained] == [("c", "a"), ("b", "a")]
+
+
+def test_what_costs_far_more_than_its_cause_stands_for_itself(tmp_path: Path) -> None:
+    """All hosts are slow to launch, one of them is late besides: to mend that one leaves GPUs idle."""
+    simulate(JobOptions(tmp_path, ranks=8, nodes=2, tp=4, steps=6, seed=71833, plant="late-node,launch-bound"))
+    advice = rocpd.advise(tmp_path)
+    gains = {finding.rule: finding.gain_percent or 0.0 for finding in advice.findings}
+    assert gains["gpu.starved"] > 2 * gains["comm.straggler"] > 0
+    assert "gpu.starved" not in {each.finding.rule for each in advice.explained}
 
 
 def test_a_gain_is_what_its_command_replays(job: Path, cli: Cli) -> None:

@@ -112,6 +112,9 @@ class MeasuredKernel:
         return (name, use[name]) if name else None
 
 
+_TERA = 100_000  # GFLOP/s: from here on thousands of them are said
+
+
 def sentence(kernel: MeasuredKernel) -> str | None:
     """Return what limits a kernel and what would move it; None: no limit is known.
 
@@ -126,9 +129,9 @@ def sentence(kernel: MeasuredKernel) -> str | None:
     place = f"{kernel.traffic[level] / kernel.time:,.0f} GB/s and no floating-point operations"
     if kernel.flops:
         roof = kernel.roof(level)
-        most = f" of at most {roof:,.0f}" if roof else ""
-        unit = kernel.unit
-        place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate:,.0f}{most} G{unit}/s"
+        unit, (prefix, scale) = kernel.unit, ("T", 1e3) if (roof or kernel.rate) >= _TERA else ("G", 1.0)
+        most = f" of at most {roof / scale:,.0f}" if roof else ""
+        place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate / scale:,.0f}{most} {prefix}{unit}/s"
     if percent < _NEAR:
         return f"near no limit, {name} at {percent:.0f} %: {place}; {_MOVES['']}"
     return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_moves(name)}"

@@ -78,7 +78,7 @@ def test_each_type_has_its_own_roof(open_job: OpenJob) -> None:
     rows = {row[0]: row[1:] for row in cells(open_job(trace), "roofline", columns)}
     expected = {f"SQ_INSTS_VALU_MFMA_MOPS_{kind}": (f"MFMA {kind}", rate) for kind, rate in RATES.items()}
     expected |= {f"SQ_INSTS_VALU_FMA_{kind}": (f"VALU {kind}", 128) for kind in ("F16", "F32", "F64")}
-    taken = "taken: HBM (FETCH_SIZE, WRITE_SIZE)"
+    taken = "HBM (FETCH_SIZE, WRITE_SIZE) taken"
     assert rows == {
         name: (kind, rate * 50_000, rate * 100, pytest.approx(50), kind, taken)
         for name, (kind, rate) in expected.items()

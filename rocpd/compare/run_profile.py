@@ -393,8 +393,15 @@ def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
     )
 
 
-Waits = Mapping[int, Ints]
-"""`id` of a channel -> how long each of its kernels waits for the last member [ns]; only of matched channels."""
+class ChannelWaits(NamedTuple):
+    """How long each kernel of a channel waits for the last member [ns], and whether all members were read."""
+
+    times: Ints
+    is_whole: bool
+
+
+Waits = Mapping[int, ChannelWaits]
+"""`id` of a channel -> its waits; only of matched channels."""
 
 
 class MeasuredRank(NamedTuple):
@@ -567,18 +574,22 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
-    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
+    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known.
+
+    Where members are left out, what looks like transfer may be waiting for these.
+    """
     unit, launch, row, start, end = measure.exposed_communication
-    until, is_matched = end.copy(), np.zeros(len(row), bool)
+    until, is_whole = start.copy(), np.zeros(len(row), bool)
     for channel in measure.channels:
         if id(channel) in waits:
             rows, is_its = find_rows(channel.counted.row, row)
             number = channel.numbers[rows[is_its]]
-            until[is_its] = channel.start[number] + waits[id(channel)][number]
-            is_matched |= is_its
+            until[is_its] = channel.start[number] + waits[id(channel)].times[number]
+            is_whole |= is_its & waits[id(channel)].is_whole
     waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
-    np.add.at(waiting, (unit, launch), np.where(is_matched, np.clip(until, start, end) - start, 0))
-    np.add.at(unmatched, (unit, launch), np.where(is_matched, 0, end - start))
+    until = np.clip(until, start, end)
+    np.add.at(waiting, (unit, launch), until - start)
+    np.add.at(unmatched, (unit, launch), np.where(is_whole, 0, end - until))
     return waiting, unmatched
 
 
@@ -673,10 +684,12 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, S
     channels = [channel for each in ranks for channel in each.measure.channels]
     clocks = Clocks.of(session, channels)
     groups, pairs, _ = clocks.match(channels)
-    waits: dict[int, Ints] = {}
+    waits: dict[int, ChannelWaits] = {}
     every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
     for group in every:
-        waits |= zip(map(id, group), arrivals(group, clocks, np.arange(len(group[0]))).waits, strict=True)
+        is_whole = bool(group[0].role) or (group[0].size or 0) <= len(group)
+        times = arrivals(group, clocks, np.arange(len(group[0]))).waits
+        waits |= {id(member): ChannelWaits(own, is_whole) for member, own in zip(group, times, strict=True)}
     return waits, every
 
 

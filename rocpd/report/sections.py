@@ -501,7 +501,7 @@ def comparison(material: Material) -> Iterator[Block]:
     if "diff-parts" in tables:
         parts = tables["diff-parts"]
         says = "Each part starts where the one before leads: the changes add up to that of the whole."
-        table = _explaining_table(material, parts, "Where the difference is")
+        table = _explaining_table(material, parts, "Where the difference is, on the critical rank")
         yield figure("comparison", parts, says, table, f"{table.code}.plot()" if table.code else "")
     for name, title in _COMPARED.items():
         if name in tables and tables[name].first(1):

@@ -16,6 +16,7 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import RunProfile, measured_runs
 from rocpd.schema.rules.steps import STEP_MARKER
+from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.table.human import readable
 from tests.conftest import Cli
 from tests.summary.cells import cells
@@ -120,6 +121,18 @@ def test_parts_of_a_rank_are_those_of_its_budget(step_marker: str, unit: str, jo
         times["idle"] = sum(profile.idle.values())
         known = {part: time for rank, part, time in budget if rank == number and (part != "idle" or unit == "step")}
         assert (profile.unit, +times) == (unit, +Counter(known))
+
+
+def test_what_ranks_wait_for_one_that_is_left_out_is_no_transfer(tmp_path: Path) -> None:
+    """All but the straggler: how long they wait for it is not known."""
+    slow, usual = (
+        simulate(JobOptions(tmp_path / plant, ranks=4, steps=6, seed=5, plant=plant)) for plant in ("straggler", "none")
+    )
+    late = plan(JobOptions(tmp_path, ranks=4, steps=6, seed=5, plant="straggler")).straggler_rank
+    base, new = (profile_of(*(file for at, file in enumerate(files) if at != late)) for files in (usual, slow))
+    changes = {part: each.change for part, each in between(base, new).attribution.parts.items()}
+    assert changes["exposed communication: not matched"] > 100_000
+    assert "exposed communication: transfer" not in changes
 
 
 def test_the_same_bytes_twice(jobs: dict[str, Path], cli: Cli) -> None:

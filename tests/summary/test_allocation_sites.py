@@ -44,9 +44,7 @@ def test_sites_and_steps(open_job: OpenJob) -> None:
     ]
     leak, churn = session.summary("allocation-sites").findings
     assert (leak.rule, leak.rank, leak.confidence) == ("memory.leak", 0, "hint")
-    assert leak.text == (
-        "leak candidate: hipMallocAsync in step # leaves 15 B behind, some in nearly every step, on rank 0"
-    )
+    assert leak.text == "leak candidate: hipMallocAsync in step # leaves 15 B behind, 3 B a step on rank 0"
     evidence = {"call": "hipMalloc", "marker": "forward", "churn": 5, "steps": 5}
     assert (churn.rule, churn.evidence) == ("alloc.steady", evidence)
     assert cells(session, "allocation-sites", "churn_call_ns") == [0, 5 * 10, 0]  # what frees has no call

@@ -350,9 +350,9 @@ def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iter
     churned = {site: (churn, in_steps) for site, (*_, in_steps, churn, _, _) in sites.items()}
     for site, ranks in sorted(leaks.items(), key=lambda item: -sum(size for _, size in item[1])):
         size = sum(size for _, size in ranks)
-        on = f"rank {ranks[0][0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
-        left = readable(size, "bytes")
-        text = f"leak candidate: {_place(site)} leaves {left} behind, some in nearly every step, on {on}"
+        on = f"rank {ranks[0][0]}" if len(ranks) == 1 else f"each of {len(ranks)} ranks"
+        left, each = readable(size, "bytes"), readable(size / len(ranks) / steps, "bytes")
+        text = f"leak candidate: {_place(site)} leaves {left} behind, {each} a step on {on}"
         left_behind = {"held_bytes": size, "ranks": len(ranks), "steps": int(steps)}
         rank = ranks[0][0] if len(ranks) == 1 else None
         yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=left_behind)

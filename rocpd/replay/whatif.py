@@ -14,6 +14,7 @@ The answer is about the steps that were recorded, not about those to come. Its b
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -43,7 +44,7 @@ _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
-_GRAPHS = 3  # of a job, at most: as inferred, without doubtful waits, with hidden ones
+_PASSES = 4  # over what is asked, at most: as asked, and with the bounds on up to three graphs
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
 
@@ -133,19 +134,22 @@ class Replays:
     def _predictions(
         self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None
     ) -> list[Prediction]:
-        """Return how long a step would take with each of some changes; `hear` is called with how many of them are done.
+        """Return how long a step would take with each of some changes; `hear` is called with how much of that is done.
 
         Raises:
             RocpdError: a change names nothing that there is, or times are damaged.
         """
         try:
-            trials = [self._trial(asked) for asked in every]
+            trials, done, of = [], itertools.count(1), _PASSES * len(every)
+            for asked in every:
+                trials.append(self._trial(asked))
+                hear(next(done), of)
             lengths: list[list[float]] = [[] for _ in trials]
-            for number, graph in enumerate(self._graphs()):
+            for graph in self._graphs():
                 changing = self._exact.on(graph)
-                for done, (trial, some) in enumerate(zip(trials, lengths, strict=True), 1):
+                for trial, some in zip(trials, lengths, strict=True):
                     some += self._within(changing, trial)
-                    hear(number * len(trials) + done, _GRAPHS * len(trials))
+                    hear(next(done), of)
         except OverflowError as error:
             raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
         return [self._prediction(trial, some) for trial, some in zip(trials, lengths, strict=True)]

@@ -206,7 +206,7 @@ class Blaming:
 
     def _beyond_usual(self) -> Ints:
         """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
-        beyond = self._own_of(slice(None)) if self.own is None else self.own
+        beyond = self._own_of(slice(None))
         for _, here in self.of_ranks(self.ranks):
             is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
             beyond[here] -= np.where(self.stalled[here], passing, 0)

@@ -158,9 +158,10 @@ def judge(
     replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
     asked = session.job.course.each(Stage.REPLAYS, problems, len(problems))
     final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in asked}
-    # What limits the others comes first, then the largest gain, last what costs no time.
     effects = [Explained(final[id(each.finding)], final[id(each.cause)]) for each in explained]
-    findings = [*(final[id(each)] for each in reported), *(each.finding for each in effects if _goes_beyond(each))]
+    alone = (each.finding for each in effects if _goes_beyond(each))
+    # What limits the others comes first, then the largest gain, last what costs no time.
+    findings = [*(final[id(each)] for each in reported), *alone]
     findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
     effects = [each for each in effects if not _goes_beyond(each)]
     return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
@@ -168,8 +169,9 @@ def judge(
 
 def _goes_beyond(effect: Explained) -> bool:
     """Whether a replay without an effect gains far more than one without its cause, which then does not explain it."""
-    gains = [each.gain_percent if each.regained_by else None for each in (effect.finding, effect.cause)]
-    return None not in gains and (gains[0] or 0.0) > _BEYOND * (gains[1] or 0.0)
+    finding, cause = effect.finding, effect.cause
+    are_replayed = finding.regained_by is not None and cause.regained_by is not None
+    return are_replayed and (finding.gain_percent or 0.0) > _BEYOND * (cause.gain_percent or 0.0)
 
 
 def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> Finding:

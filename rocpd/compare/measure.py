@@ -355,9 +355,9 @@ def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, I
 
 
 def outermost(ranges: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of (thread, start, end), sorted so, the longest first, that begin in no other of a thread."""
+    """Yield start and end of ranges, given by thread, start and end, that begin in no other one of their thread."""
     inside, until = 0, NULL
-    for thread, start, end in ranges:
+    for thread, start, end in sorted(ranges, key=lambda each: (each[0], each[1], -each[2])):
         if thread != inside or start >= until:
             inside, until = thread, end
             yield start, end
@@ -367,8 +367,8 @@ def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdg
     """Return the time of the marker ranges that were asked for, where they start; those in one of them are in its."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
-    some = [(each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text)]
-    if ranges := list(outermost(sorted(some, key=lambda each: (each[0], each[1], -each[2])))):
+    asked = ((each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text))
+    if ranges := list(outermost(asked)):
         start, end = np.array(ranges, np.int64).T
         unit = np.searchsorted(units.edges, start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))

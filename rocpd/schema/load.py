@@ -23,7 +23,8 @@ _UNIT = re.compile(r" \[([^\]]+)\]$")
 _KIND = re.compile(r" \{(\w+)\}$")
 _COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
 _RELATION = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
-_STRING = re.compile(r"'[^']*'")
+STRING = re.compile(r"'[^']*'")
+"""A literal in SQL; one with a quote in it counts as two."""
 
 
 @frozen
@@ -73,7 +74,7 @@ def columns_used(sql: str) -> tuple[tuple[str, str], ...]:
     >>> columns_used("K.end - K.start || ' A.name' || K.start")
     (('K', 'end'), ('K', 'start'))
     """
-    return tuple(dict.fromkeys((match["alias"], match["column"]) for match in _COLUMN.finditer(_STRING.sub("", sql))))
+    return tuple(dict.fromkeys((match["alias"], match["column"]) for match in _COLUMN.finditer(STRING.sub("", sql))))
 
 
 def bare_column(expression: str) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ from rocpd.schema.load import (
     OPTIONAL_TABLES,
     RANK_HOST_OF_V,
     RPDS,
+    STRING,
     TABLES,
     VIEWS,
     Lookup,
@@ -194,7 +195,6 @@ def _with_relations(sql: str, tables: RankTables) -> str:
     return f"WITH {parts}\n{sql}" if texts else sql
 
 
-_LITERAL = re.compile("'[^']*'")
 _OTHER_STARS = re.compile(r"(?<!\()\*|\*(?!\))")
 """Stars that count no rows: which columns they stand for differs from file to file."""
 
@@ -204,9 +204,9 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
 
     None where a table lacks or has other rows or columns, or a name may stand for something else.
     """
-    if not names or _OTHER_STARS.search(_LITERAL.sub("", sql)) or keyed_views(sql):
+    if not names or _OTHER_STARS.search(STRING.sub("", sql)) or keyed_views(sql):
         return None
-    if any("rocpd_" in literal for literal in _LITERAL.findall(sql)):
+    if any("rocpd_" in literal for literal in STRING.findall(sql)):
         return None
     if tables.guid is not None and re.search(r"(?i)\bguid\b", sql):
         return None

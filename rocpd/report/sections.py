@@ -38,6 +38,7 @@ from rocpd.report.model import (
 )
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary import plots
+from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Summary
@@ -47,9 +48,8 @@ from rocpd.table.human import readable
 Note: TypeAlias = tuple[str, str]
 """A note below a finding: (word, text)."""
 
-_STRAGGLER = "comm.straggler"
 _LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
-_WAITING = (_STRAGGLER, "rank.imbalance")
+_WAITING = (STRAGGLER, "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
     "comm.exposed": (*_WAITING, "comm.slow"),
@@ -108,7 +108,7 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
     said = {*reported, *(each.finding.rule for each in advice.explained)}
     symptoms: list[list[Finding]] = [[] for _ in reported]
     of_stragglers = {
-        _whom(finding): number for number, finding in enumerate(advice.findings) if finding.rule == _STRAGGLER
+        _whom(finding): number for number, finding in enumerate(advice.findings) if finding.rule == STRAGGLER
     }
     others = []
     for finding in concluded:

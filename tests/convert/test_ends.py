@@ -18,7 +18,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.workers import Workers
 from rocpd.simulator import JobOptions, simulate
 from tests.places import small_disk
-from tests.soak import paired
+from tests.soak import paired, sample
 from tests.waiting import until
 
 FORMS = ["pftrace", "csv", "parquet", "arrow", "json", "otf2"]
@@ -48,7 +48,7 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("form", "number"), paired(FORMS, [signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize(("form", "number"), sample(paired(FORMS, [signal.SIGINT, signal.SIGTERM]), 3))
 def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number: signal.Signals) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
@@ -105,7 +105,7 @@ def _runs(pid: int) -> bool:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("form", "processes"), paired(FORMS, [1, 2]))
+@pytest.mark.parametrize(("form", "processes"), sample(paired(FORMS, [1, 2]), 3, 2))
 def test_a_full_disk_leaves_nothing(
     few_events: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

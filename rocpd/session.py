@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
+    from rocpd.federate.job import Job
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.relation import Relation
     from rocpd.federate.run.calculated import Calculation, Load
-    from rocpd.federate.run.rank_reader import FactStore, MapRanks
+    from rocpd.federate.run.rank_reader import FactStore
     from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockLine
     from rocpd.redact.options import RedactOptions
@@ -381,10 +382,10 @@ def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Ad
         return session.advise(thresholds=thresholds)
 
 
-def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+def _clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
     from rocpd.facts.communication.meetings import clock_lines
 
-    return clock_lines(map_ranks, clocks)
+    return clock_lines(job, clocks)
 
 
 @frozen

@@ -23,9 +23,7 @@ _SURE = 0.25  # of a stage says at which pace it goes on: its first part took wh
 class Stage(enum.Enum):
     """The stages of commands."""
 
-    STEPS = "steps of ranks"
-    SPANS = "first and last times"
-    CLOCKS = "collectives that align clocks"
+    FIRST = "steps, first and last times, collectives that align clocks"
     READING = "rows, and what analyses do with them: as many as there are analyses"
     TABLES = "tables: as many as there are analyses"
     BLAME = "the job replayed by analyses"
@@ -67,9 +65,7 @@ class Cost:
 
 
 COSTS = {
-    Stage.STEPS: Cost(1.6, 1.2, is_shared=True),
-    Stage.SPANS: Cost(0.5, 0.85, is_shared=True),
-    Stage.CLOCKS: Cost(3.1, 1.65, is_shared=True),
+    Stage.FIRST: Cost(5.2, 3.7, is_shared=True),
     Stage.READING: Cost(0.83, 0.6, is_shared=True, before=Cost(11.4, 3.0)),
     Stage.TABLES: Cost(0.18, 0.025),
     Stage.BLAME: Cost(0.93, 1.15),
@@ -81,7 +77,7 @@ COSTS = {
 }
 """By jobs of 16 to 256 ranks on two cores."""
 
-_ONLY_BEFORE = dict.fromkeys((Stage.READING, Stage.ANEW), (Stage.STEPS, Stage.SPANS, Stage.CLOCKS))
+_ONLY_BEFORE = dict.fromkeys((Stage.READING, Stage.ANEW), (Stage.FIRST,))
 """A stage -> those that come no more once it is over."""
 
 

@@ -43,7 +43,7 @@ from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
-from rocpd.facts.units import steps_of_ranks, warm_steps
+from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.describe import ROCM
 from rocpd.federate.federation import Federation, OnNote
 from rocpd.federate.open.identify import Rank
@@ -594,7 +594,7 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
 
 
 _FEWEST = 8  # collectives to make units of
-_STAGES = {Stage.STEPS: 1, Stage.SPANS: 1, Stage.READING: 6}  # measuring takes as long as so many analyses
+_STAGES = {Stage.FIRST: 1, Stage.READING: 6}  # measuring takes as long as so many analyses
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -606,6 +606,7 @@ def measured_runs(
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
     with session.job.reporting(progress, _STAGES):
+        read_first(session, options.step_marker)
         return runs_of(asked_of(Reading(session, asked), options, metric), name, options, metric)
 
 

@@ -17,17 +17,19 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from rocpd.base import Answer, Ints, frozen
+from rocpd.base import Answer, Ints, Row, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.stages import Stage
-from rocpd.facts.rank import Base, Options, RankWindow
+from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
+from rocpd.facts.communication.ranks import Communication
+from rocpd.facts.rank import Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
 from rocpd.federate.federation import Federation
+from rocpd.federate.job import SPANS_OF_RANKS, read_span, spans_of
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.agents import copy_agent_sql
-from rocpd.schema.rules.events import VALID_TIMES
 from rocpd.schema.rules.steps import is_step
 
 _WARM = 1.5  # times the median of the steps after it
@@ -42,8 +44,6 @@ _USED = {
 """Of each table the agents of its rows."""
 
 _GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND id IN ({})"
-
-_EXTENT = f"""SELECT MIN(start), MAX("end") FROM {{}} WHERE {VALID_TIMES}"""
 
 
 @frozen
@@ -107,13 +107,6 @@ def of_steps(times: Times) -> Times:
     return {rank: time for rank, time in times.items() if time.steps}
 
 
-class Extent(NamedTuple):
-    """When a rank worked: from its first to its last dispatch, and from its first to its last copy [ns]."""
-
-    dispatched: Base | None
-    copied: Base | None
-
-
 def times_that_count(session: Federation, options: Options) -> Times:
     """Return which time of each rank counts.
 
@@ -148,22 +141,49 @@ def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]
 def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Sequence[tuple[int, object]]]:
     """Return rank -> ids of GPUs that it uses, and by which number its machine counts each; once for a job."""
     if session.window:
-        return _of_ranks(session, "agents", _used)
+        return session.job.once("agents", lambda: _of_ranks(session, _used))
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
 
 
-def _begun(session: Federation, step_marker: str) -> Mapping[int, _Begun]:
-    """Return rank -> its steps and agents, in one pass: another one takes some ms a rank."""
-    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(session.job.ranks) == 1)
-    return _of_ranks(session, ("steps", step_marker), work)
+_Meet: TypeAlias = Callable[[RankReader], list[Communication]]
+
+
+def read_first(session: Federation, step_marker: str) -> None:
+    """Read all that comparing ranks needs before all else in one pass: another one takes some ms a rank."""
+    job = session.job
+    if not session.window:
+        aligns = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
+        _begun(session, step_marker, times_of_meetings if aligns else None)
+
+
+def _begun(session: Federation, step_marker: str, meet: _Meet | None = None) -> Mapping[int, _Begun]:
+    """Return rank -> its steps and agents; of several ranks their spans are known then, and what `meet` reads."""
+    job = session.job
+    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(job.ranks) == 1, meet=meet)
+
+    def begin() -> dict[int, _Begun]:
+        every = _of_ranks(session, work)
+        if len(every) > 1:
+            job.once(SPANS_OF_RANKS, lambda: spans_of({rank: span for rank, (_, span, _) in every.items()}))
+        if meet:
+            job.once(MEETING_RANKS, lambda: [met for _, _, met in every.values()])
+        return {rank: begun for rank, (begun, _, _) in every.items()}
+
+    return job.once(("steps", step_marker), begin)
 
 
 _BEGUN = Fact("begun", 1, (_Begun,))
 
 
-def _begin(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Begun:
+def _begin(
+    reader: RankReader,
+    pattern: re.Pattern[str],
+    is_alone: bool,
+    meet: Callable[[RankReader], list[Communication]] | None,
+) -> tuple[_Begun, Row, list[Communication]]:
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
-    return reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
+    begun = reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
+    return begun, () if is_alone else read_span(reader), meet(reader) if meet else []
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
@@ -172,14 +192,10 @@ def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
     return tuple((agent, index) for agent, index in reader.rows(_GPUS.format(" UNION ALL ".join(selects) or "NULL")))
 
 
-def _of_ranks(session: Federation, what: object, work: Callable[[RankReader], Answer]) -> Mapping[int, Answer]:
-    """Return what is read of all rows of each rank, once for a job."""
-
-    def answers() -> dict[int, Answer]:
-        of_ranks = session.job.map_ranks(work, brief_bytes=STATEMENT_BYTES)
-        return {rank.number: answer for rank, answer in session.job.counted(Stage.STEPS, of_ranks)}
-
-    return session.job.once(what, answers)
+def _of_ranks(session: Federation, work: Callable[[RankReader], Answer]) -> dict[int, Answer]:
+    """Return what is read of all rows of each rank."""
+    of_ranks = session.job.map_ranks(work, brief_bytes=STATEMENT_BYTES)
+    return {rank.number: answer for rank, answer in session.job.counted(Stage.FIRST, of_ranks)}
 
 
 def warm_up(lengths: Sequence[float]) -> int:
@@ -220,12 +236,13 @@ def steady_times(steps: Mapping[int, Steps]) -> dict[int, RankTime]:
 def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> dict[int, RankTime]:
     """Return the active part of a job, by the clock of each of its ranks; `steady` is the time of those with steps."""
     domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
-    is_one, worked = len({domains.get(rank) for rank in numbers}) == 1, _of_ranks(session, "extents", _extent)
+    is_one, spans = len({domains.get(rank) for rank in numbers}) == 1, session.spans
     alignment = Alignment({}) if is_one else session.job.alignment
     times: dict[int, RankTime] = {}
     for ranks in _comparing(numbers, domains, alignment):
-        extents = {rank: worked[rank].dispatched for rank in ranks if worked[rank].dispatched}
-        extents = extents or {rank: worked[rank].copied for rank in ranks if worked[rank].copied}
+        worked = {rank: spans[rank] for rank in ranks if rank in spans}
+        extents = {rank: span.dispatched for rank, span in worked.items() if span.dispatched}
+        extents = extents or {rank: span.copied for rank, span in worked.items() if span.copied}
         on_line = [(alignment.shift(rank), extent) for rank, extent in extents.items() if extent]
         on_line += [(alignment.shift(rank), (steady[rank].start, steady[rank].end)) for rank in ranks if rank in steady]
         if on_line:
@@ -261,22 +278,6 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
         return ""
     have = "has" if missing == 1 else "have"
     return f"{missing} of {len(times)} ranks {have} no steps that repeat: of them all active time counts"
-
-
-_WORKED = Fact("worked", 1, (Extent,))
-
-
-def _extent(reader: RankReader) -> Extent:
-    """Return when a rank worked."""
-    return reader.once(_WORKED, lambda: _read_extent(reader))
-
-
-def _read_extent(reader: RankReader) -> Extent:
-    extents = []
-    for base in ("rocpd_kernel_dispatch", "rocpd_memory_copy"):
-        rows = reader.rows(_EXTENT.format(base)) if base in reader.tables.columns else []
-        extents.append(next(((start, end) for start, end in rows if start is not None), None))
-    return Extent(*extents)
 
 
 def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.evidence import Evidence
 from rocpd.federate.federation import Notes
-from rocpd.federate.job import Job
+from rocpd.federate.job import Aligner, Job
 from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
 from rocpd.federate.open.identify import Rank, identify
@@ -27,7 +27,7 @@ from rocpd.federate.run.local import Executor
 from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
-from rocpd.federate.select.align import Align, Aligner, GivenOffset
+from rocpd.federate.select.align import Align, GivenOffset
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rocpd.base import Answer, Progress, Row, by_key, frozen
 from rocpd.base.stages import COSTS, Stage, Stages
@@ -25,8 +25,8 @@ from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, FactsOfRank, R
 from rocpd.federate.run.request import RankQuestion, Request
 from rocpd.federate.select.align import (
     SPAN,
+    SPAN_COLUMNS,
     Align,
-    Aligner,
     Alignment,
     Domain,
     GivenOffset,
@@ -40,12 +40,22 @@ from rocpd.federate.select.selection import Cut, stored_cut
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
+if TYPE_CHECKING:
+    from rocpd.federate.select.clocks import ClockLine
+
 Derived = TypeVar("Derived")
 Item = TypeVar("Item")
 
 
-_SPAN = Fact("span", 1, ())
-_CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
+_SPAN = Fact("span", 2, ())
+SPANS_OF_RANKS = "spans"
+"""Under which a job knows `Job.spans`, for whoever reads them with something else."""
+
+
+Aligner: TypeAlias = "Callable[[Job, Mapping[int, int]], Sequence[ClockLine | None]]"
+"""Measures how clocks are aligned, given the job, and rank -> number of its clock.
+
+Raises ContradictionError of `rocpd.federate.select.clocks`."""
 
 
 @frozen
@@ -83,6 +93,10 @@ class Job:
         derived: Derived = self._derived[what]
         return derived
 
+    def knows(self, what: object) -> bool:
+        """Whether it was derived."""
+        return what in self._derived
+
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
         """Return the job of some of the ranks, aligned anew or as in this one."""
         if len(ranks) == len(self.ranks):
@@ -102,13 +116,16 @@ class Job:
         """The files, or blocks of ranks of a merged one, with all rows of their ranks."""
         return shares_of(self.ranks, self.rank_tables, usable_cores())
 
-    @cached_property
+    @property
     def spans(self) -> dict[int, Span]:
-        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
+        """Rank number -> when it ran, as recorded; none for ranks without events."""
+        return self.once(SPANS_OF_RANKS, lambda: spans_of(self._spans()))
+
+    def _spans(self) -> Mapping[int, Row]:
+        """Return rank number -> the row of its span."""
         self.files.check_open()
         if self.files.index and not self.files.index.why_not:
-            rows = self.counted(Stage.SPANS, self.map_ranks(_span))
-            return {rank.number: Span(*row) for rank, row in rows if row[0] is not None}
+            return {rank.number: row for rank, row in self.counted(Stage.FIRST, self.map_ranks(read_span))}
         kept = {rank.number: self.files.facts.of(rank) for rank in self.ranks} if self.files.facts else {}
         known: dict[int, Row] = {number: facts.known(_SPAN) or () if facts else () for number, facts in kept.items()}
         if not known or () in known.values():
@@ -117,13 +134,13 @@ class Job:
                 if facts and number in known:
                     facts.derived(_SPAN, known[number])
                     facts.keep()
-        return {number: Span(*row) for number, row in known.items() if row[0] is not None}
+        return known
 
     def _read_spans(self) -> dict[int, Row]:
         """Return rank number -> first start and last end of its events; None and None where it has none."""
-        request = Request(RankQuestion(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
+        request = Request(RankQuestion(Scatter("spans", SPAN_COLUMNS, (), SPAN, gives_few_rows=True), {}))
         numbers = (number for share in self.shares for number in share.ranks)
-        with self.course.during(Stage.SPANS) as begun:
+        with self.course.during(Stage.FIRST) as begun:
             of_shares = self.files.executor.rows(request, self.shares, partial(self.course.step, begun))
             return dict(zip(numbers, map(tuple, itertools.chain.from_iterable(of_shares)), strict=True))
 
@@ -145,10 +162,17 @@ class Job:
             return given_offsets(self.clock_offsets, self.ranks)
         # Ranks of other runs had no collectives with those of the largest.
         largest = self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
-        measure = partial(self.aligner, largest._map_for_clocks) if self.aligner else None
+        measure = partial(self.aligner, largest) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
         of_day = [rank.number for rank in self.ranks if rank.has_date]
         return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
+
+    @property
+    def aligns_by_collectives(self) -> bool:
+        """Whether the alignment hangs on collectives of all its ranks: they are one run, on several machines."""
+        is_asked = self.aligner and self.how in (Align.AUTO, Align.COLLECTIVES) and not self.clock_offsets
+        machines = {rank.machine_id or rank.number for rank in self.ranks}
+        return bool(is_asked) and not self.kept_alignment and len(self.by_run) == 1 and len(machines) > 1
 
     @cached_property
     def by_run(self) -> tuple[tuple[Rank, ...], ...]:
@@ -199,9 +223,6 @@ class Job:
     def map_ranks(self, work: Callable[[RankReader], Answer], *, brief_bytes: int = 0) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, as `work_on`, on all rows."""
         return self.work_on(self.rank_tables, work, brief_bytes=brief_bytes)
-
-    def _map_for_clocks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        return self.counted(Stage.CLOCKS, self.map_ranks(work, brief_bytes=_CLOCK_BYTES))
 
     def work_on(
         self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer], *, brief_bytes: int = 0
@@ -270,9 +291,15 @@ class Job:
         return {number: share for share in self.shares for number in share.ranks}
 
 
-def _span(reader: RankReader) -> Row:
-    (row,) = reader.rows(SPAN)
-    return row
+def read_span(reader: RankReader) -> Row:
+    """Return the row of the span of a rank."""
+    return reader.once(_SPAN, lambda: reader.rows(SPAN)[0])
+
+
+def spans_of(rows: Mapping[int, Row]) -> dict[int, Span]:
+    """Return the spans of ranks with events, given the row of each by the number of its rank."""
+    spans = {number: Span.of(row) for number, row in rows.items()}
+    return {number: span for number, span in spans.items() if span}
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from rocpd.base import Floats, Ints, Progress, RocpdError, frozen
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
-from rocpd.facts.units import steps_of_ranks, warm_steps
+from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming, CauseKind
@@ -48,7 +48,7 @@ _PASSES = 4  # over what is asked, at most: as asked, and with the bounds on up 
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
 
-_ONCE = (Stage.STEPS, Stage.SPANS, Stage.CLOCKS, Stage.GRAPHS, Stage.ANEW)
+_ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 """The stages of a question without changes, of a job with two causes."""
 
@@ -349,6 +349,7 @@ def read_replays(session: Federation, categories: Categories | None = None, step
     """Return a job, read to be replayed; arguments and errors as `what_if`, but for changes."""
     if session.runs > 1:
         raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
+    read_first(session, step_marker)
     warm = warm_steps(list(steps_of_ranks(session, step_marker).values()))  # files are read before the job takes memory
     with session.job.course.during(Stage.ANEW):
         return _replays_of(read_job(session, categories, step_marker), warm)

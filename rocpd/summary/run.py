@@ -13,6 +13,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.base.stages import InTurn, Stage
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
+from rocpd.facts.units import read_first
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
@@ -74,10 +75,9 @@ def run(
 
 def stages(analyses: Collection[str]) -> dict[Stage, float]:
     """Return the stages of a command that runs analyses in one pass, and how many there are of each."""
-    of_job = dict.fromkeys((Stage.STEPS, Stage.SPANS, Stage.CLOCKS), 1)
     count = sum(len(joined_analyses()) if name == OVERVIEW else 1 for name in analyses)
     blame = {Stage.BLAME: 1} if {"ranks", OVERVIEW} & {*analyses} else {}
-    return {**of_job, Stage.READING: count, Stage.TABLES: count, **blame}
+    return {Stage.FIRST: 1, Stage.READING: count, Stage.TABLES: count, **blame}
 
 
 def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -137,6 +137,8 @@ def together(
         so_far: called with the answers of the ranks that were read.
     """
     session = reading.session
+    if "ranks" in analyses:
+        read_first(session, reading.options.step_marker)
     begun = {
         name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
         for name, analysis in analyses.items()

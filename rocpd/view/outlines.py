@@ -40,7 +40,7 @@ STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
 
 _SOON, _PATIENCE = 0.05, 0.5  # [s]
-_STAGES = {Stage.SPANS: 1, Stage.CLOCKS: 1}
+_STAGES = {Stage.FIRST: 1}
 _SLICES = 4096  # of an outline, no fewer than a page has pixels
 
 

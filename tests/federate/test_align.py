@@ -118,14 +118,17 @@ def test_the_span_is_that_of_all_kinds_of_events(open_job: OpenJob) -> None:
         TraceBuilder(5).sample("s", 5).sample("s", 9),
         TraceBuilder(6).sample("s", 5).copy(7, 9),
     ]
-    assert open_job(*kinds).spans == dict.fromkeys(range(7), Span(5, 9))
+    spans = open_job(*kinds).spans
+    assert {rank: (span.start, span.end) for rank, span in spans.items()} == dict.fromkeys(range(7), (5, 9))
+    parts = [(spans[rank].dispatched, spans[rank].copied) for rank in (0, 2, 6)]
+    assert parts == [((5, 9), None), (None, (5, 9)), (None, (7, 9))]
 
 
 def test_damaged_rows_do_not_stretch_the_span(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("k", 100, 200).kernel("k", 0, 300).region("r", 900, 50).copy(0, 0).sample("s", 0)
     trace.alloc(-5, 10).kernel("k", None, None)  # type: ignore[arg-type]
     session = open_job(trace, TraceBuilder(1).kernel("k", 0, 7), TraceBuilder(2))
-    assert session.spans == {0: Span(100, 200)}
+    assert session.spans == {0: Span(100, 200, dispatched=(100, 200))}
     assert open_job(TraceBuilder()).time_range is None
 
 

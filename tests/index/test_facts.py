@@ -225,10 +225,9 @@ DEFINITIONS = {
     "sampled-with-kernels 1": "419c424e8dbd",
     "shapes 1": "d3396c11885b",
     "sites 1": "9ab051183765",
-    "span 1": "c0bd54edd061",
+    "span 2": "84ac5015c707",
     "stacks 2": "0cbda8a1105b",
     "totals 1": "27103480cd48",
-    "worked 1": "015c5b5717a9",
 }
 
 

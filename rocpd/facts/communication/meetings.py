@@ -7,34 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints
+from rocpd.base.stages import Stage
 from rocpd.facts.communication.collectives import CommunicationKernels, match
 from rocpd.facts.communication.program_order import sends
 from rocpd.facts.communication.ranks import Communication, communication
 from rocpd.facts.communication.rccl import SENDRECV, Transfer, Waits
 from rocpd.facts.communication.transfers import match_transfers
-from rocpd.federate.run.rank_reader import MapRanks, RankReader
+from rocpd.federate.job import Job
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
 
 _NOTHING = Transfer(SENDRECV)
 _LATEST = np.iinfo(np.int64).max
 
 
-def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+MEETING_RANKS = "members"
+"""Under which a job knows what `times_of_meetings` reads of its ranks, for whoever reads it with something else."""
+
+_CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
+
+
+def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
     """Return how each clock of a job is aligned with one of them, by all collectives; None where these don't say.
 
     Args:
-        map_ranks: reads the ranks.
+        job: the ranks.
         clocks: rank -> number of its clock, from 0.
 
     Raises:
         ContradictionError: no clocks that run evenly agree with the collectives.
     """
     count = len(set(clocks.values()))
-    members = [each for _, of_rank in map_ranks(_times) for each in of_rank]
+    members = [each for of_rank in job.once(MEETING_RANKS, partial(_read, job)) for each in of_rank]
     kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
     if kinds:
         return _agreeing(kinds)
@@ -87,7 +96,12 @@ def _spread(meetings: Meetings) -> float:
     return line_between(one.astype(np.float64), other.astype(np.float64)).spread
 
 
-def _times(reader: RankReader) -> list[Communication]:
+def _read(job: Job) -> list[list[Communication]]:
+    of_ranks = job.map_ranks(times_of_meetings, brief_bytes=_CLOCK_BYTES)
+    return [of_rank for _, of_rank in job.counted(Stage.FIRST, of_ranks)]
+
+
+def times_of_meetings(reader: RankReader) -> list[Communication]:
     """Read of the channels of a rank what alignment needs; of a merged window also what it keeps from outside."""
     nothing = np.empty(0, np.int64)
     none = CommunicationKernels(*(nothing,) * 6)

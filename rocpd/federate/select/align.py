@@ -7,17 +7,17 @@ where clocks drift. How far clocks are apart is measured by `rocpd.federate.sele
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from rocpd.base import UsageError, by_key, frozen
-from rocpd.schema.rules.events import POINTS, SPANS, VALID_POINT, VALID_TIMES
+from rocpd.base import Row, UsageError, by_key, frozen
+from rocpd.schema.rules.events import OPERATIONS, POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.base import Ints
     from rocpd.federate.open.identify import Rank
-    from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.federate.select.clocks import ClockLine
 
 Time = TypeVar("Time", int, "Ints")
@@ -25,10 +25,23 @@ Time = TypeVar("Time", int, "Ints")
 
 @frozen
 class Span:
-    """First start and last end of the events of a rank with valid times [ns of its own clock]."""
+    """When a rank ran, by its own clock and its events with valid times.
+
+    Args:
+        start, end: first start and last end of all of them [ns].
+        dispatched, copied: those of its dispatches, and of its copies [ns]; None: it has none.
+    """
 
     start: int
     end: int
+    dispatched: tuple[int, int] | None = None
+    copied: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Span | None:
+        """Return the span that a row of `SPAN` says; None without events."""
+        sides = [None if start is None else (start, end) for start, end in zip(row[::2], row[1::2], strict=True)]
+        return cls(*sides[0], *sides[1:]) if sides[0] else None
 
 
 @frozen
@@ -206,29 +219,33 @@ class Alignment:
 
     def clock(self, rank: int) -> Clock | None:
         """Return the clock of a rank; None where it ran nothing, or all ranks share one."""
-        return next((clock for clock in self.clocks if rank in clock.ranks), None) if len(self.clocks) > 1 else None
+        return self._clock_of.get(rank) if len(self.clocks) > 1 else None
 
+    @functools.cached_property
+    def _clock_of(self) -> dict[int, Clock]:
+        return {rank: clock for clock in self.clocks for rank in clock.ranks}
 
-Aligner: TypeAlias = "Callable[[MapRanks, Mapping[int, int]], Sequence[ClockLine | None]]"
-"""Measures how clocks are aligned, given what reads ranks, and rank -> number of its clock.
-
-Raises ContradictionError of `rocpd.federate.select.clocks`."""
 
 GivenOffset: TypeAlias = "int | tuple[int, int]"
 """The time that the user adds to those of a host [ns], or that and how wrong it may be."""
 
 Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | None]]"
-"""The same for the ranks of one job."""
+"""Measures how clocks are aligned, given rank -> number of its clock.
 
-SPAN = (
-    "SELECT MIN(first), MAX(last) FROM ("
-    + " UNION ALL ".join(
-        [f'SELECT MIN(start) AS first, MAX("end") AS last FROM {base} WHERE {VALID_TIMES}' for base in SPANS]
-        + [f'SELECT MIN("timestamp"), MAX("timestamp") FROM {base} WHERE {VALID_POINT}' for base in POINTS]
-    )
-    + ")"
+Raises ContradictionError of `rocpd.federate.select.clocks`."""
+
+_FIRST_AND_LAST = (
+    *(f'SELECT {{}} AS kind, MIN(start) AS first, MAX("end") AS last FROM {b} WHERE {VALID_TIMES}' for b in SPANS),
+    *(f'SELECT {{}}, MIN("timestamp"), MAX("timestamp") FROM {base} WHERE {VALID_POINT}' for base in POINTS),
 )
-"""SELECT of the span of a rank: first start, last end of its events with valid times; NULLs without events."""
+_OF_KIND = ", ".join(
+    f"MIN(first) FILTER (WHERE kind = {kind}), MAX(last) FILTER (WHERE kind = {kind})"
+    for kind in range(len(OPERATIONS))
+)
+SPAN = f"""SELECT MIN(first), MAX(last), {_OF_KIND}
+FROM ({" UNION ALL ".join(select.format(kind) for kind, select in enumerate(_FIRST_AND_LAST))})"""
+"""SELECT of the row of a `Span`: NULLs where there are no such events."""
+SPAN_COLUMNS = ("start", "end", "first_dispatch", "last_dispatch", "first_copy", "last_copy")
 
 
 def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:

@@ -132,9 +132,13 @@ class RpdTables(SourceTables):
         devices = self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1")
         return by_key((keys.get(users.get(device), processes[0].key), device) for (device,) in devices)
 
-    def column(self, table: str, alias: str, name: str) -> str:
-        """Return the SQL of a column, NULL where the table or the column is absent."""
-        return f'{alias}."{name}"' if name in self.columns.get(table, ()) else "NULL"
+    def complete(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Let statements name tables and columns that the file lacks: as temporary views, of no rows or of NULL."""
+        for table, columns in wanted.items():
+            known = self.columns.get(table, ())
+            if lacking := ", ".join(f'NULL AS "{name}"' for name in columns if name not in known):
+                rows = f"SELECT *, {lacking} FROM main.{table}" if known else f"SELECT {lacking} WHERE FALSE"
+                self.query(f"CREATE TEMP VIEW {table} AS {rows}")
 
 
 _NO_CALL = "api_ptr_id NOT IN (SELECT id FROM rocpd_api)"

@@ -258,8 +258,7 @@ class Player:
         shutil.copyfile(source, self._blank)  # before time runs: 64 ranks take seconds
         _empty(self._blank, self.suffix)
         self.exchanges: Exchanges = exchanges_of(self.source, job.layout, rank.number)
-        self._connection: apsw.Connection | None = None
-        self._state: StateWriter | None = None
+        self._open: tuple[apsw.Connection, StateWriter] | None = None
         self._statements: tuple[str, ...] = ()
         self._played = 0
         self._is_dead = False
@@ -269,10 +268,10 @@ class Player:
 
     def __exit__(self, *error: object) -> None:
         self.source.close()
-        if self._connection is not None:
-            self._connection.close()
-        if self._state is not None:
-            self._state.close(remove=False)
+        if self._open:
+            connection, state = self._open
+            connection.close()
+            state.close(remove=False)
 
     @property
     def hangs(self) -> bool:
@@ -298,15 +297,14 @@ class Player:
         if true < self.rank.start_ns:
             return
         now = int(self._clock.local(np.array([true]))[0])
-        if self._connection is None or self._state is None:
-            self._connection, self._state = self._begin(now)
-        self._write_rows(self._connection, min(now, self.halt.rows))
+        connection, state = self._open = self._open or self._begin(now)
+        self._write_rows(connection, min(now, self.halt.rows))
         if self.halt.dies and now > self.halt.host:
             now = min(now, self.halt.host)
             if self._is_dead:
                 return
             self._is_dead = True
-        self._write_state(self._state, now)
+        self._write_state(state, now)
 
     def _begin(self, now: int) -> tuple[apsw.Connection, StateWriter]:
         """Make the file with everything but events, and the state file."""
@@ -365,16 +363,16 @@ class Player:
 
     def end(self, hangs: bool) -> None:
         """End the process, unless the job hangs: then its files stay as they are when everything is killed."""
-        if self._connection is None or self._state is None:
+        if self._open is None:
             return
+        connection, state = self._open
         if not hangs and self.halt.rows == NEVER:
             process = quote_name("rocpd_info_process" + self.suffix)
             ends = 'SELECT fini, "end" FROM done.rocpd_info_process'
-            self._connection.execute(f'UPDATE {process} SET (fini, "end") = ({ends})')  # noqa: S608
-        self._connection.close()
-        self._connection = None
-        self._state.close(remove=not hangs and self.halt.rows == NEVER)
-        self._state = None
+            connection.execute(f'UPDATE {process} SET (fini, "end") = ({ends})')  # noqa: S608
+        connection.close()
+        state.close(remove=not hangs and self.halt.rows == NEVER)
+        self._open = None
         for path in (self.path, state_file(self.path)):
             remember(path)
 

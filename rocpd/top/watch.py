@@ -246,7 +246,7 @@ class Watch:
         readable = self._tail.readable()
         with self._connected(list(readable)) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
-            since = {each.number: readable[each.opening.path].since(each.suffix) for each in session.ranks}
+            since = {each.number: readable[each.opening.path].fresh.since.get(each.suffix, 0) for each in session.ranks}
             numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
@@ -263,9 +263,9 @@ class Watch:
             self._is_cut |= bool(before)
             for each in session.ranks:
                 part, file = parts.get(each.number), readable[each.opening.path]
-                file.free_until(each.suffix, part.end if part else None)
+                file.fresh.free_until(each.suffix, part.end if part else None)
                 for number in before if part else ():
-                    file.forget_before(each.suffix, steps[each.number][number][0])
+                    file.fresh.forget_before(each.suffix, steps[each.number][number][0])
                 if part:
                     file.expect(_ROOM * self.options.steps / len(chosen))
         with self._connected(list(readable)) as session:
@@ -316,7 +316,7 @@ class Watch:
         for rank in whole.ranks:
             if span := whole.spans.get(rank.number):
                 parts[rank.number] = Part(span.end - length, None)
-                files[rank.opening.path].forget_before(rank.suffix, span.end - 2 * length)
+                files[rank.opening.path].fresh.forget_before(rank.suffix, span.end - 2 * length)
         is_cut = any(whole.spans[rank].start < (part.start or 0) for rank, part in parts.items())
         name = f"the last {self.options.seconds:g} s: no steps" if is_cut else "all of it so far"
         return (whole.cut_to(Cut(parts)) if is_cut else whole), name
@@ -396,7 +396,7 @@ def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part
 
 def _tables(session: Session, asked: Options) -> dict[str, Summary]:
     """Return the tables of the analyses by name, those by rank under another name; what lacks its data is missing."""
-    homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _analyses()}
+    homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _ANALYSES}
     functions: dict[str, Function] = {name: entries.load(home, name) for name, home in homes.items()}
     options = {name: replace(asked, by=By.RANK) if name == _BY_RANK else asked for name in functions}
     tables: dict[str, Summary] = {}
@@ -404,10 +404,6 @@ def _tables(session: Session, asked: Options) -> dict[str, Summary]:
         if not isinstance(known, str):
             tables |= {_BY_RANK: known["budget"]} if name == _BY_RANK and "budget" in known else known
     return tables
-
-
-def _analyses() -> list[str]:
-    return [name for name in _ANALYSES if name == _BY_RANK or name in SUMMARIES]
 
 
 def _rows(tables: Mapping[str, Summary], name: str) -> list[Row]:

@@ -74,12 +74,13 @@ class Answering:
         """Return the answer to a question, or `error` and `hint`."""
         try:
             words = dict(arguments)
-            inputs = self._admitted.named(_text(words.pop("job", None)))
+            job = words.pop("job", None)
+            inputs = self._admitted.named(None if job is None else str(job))
             if name == "diff" and isinstance(words.get("base"), str):
                 words["base"], *_ = self._admitted.named(words["base"])
             question = asked(name, inputs, words, self._store)
-            job = ViewedJob(inputs, self._job.skip_bad)
-            answer: Document = self._desk.ask(question, self._limits.seconds, job).value
+            asked_of = ViewedJob(inputs, self._job.skip_bad)
+            answer: Document = self._desk.ask(question, self._limits.seconds, asked_of).value
             return answer
         except RocpdError as error:
             return {"error": _short(error.message), "hint": _short(error.hint or "")}
@@ -100,10 +101,6 @@ class Answering:
 
 def _short(text: str) -> str:
     return visible(text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…")
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def server_of(answering: Answering) -> Server[Any]:

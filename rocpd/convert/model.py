@@ -6,7 +6,7 @@ Columns are numpy arrays; times are ns on the common time line. Never reads a da
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -68,12 +68,11 @@ class Tracks:
         self.all: list[Track] = []
         self._known: dict[Hashable, int] = {}
 
-    def index(self, key: Hashable, make: Callable[[], Track]) -> int:
-        """Return the index of the track known as `key`; a new one is made."""
+    def index(self, key: Hashable, track: Track) -> int:
+        """Return the index of the track known as `key`, which is this one where there is none yet."""
         index = self._known.get(key)
         if index is None:
             index = self._known[key] = len(self.all)
-            track = make()
             self.all.append(track if track.lane else replace(track, base=index))
         return index
 
@@ -85,7 +84,7 @@ class Tracks:
         title = of.title and f"{of.title} ({lane + 1})"
         name = f"{of.name} ({lane + 1})"
         track = Track(name, of.kind, title, nests=of.nests, base=base, lane=lane, agent=of.agent)
-        return self.index((base, "lane", lane), lambda: track)
+        return self.index((base, "lane", lane), track)
 
 
 @frozen

@@ -30,10 +30,6 @@ class FormulaError(ValueError):
     """A text is no formula."""
 
 
-class _NotAFormula(ValueError):  # noqa: N818 (a reason, which FormulaError gives with the text)
-    """A part of a text is none of a formula."""
-
-
 class MissingError(LookupError):
     """A value that a formula needs is not there; the argument is its name."""
 
@@ -108,7 +104,7 @@ def parse(text: str) -> Node:
     plain = _DIMENSIONS.sub(lambda match: f", {match[1]!r}", _COMMENT.sub("", text))
     try:
         return _node(ast.parse(f"(\n{plain}\n)", mode="eval").body)
-    except (SyntaxError, _NotAFormula) as error:
+    except (SyntaxError, FormulaError) as error:
         raise FormulaError(f"not a formula, {error.args[0]}: {text}") from error
 
 
@@ -129,11 +125,11 @@ def _node(tree: ast.expr) -> Node:
             ]
             values = arguments[: len(arguments) - len(dimensions)]
             if len(values) != _ARITIES[function] or len(dimensions) > 1:
-                raise _NotAFormula(f"{function} takes {_ARITIES[function]} arguments")
+                raise FormulaError(f"{function} takes {_ARITIES[function]} arguments")
             return Call(function, tuple(map(_node, values)), *dimensions)
         case ast.Call(ast.Name(function)):
-            raise _NotAFormula(f"no function is called {function}")
-    raise _NotAFormula(f"{ast.unparse(tree)!r} is none")
+            raise FormulaError(f"no function is called {function}")
+    raise FormulaError(f"{ast.unparse(tree)!r} is none")
 
 
 def names_in(node: Node) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.base.student import survival
 from rocpd.compare.options import STEP
 from rocpd.compare.run_profile import NUMBER, masked
@@ -232,13 +232,17 @@ def _chance(found: _Found, left: Floats, freedom: int) -> float:
     if found.likelihood == -math.inf:
         return 1.0
     after = np.maximum(left - found.gains, _TINY**2)
-    likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
-    weights = np.exp(likelihoods - likelihoods.max())
-    weights /= weights.sum()
-    scores = np.sqrt(found.gains * freedom / after)
-    parts = zip((weights * _COSTS).tolist(), scores.tolist(), strict=True)
-    p: float = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+    p = _averaged(_JACOBIANS - freedom / 2 * np.log(after), np.sqrt(found.gains * freedom / after), freedom)
     return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(found.places) > 1 else 1.0))
+
+
+def _averaged(likelihoods: Floats, scores: Floats, freedom: int) -> float:
+    """Return how often chance explains scores, those for each of `_RHOS`, as these are likely."""
+    weights = np.exp(likelihoods - likelihoods.max())
+    weights *= _COSTS / weights.sum()
+    parts = zip(weights.tolist(), scores.tolist(), strict=True)
+    p: float = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+    return p
 
 
 class _Scan(NamedTuple):
@@ -372,14 +376,11 @@ def _tested(values: Floats, model: _Model) -> tuple[list[LevelStep], _Estimate]:
     left = np.maximum(((target[:, :, 0] - np.einsum("rnc,rc->rn", whitened, coefficients)) ** 2).sum(1), _TINY**2)
     errors = np.sqrt(np.maximum(np.diagonal(inverse, axis1=1, axis2=2), 1e-12) * (left / freedom)[:, None])
     likelihoods = _JACOBIANS - freedom / 2 * np.log(left)
-    weights = np.exp(likelihoods - likelihoods.max())
-    weights *= _COSTS / weights.sum()
     steps = []
     best = int(likelihoods.argmax())
     for column, at in enumerate(model.steps, first):
-        scores = np.abs(coefficients[:, column] / errors[:, column]).tolist()
-        parts = zip(weights.tolist(), scores, strict=True)
-        p = sum(weight * 2 * survival(score, min(freedom, _FREEDOM)) for weight, score in parts if weight > 1e-4)
+        scores = np.abs(coefficients[:, column] / errors[:, column])
+        p = _averaged(likelihoods, scores, freedom)
         steps.append(LevelStep(at, float(coefficients[best, column]), p))
     rho = float(_RHOS[best])
     deviation = math.sqrt(float(left[best]) / freedom / (1 - rho * rho))
@@ -523,11 +524,7 @@ def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[
         entries: the runs.
         chosen: only these.
     """
-    sums: dict[str, list[float]] = {}
-    for entry in entries:
-        for name, value in entry.metrics.items():
-            if value > 0:
-                sums.setdefault(name, []).append(value)
+    sums = by_key((name, value) for entry in entries for name, value in entry.metrics.items() if value > 0)
     if chosen:
         return [name for name in chosen if name in sums]
     usual = {name: math.fsum(values) for name, values in sums.items() if len(values) >= _USUAL * len(entries)}

@@ -122,8 +122,11 @@ class TraceSource:
                 if not block:
                     break
                 file.write(block)
-        with as_named(self.path):
+        try:
             return opening_of(plain)
+        except InputError as error:  # names the decompressed file
+            message = f"{self.path}: decompressed: {error.message.partition(': ')[2]}"
+            raise InputError(message, error.hint) from error
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -132,15 +135,6 @@ class TraceSource:
                 yield
             except _DAMAGE as error:
                 raise InputError(f"{self.path}: damaged: {error}", COPY_AGAIN) from error
-
-
-@contextlib.contextmanager
-def as_named(path: Path) -> Iterator[None]:
-    """Let errors about a decompressed file name the input."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: decompressed: {error.message.partition(': ')[2]}", error.hint) from error
 
 
 class _Watched(io.RawIOBase):
@@ -240,14 +234,10 @@ class TraceTarget:
         path = self._folder / f"{name}.db"
         with create(path, guid) as file:
             trace = TraceWriter(file, node, process)
-            facts = {
-                "importer": importer,
-                "importer_version": str(version),
-                "source": self._source.path.name,
-                "source_digest": self._source.digest,
-            }
-            for tag, value in facts.items():
-                trace.note(f"import::{tag}", value)
+            trace.note("import::importer", importer)
+            trace.note("import::importer_version", str(version))
+            trace.note("import::source", self._source.path.name)
+            trace.note("import::source_digest", self._source.digest)
             yield trace
         self.files.append(path)
 

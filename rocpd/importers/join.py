@@ -12,7 +12,7 @@ wrong is none. Where the clock of the trace stands on that of the file say the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -62,46 +62,25 @@ class ProcessDispatches:
         return len(self.start)
 
 
-@frozen
-class Matches:
-    """Rows of dispatches that are the same.
-
-    Args:
-        one, other: rows in each recording; equally long.
-    """
-
-    one: Ints
-    other: Ints
-
-
-_NOTHING = Matches(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def matched(one: ProcessDispatches, other: ProcessDispatches) -> Matches:
-    """Return which dispatches of two recordings are the same.
+def matched(one: ProcessDispatches, other: ProcessDispatches) -> tuple[Ints, Ints]:
+    """Return which dispatches of two recordings are the same: rows in each, equally long.
 
     >>> def of(starts, offset):
     ...     start = np.array(starts) + offset
     ...     count = np.arange(len(starts))
     ...     return ProcessDispatches(start, start + count % 7 * 9_000 + 5_000, count % 3)
     >>> starts = np.cumsum(np.arange(40) * 999 % 50 * 1000)
-    >>> same = matched(of(starts, 0), of(starts, 10**12))
-    >>> same.one.tolist() == same.other.tolist() == list(range(40))
+    >>> rows, others = matched(of(starts, 0), of(starts, 10**12))
+    >>> rows.tolist() == others.tolist() == list(range(40))
     True
     """
-    known = np.intersect1d(one.name, other.name)
-    rows = np.flatnonzero(np.isin(one.name, known))
-    if not len(rows):
-        return _NOTHING
-    searched = _ByName(other)
-    first = _best_offset(one, rows, other, searched)
-    if first is None:
-        return _NOTHING
-    at, offset = first
-    ahead = list(_followed(one, rows[np.searchsorted(rows, at) :], searched, offset))
-    back = list(_followed(one, rows[: np.searchsorted(rows, at)][::-1], searched, offset))
-    pairs = np.concatenate([np.zeros((0, 2), np.int64), *back, *ahead])
-    return _once(pairs)
+    rows, searched = np.flatnonzero(np.isin(one.name, other.name)), _ByName(other)
+    pairs = [np.zeros((0, 2), np.int64)]
+    if first := _best_offset(one, rows, searched):
+        at, offset = first
+        pairs += _followed(one, rows[np.searchsorted(rows, at) :], searched, offset)
+        pairs += _followed(one, rows[: np.searchsorted(rows, at)][::-1], searched, offset)
+    return _once(np.concatenate(pairs))
 
 
 class _ByName:
@@ -109,10 +88,8 @@ class _ByName:
 
     def __init__(self, dispatches: ProcessDispatches) -> None:
         self.dispatches = dispatches
-        order = np.lexsort((dispatches.start, dispatches.name))
-        self._rows = order
-        self._name, self._start = dispatches.name[order], dispatches.start[order]
-        self._edges: dict[int, tuple[int, int]] = {}
+        self._rows = np.lexsort((dispatches.start, dispatches.name))
+        self._name = dispatches.name[self._rows]
 
     def rows_of(self, name: int) -> Ints:
         """Return the rows of a name, in order of start."""
@@ -150,10 +127,9 @@ def _alike(one: ProcessDispatches, rows: Ints, other: ProcessDispatches, others:
     return alike
 
 
-def _best_offset(
-    one: ProcessDispatches, rows: Ints, other: ProcessDispatches, searched: _ByName
-) -> tuple[int, int] | None:
+def _best_offset(one: ProcessDispatches, rows: Ints, searched: _ByName) -> tuple[int, int] | None:
     """Return a row and what is added to its start [ns], by which most around it agree; None: none stands out."""
+    other = searched.dispatches
     counts = {name: len(searched.rows_of(name)) for name in np.unique(one.name[rows]).tolist()}
     rare = np.argsort([counts[name] for name in one.name[rows].tolist()], kind="stable")
     found: list[tuple[float, int, int]] = []
@@ -188,12 +164,12 @@ def _followed(one: ProcessDispatches, rows: Ints, searched: _ByName, offset: int
             yield pairs
 
 
-def _once(pairs: Ints) -> Matches:
+def _once(pairs: Ints) -> tuple[Ints, Ints]:
     """Return pairs of which none shares a row with another one."""
     names, counts = np.unique(pairs[:, 1], return_counts=True)
     pairs = pairs[np.isin(pairs[:, 1], names[counts == 1])]
     pairs = pairs[np.argsort(pairs[:, 0])]
-    return Matches(pairs[:, 0], pairs[:, 1])
+    return pairs[:, 0], pairs[:, 1]
 
 
 TAG = "joined"
@@ -320,18 +296,20 @@ def _join_rank(recorded: Federation, traced: Federation | None, path: Path) -> J
         ProcessDispatches(each.start, each.end, np.array([codes[name] for name in each.names], np.int64))
         for each in (there, here)
     )
-    same = matched(one, other)
+    rows, others = matched(one, other)
     trace = traced.ranks[0].opening.path.name
-    if not len(same.one):
+    if not len(rows):
         raise RocpdError(
             f"{trace}: no dispatch is certainly one of {recorded.ranks[0].opening.path.name}",
             "both have to be recorded in one run of the program, with its kernels",
         )
-    clock = _ThreadClocks(there, here, same.one, same.other)
+    clock = _ThreadClocks(there, here, rows, others)
     ((_, (regions, arguments)),) = traced.map_ranks(_annotations)
-    moved = [(clock.thread(each.thread), *clock.times(each), each) for each in regions]
-    joined = Joined(path.name, len(other), len(one), len(same.one), len(regions))
-    _add(path, moved, arguments, f"{trace}: {joined}")
+    joined = Joined(path.name, len(other), len(one), len(rows), len(regions))
+    with closing(apsw.Connection(str(path))) as connection, writing(connection), connection:
+        copy = _Copy(connection, recorded.ranks[0].suffix)
+        copy.add(list(map(clock.moved, regions)), arguments)
+        copy.note(f"{trace}: {joined}")
     return joined
 
 
@@ -389,16 +367,13 @@ class _ThreadClocks:
             self._threads[thread] = int(threads[np.argmax(counts)])
             self._edges[thread] = _edges(there, here, one[mine], other[mine])
 
-    def thread(self, thread: int) -> int | None:
-        """Return the thread of the other file; None: none of its calls was matched."""
-        return self._threads.get(thread)
-
-    def times(self, region: _Region) -> tuple[int, int]:
-        """Return start and end of a region by the clock of the other file [ns]."""
-        before, after = self._edges[region.thread if region.thread in self._threads else None]
+    def moved(self, region: _Region) -> _Moved:
+        """Return a region with its place in the other file; no thread there: none of its calls was matched."""
+        thread = self._threads.get(region.thread)
+        before, after = self._edges[None if thread is None else region.thread]
         start, end = np.interp([region.start, region.end], before, after - before).tolist()
-        moved = region.start + round(start), region.end + round(end)
-        return moved[0], max(moved)
+        times = region.start + round(start), region.end + round(end)
+        return thread, times[0], max(times), region
 
 
 def _edges(there: _Launched, here: _Launched, one: Ints, other: Ints) -> tuple[Ints, Ints]:
@@ -410,25 +385,14 @@ def _edges(there: _Launched, here: _Launched, one: Ints, other: Ints) -> tuple[I
     return before, after
 
 
-def _add(path: Path, regions: Sequence[_Moved], arguments: Sequence[tuple[Any, ...]], what: str) -> None:
-    """Add regions to the copy of a rank, with their arguments, and what was joined."""
-    with closing(apsw.Connection(str(path))) as connection, writing(connection), connection:
-        copy = _Copy(connection)
-        copy.add(regions, arguments)
-        copy.note(what)
-
-
 class _Copy:
-    """Adds rows to the tables of the one rank in a file."""
+    """Adds rows to the tables of the one rank in a file, which have its suffix; it reads their views."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        ((table,),) = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_info_process_*'"
-        ).fetchall()
-        self._suffix = str(table).removeprefix("rocpd_info_process")
-        self._strings = {text: number for number, text in self._rows("string", ("id", "string"))}
-        ((self._node, self._process),) = self._rows("info_process", ("nid", "id"))[:1]
+    def __init__(self, connection: apsw.Connection, suffix: str) -> None:
+        self._connection, self._suffix = connection, suffix
+        strings: Iterable[Any] = connection.execute("SELECT string, id FROM rocpd_string ORDER BY id")
+        self._strings: dict[str, int] = dict(strings)
+        self._process: tuple[Any, ...] = next(connection.execute("SELECT nid, id FROM rocpd_info_process ORDER BY id"))
 
     def note(self, what: str) -> None:
         """Add what was joined to the metadata."""
@@ -448,7 +412,7 @@ class _Copy:
             "region",
             ("nid", "pid", "tid", "start", "end", "name_id", "event_id"),
             (
-                (self._node, self._process, threads[each.thread] if thread is None else thread, start, end,
+                (*self._process, threads[each.thread] if thread is None else thread, start, end,
                  self._string(each.name), numbers[each.event])
                 for thread, start, end, each in regions
             ),
@@ -463,7 +427,7 @@ class _Copy:
         """Return a new thread for each of the trace that launched nothing."""
         first = self._after("info_thread")
         new = {thread: first + number for number, thread in enumerate(sorted(unknown))}
-        rows = ((number, self._node, self._process, thread) for thread, number in new.items())
+        rows = ((number, *self._process, thread) for thread, number in new.items())
         self._insert("info_thread", ("id", "nid", "pid", "tid"), rows)
         return new
 
@@ -475,16 +439,10 @@ class _Copy:
         return number
 
     def _after(self, base: str) -> int:
-        ((last,),) = self._connection.execute(f"SELECT MAX(id) FROM {self._table(base)}").fetchall()
-        return last + 1 if isinstance(last, int) else 1
+        ((free,),) = self._connection.execute(f"SELECT COALESCE(MAX(id), 0) + 1 FROM rocpd_{base}")
+        return int(free)
 
-    def _rows(self, base: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        names = ", ".join(map(quote_name, columns))
-        return self._connection.execute(f"SELECT {names} FROM {self._table(base)} ORDER BY id").fetchall()
-
-    def _insert(self, base: str, columns: Sequence[str], rows: Iterator[tuple[Any, ...]] | Any) -> None:
-        names, marks = ", ".join(map(quote_name, columns)), ", ".join("?" * len(columns))
-        self._connection.executemany(f"INSERT INTO {self._table(base)} ({names}) VALUES ({marks})", rows)
-
-    def _table(self, base: str) -> str:
-        return quote_name(f"rocpd_{base}{self._suffix}")
+    def _insert(self, base: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        table, names = quote_name(f"rocpd_{base}{self._suffix}"), ", ".join(map(quote_name, columns))
+        marks = ", ".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)

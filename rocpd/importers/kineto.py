@@ -441,7 +441,7 @@ class KinetoRows:
         self._regions.append(_Region(*region, recorded=recorded, call_stack=frames))
 
     def _where(self, event: Event, times: tuple[int, int]) -> tuple[int, int, int]:
-        return *times, self._threads.thread(event.get("tid"))
+        return *times, self._threads[event.get("tid")]
 
     def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         recorded = _recorded(arguments) + self._of_collective(event)
@@ -468,14 +468,14 @@ class KinetoRows:
 
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         device, stream = arguments.get("device"), arguments.get("stream")
-        line = self._threads.thread(event.get("tid"))
+        line = self._threads[event.get("tid")]
         if isinstance(device, int) and isinstance(stream, int):
-            line = self._threads.other(device, stream, category)
+            line = self._threads[device, stream, category]
         region = *times, line, event["name"], _OTHERS.get(category, category.upper()), _external(arguments)
         self._regions.append(_Region(*region, recorded=_recorded(arguments)))
 
     def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        line = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
+        line = self._threads[event.get("pid"), event.get("tid"), "annotations"]
         self._regions.append(_Region(*times, line, event["name"], GPU_ANNOTATION, _external(arguments)))
 
     def _add_mark(self, event: Event) -> None:
@@ -516,7 +516,7 @@ class KinetoRows:
         is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
         device = self._memory_is_on.get(device, device)
         agent = self._agent({}, {"device": device}) if is_gpu else words.HOST.id
-        thread = self._threads.thread(event.get("tid"))
+        thread = self._threads[event.get("tid")]
         kind = "FREE" if size < 0 else "ALLOC"
         self._rows[MemoryAllocations].append({
             "start": time, "end": time, "agent_id": agent, "type": kind, "address": arguments.get("Addr"),

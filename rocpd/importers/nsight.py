@@ -294,7 +294,7 @@ class NsightRows:
             numbers = [b if a is None else a for a, b in zip(name, text, strict=True)]
             names = [_VERSION.sub("", self._tables.texts.get(number, "?")) for number in numbers]
             rows = self._trace.write(Regions(
-                **times, tid=[self._threads.thread(number & 0xFFFFFF) for number in thread], name=names,
+                **times, tid=[self._threads[number & 0xFFFFFF] for number in thread], name=names,
                 event=Events(
                     list(map(words.api_category, names)) if category is None else category,
                     _or_0(correlation) if category is None else 0,
@@ -307,7 +307,7 @@ class NsightRows:
     def _write_synchronizations(self, table: str) -> None:
         kinds = dict(self._tables.rows("ENUM_CUPTI_SYNC_TYPE", ("id", "label")))
         for times, (device, stream, kind) in self._lasting(table, ("deviceId", "streamId", "syncType")):
-            lines = [self._threads.other(on, at, "synchronization") for on, at in zip(device, stream, strict=True)]
+            lines = [self._threads[on, at, "synchronization"] for on, at in zip(device, stream, strict=True)]
             self._trace.write(Regions(
                 **times, tid=lines,
                 name=[str(kinds.get(number, f"synchronization {number}")) for number in kind],
@@ -333,7 +333,7 @@ class NsightRows:
                 if kind not in _RANGE_TYPES | _MARK:
                     continue
                 category = MARK if kind in _MARK and category == MARKER_RANGE else category
-                tid = self._threads.thread(thread & 0xFFFFFF)
+                tid = self._threads[thread & 0xFFFFFF]
                 regions.append((start, start if end is None else end, tid, name, category, extdata))
                 arguments.append(recorded)
             self._write_regions(regions, arguments)

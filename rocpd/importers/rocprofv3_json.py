@@ -170,10 +170,8 @@ class RocprofRows:
     def _write_dispatches(self, records: Sequence[Record]) -> None:
         launched: list[Record] = column(records, "dispatch_info")
         sizes = sizes_of(lambda what, axis: [info[f"{what}_size"][axis] for info in launched])
-        queues, streams = (
-            [handle(info, "queue_id") for info in launched],
-            [handle(each, "stream_id") for each in records],
-        )
+        queues = [handle(info, "queue_id") for info in launched]
+        streams = [handle(each, "stream_id") for each in records]
         for number in sorted(set(queues)):
             self._trace.register(infos.QueueInfo(number))
         for number in sorted(set(streams)):

@@ -289,16 +289,16 @@ def import_once(
 
     `progress` is called with (bytes read, bytes in all).
     """
-    known: dict[Path, Importer] = {}
+    answers: dict[Path, Sequence[Path] | InputError] = {}
+    missing: dict[Path, Importer] = {}
     for path in paths:
         with as_input_error(path):
-            if importer := importer_of(path):
-                known[path] = importer
-    answers: dict[Path, Sequence[Path] | InputError] = {}
-    for path, importer in known.items():
-        if entry := _known_entry(path, importer):
+            importer = importer_of(path)
+        if importer and (entry := _known_entry(path, importer)):
             answers[path] = entry.files
-    if missing := {path: importer for path, importer in known.items() if path not in answers}:
+        elif importer:
+            missing[path] = importer
+    if missing:
         answers |= _import_missing(missing, jobs, on_note, progress)
     return answers
 

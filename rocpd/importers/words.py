@@ -173,8 +173,11 @@ def counter_of(agent: int | None, name: str, symbol: str | None = None) -> Count
     return CounterInfo(agent_id=agent, target_arch="GPU", name=name, symbol=symbol, value_type="ABS")
 
 
-class ThreadIds:
-    """Gives the ids of threads, and of lines that the source draws beside them.
+class ThreadIds(Registered):
+    """Ids of threads by what the source calls them, and of lines that it draws beside them.
+
+    A thread that is named by a text gets a number above those of threads, and so does a line of a GPU: `ids[device,
+    stream, "annotations"]`.
 
     Args:
         trace: the file.
@@ -182,28 +185,15 @@ class ThreadIds:
     """
 
     def __init__(self, trace: TraceWriter, names: Mapping[object, str]) -> None:
+        super().__init__(trace, self._thread)
         self._names, self._others = names, 0
-        self._threads, self._lines = Registered(trace, self._thread), Registered(trace, self._line)
 
-    def thread(self, tid: object) -> int:
-        """Return the id of a thread; one that is named by a text gets a number above those of threads."""
-        return self._threads[tid]
-
-    def other(self, device: object, stream: object, what: str) -> int:
-        """Return the id of a line of a GPU, such as that of its annotations."""
-        return self._lines[device, stream, what]
-
-    def _thread(self, tid: object) -> ThreadInfo:
-        if isinstance(tid, int) and not isinstance(tid, bool):
-            return ThreadInfo(tid, name=self._names.get(tid))
-        return self._numbered("unknown thread" if tid is None else str(tid))
-
-    def _line(self, key: tuple[object, object, str]) -> ThreadInfo:
-        device, stream, what = key
-        return self._numbered(f"GPU {device} stream {stream} {what}")
-
-    def _numbered(self, name: str) -> ThreadInfo:
+    def _thread(self, key: object) -> ThreadInfo:
+        if isinstance(key, int) and not isinstance(key, bool):
+            return ThreadInfo(key, name=self._names.get(key))
         self._others += 1
+        name = "unknown thread" if key is None else str(key)
+        name = "GPU {} stream {} {}".format(*key) if isinstance(key, tuple) else name
         return ThreadInfo(_ABOVE_THREADS + self._others, name=name)
 
 

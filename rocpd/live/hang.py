@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rocpd.base import amount, frozen
+from rocpd.base import amount, by_key, frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import duration
 from rocpd.live import AFTER_S
@@ -195,10 +195,7 @@ def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
         if not waiting or idle < after_ns or (unseen and members[0][0].run in crowded):
             continue
         missing = tuple(rank.rank for rank, group in members if group.entered < number)
-        called = defaultdict(list)
-        for rank, group in members:
-            if group.entered == number:
-                called[group.operation].append(rank.rank)
+        called = by_key((group.operation, rank.rank) for rank, group in members if group.entered == number)
         differ = {name: tuple(those) for name, those in called.items()}
         name, operation = waiting[0][1].name, waiting[0][1].operation
         if len(differ) < 2 or differ.keys() <= _PAIR:

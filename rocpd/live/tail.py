@@ -106,6 +106,12 @@ class TailedFile:
         """Whether there is a copy that can be read."""
         return self._copy is not None and self._copy.has_tables
 
+    @property
+    def fresh(self) -> FreshCopy:
+        """The copy, of a file that has rows."""
+        assert self._copy
+        return self._copy
+
     def notice(self) -> None:
         """Note whether something was written since the last look; rows are for `poll`."""
         signature = self._marks()
@@ -159,24 +165,9 @@ class TailedFile:
             with suppress(InputError, apsw.Error), self._attached(signature) as copy:
                 copy.complete()
 
-    def free_until(self, suffix: str, end: int | None) -> None:
-        """Let the copy have the rows of a rank that belong before a time of its program [ns]; None: all."""
-        if self._copy:
-            self._copy.free_until(suffix, end)
-
-    def forget_before(self, suffix: str, start: int) -> None:
-        """Let the copy forget those that belong before another."""
-        if self._copy:
-            self._copy.forget_before(suffix, start)
-
     def expect(self, share: float) -> None:
         """Go on with so many times the rows that are kept now, once too many have come to copy all."""
-        if self._copy:
-            self._copy.newest = min(self._newest, max(_LEAST, round(share * self._copy.kept())))
-
-    def since(self, suffix: str) -> int:
-        """Return what the copy of a rank begins with: not all that ended before [ns]; 0: nothing is left out."""
-        return self._copy.since.get(suffix, 0) if self._copy else 0
+        self.fresh.newest = min(self._newest, max(_LEAST, round(share * self.fresh.kept())))
 
     def close(self) -> None:
         """Let go of the file and of the copy."""

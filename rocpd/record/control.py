@@ -44,7 +44,7 @@ def control(pid: int, action: Action) -> Status:
         InputError: there is no such process, it has no recorder that listens, or somebody else listens in its place.
         RocpdError: the recorder failed.
     """
-    owner, path = _owner_and_socket(pid)
+    owner, path = owner_and_socket(pid)
     _check(pid, owner, path)
     return _status(pid, action, json_object(_ask(pid, owner, path, action)))
 
@@ -139,16 +139,12 @@ def _nobody_listens(pid: int, error: OSError) -> InputError:
     return InputError(f"process {pid}: no recorder listens ({error.strerror or error})", hint)
 
 
-def socket_of(pid: int) -> Path:
-    """Return the path of a process's socket.
+def owner_and_socket(pid: int) -> tuple[int, Path]:
+    """Return the user of a process, and the path of its socket.
 
     Raises:
         InputError: there is no such process, or it belongs to another user.
     """
-    return _owner_and_socket(pid)[1]
-
-
-def _owner_and_socket(pid: int) -> tuple[int, Path]:
     process = Path("/proc") / str(pid)
     try:
         owner = process.stat().st_uid

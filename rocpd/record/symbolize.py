@@ -11,13 +11,12 @@ import os
 import shutil
 import struct
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.base import Progress, UsageError, frozen
+from rocpd.base import Progress, UsageError, by_key, frozen
 from rocpd.base.documents import json_value
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
@@ -183,10 +182,7 @@ def _in_notes(notes: bytes) -> str:
 
 def _frames(tool: str, files: Mapping[str, Path], places: Iterable[Place]) -> dict[Place, list[str]]:
     """Return what is at each place that debugging information knows, the innermost frame first."""
-    addresses: dict[str, list[int]] = defaultdict(list)
-    for build_id, address in places:
-        if build_id in files:
-            addresses[build_id].append(address)
+    addresses = by_key(place for place in places if place[0] in files)
     known: dict[Place, list[str]] = {}
     for build_id, wanted in addresses.items():
         command = [tool, "-a", "-f", "-i", "-C", "-e", str(files[build_id])]

@@ -139,7 +139,6 @@ _FEW_SIGNS = re.compile(
     r"[\[(<{#* ]{0,4}[A-Za-z_ -]{1,40}[ _#:=.-]{0,4}\d{0,9}(?: ?(?:/|of) ?\d{1,9})?[\])>}#*: ]{0,4}"
 )
 _MOST_DIGITS = 300
-_FUNCTION = re.compile(r"[^(<]*")
 
 
 def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
@@ -196,8 +195,7 @@ def _function(display: str) -> str:
     >>> _function("void at::native::add<float>(int)"), _function("gemm")
     ('at::native::add', 'gemm')
     """
-    match = _FUNCTION.match(display)
-    return (match[0] if match else display).split(" ")[-1] or display
+    return re.split(r"[(<]", display, maxsplit=1)[0].split(" ")[-1] or display
 
 
 def marker_names(texts: Iterable[str], pseudonyms: Pseudonyms) -> dict[str, str]:

@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from rocpd.base.documents import json_object
+from rocpd.base.documents import json_object, json_value
 from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import has_secret_part, names_secret, secrets_in
@@ -296,9 +296,8 @@ class Redactor:
 
     def document(self, text: str) -> str:
         """Return a JSON document whose strings are redacted; other text as `text` does."""
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
+        content = json_value(text)
+        if content is None:
             return self.text(text)
         changed = self._value(content)
         return text if changed == content else json.dumps(changed, ensure_ascii=False)

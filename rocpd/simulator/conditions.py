@@ -14,7 +14,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
-from rocpd.simulator.options import MOST_NOISE, JobOptions
+from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
 
 _STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or slower, or a clock steps
@@ -123,9 +123,6 @@ def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
 
 
 _SIGMAS = 3.0  # chance goes no further, so that no rank computes in no time
-
-LEAST_STRETCH = 1.0 - _SIGMAS * MOST_NOISE / 100
-"""No GPU is faster than that."""
 
 
 @frozen

@@ -8,7 +8,7 @@ disk.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import field, replace
 
 import numpy as np
@@ -62,38 +62,6 @@ class TrueTransfer:
     step: int
     sent: tuple[int, int]
     received: tuple[int, int]
-
-
-def collectives(programs: Sequence[RoundProgram], anchors: Ints, jitter_ns: float) -> Iterator[TrueCollective]:
-    """Yield the collectives round by round, in the order in which they are made."""
-    for step, meeting, members, starts, ends in _rows(programs, anchors):
-        if meeting.exchange.peer or len(members) < 2:
-            continue
-        # Two may end that far apart and go on at once: who is within it of the last came as late.
-        is_last = starts >= starts.max() - jitter_ns
-        group = RankGroup(GroupKind(meeting.exchange.group), tuple(members.tolist()))
-        last = tuple(members[is_last].tolist())
-        times = tuple(starts.tolist()), tuple(ends.tolist())
-        yield TrueCollective(meeting.exchange.kind, group, meeting.exchange.size, step, *times, last)
-
-
-def transfers(programs: Sequence[RoundProgram], anchors: Ints) -> Iterator[TrueTransfer]:
-    """Yield what the stages sent to each other, step by step."""
-    for step, meeting, members, starts, ends in _rows(programs, anchors):
-        if meeting.exchange.peer and step is not None:
-            sent, received = zip(starts.tolist(), ends.tolist(), strict=True)
-            sender, receiver = members.tolist()
-            yield TrueTransfer(sender, receiver, meeting.exchange.size, step, sent, received)
-
-
-def _rows(programs: Sequence[RoundProgram], anchors: Ints) -> Iterator[tuple[int | None, Meeting, Ints, Ints, Ints]]:
-    """Yield step, meeting, members, starts and ends of every exchange of every group."""
-    for n, program in enumerate(programs):
-        step = n - 1 if 0 < n < len(programs) - 1 else None
-        for meeting in program.meetings:
-            starts, ends = (anchors[n][meeting.members, column] for column in (meeting.start, meeting.end))
-            for row in zip(meeting.members, starts, ends, strict=True):
-                yield step, meeting, *row
 
 
 DISK_STATES: tuple[str, ...] = ("plain", "wal_header", "leftover_wal", "hot_journal")
@@ -185,16 +153,41 @@ class JobPlan:
         return fact.steps[0] if fact else None
 
     def collectives(self) -> tuple[TrueCollective, ...]:
-        """Return all collectives of two ranks or more, in the order in which they are made."""
-        return tuple(collectives(self._programs(), self.timing.anchors, self.options.jitter * 1000))
+        """Return all collectives of two ranks or more, round by round, in the order in which they are made."""
+        made = []
+        for step, meeting, members, starts, ends in self._exchanges():
+            if not meeting.exchange.peer and len(members) > 1:
+                # Two may end that far apart and go on at once: who is within it of the last came as late.
+                is_last = starts >= starts.max() - self.options.jitter * 1000
+                group = RankGroup(GroupKind(meeting.exchange.group), tuple(members.tolist()))
+                what = meeting.exchange.kind, group, meeting.exchange.size, step
+                times = tuple(starts.tolist()), tuple(ends.tolist())
+                made.append(TrueCollective(*what, *times, tuple(members[is_last].tolist())))
+        return tuple(made)
 
     def transfers(self) -> tuple[TrueTransfer, ...]:
-        """Return what the stages of a pipeline sent to each other."""
-        return tuple(transfers(self._programs(), self.timing.anchors))
+        """Return what the stages of a pipeline sent to each other, step by step."""
+        made = []
+        for step, meeting, members, starts, ends in self._exchanges():
+            if meeting.exchange.peer and step is not None:
+                sent, received = zip(starts.tolist(), ends.tolist(), strict=True)
+                sender, receiver = members.tolist()
+                made.append(TrueTransfer(sender, receiver, meeting.exchange.size, step, sent, received))
+        return tuple(made)
 
     def role(self, rank: int) -> Role:
         """Return what the calls of a rank that computes depend on."""
         return Role(self.options.profile, self.layout, self.layout.stage(rank), self.planting)
+
+    def _exchanges(self) -> Iterator[tuple[int | None, Meeting, Ints, Ints, Ints]]:
+        """Yield step, meeting, members, starts and ends of every exchange of every group."""
+        programs = self._programs()
+        for n, program in enumerate(programs):
+            step = n - 1 if 0 < n < len(programs) - 1 else None
+            for meeting in program.meetings:
+                columns = (self.timing.anchors[n][meeting.members, at] for at in (meeting.start, meeting.end))
+                for row in zip(meeting.members, *columns, strict=True):
+                    yield step, meeting, *row
 
     def _programs(self) -> list[RoundProgram]:
         return _programs(self.options.profile, self.layout, self.planting, self.steps)

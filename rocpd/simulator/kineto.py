@@ -56,8 +56,7 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
         OutputError: the file exists, or cannot be written.
     """
     with closing(sqlite3.connect(f"file:{rank}?mode=ro", uri=True)) as connection:
-        ((suffix,),) = connection.execute("SELECT value FROM rocpd_metadata WHERE tag = 'uuid' LIMIT 1")
-        trace = _Trace(connection, suffix, options or KinetoOptions())
+        trace = _Trace(connection, options or KinetoOptions())
         events = list(trace.events())
     document = {"schemaVersion": 1, "baseTimeNanoseconds": _BASE_NS, "deviceProperties": [], "traceEvents": events}
     with complete_or_nothing(out, force) as temporary:
@@ -67,16 +66,14 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
 class _Trace:
     """The events of a trace, from the tables of a rank."""
 
-    def __init__(self, connection: sqlite3.Connection, suffix: str, options: KinetoOptions) -> None:
-        self._connection, self._suffix, self._options = connection, suffix, options
+    def __init__(self, connection: sqlite3.Connection, options: KinetoOptions) -> None:
+        self._connection, self._options = connection, options
         self._random = np.random.default_rng(options.seed)
         ((self._pid,),) = self._rows("SELECT pid FROM rocpd_info_process")
         ((self._origin, self._end),) = self._rows('SELECT MIN(start), MAX("end") FROM rocpd_kernel_dispatch')
 
     def _rows(self, sql: str) -> list[Any]:
-        words = sql.split()
-        named = " ".join(f"{word}{self._suffix}" if word.startswith("rocpd_") else word for word in words)
-        return self._connection.execute(named).fetchall()
+        return self._connection.execute(sql).fetchall()
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield operators with calls in them, and kernels."""

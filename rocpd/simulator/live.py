@@ -136,26 +136,24 @@ def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Ma
         changed = False
         for key in keys:
             number = _first_missing(key, halts, exchanges)
-            for rank in key.members if number is not None else ():
+            for rank in key.members:
                 own = exchanges[rank][key]
-                if number is None or number >= len(own) or not _comes(own[number], halts[rank]):
-                    continue
-                halt = _waiting(halts[rank], own[number], waits[rank])
-                changed |= halt != halts[rank]
-                halts[rank] = halt
+                if number < len(own) and _comes(own[number], halts[rank]):
+                    halt = _waiting(halts[rank], own[number], waits[rank])
+                    changed |= halt != halts[rank]
+                    halts[rank] = halt
 
 
 def _comes(operation: MadeExchange, halt: Halt) -> bool:
     return operation.called <= halt.host and operation.started <= halt.device
 
 
-def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[int, Exchanges]) -> int | None:
-    """Return the number of the first exchange that some member does not come to, None: all come to all."""
-    missing = [
+def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[int, Exchanges]) -> int:
+    """Return the number of the first exchange that some member does not come to, `NEVER`: all come to all."""
+    return min(
         next((n for n, operation in enumerate(exchanges[rank][key]) if not _comes(operation, halts[rank])), NEVER)
         for rank in key.members
-    ]
-    return min(missing) if min(missing) < NEVER else None
+    )
 
 
 def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:
@@ -174,7 +172,10 @@ _DEVICE = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 _HOST = ("rocpd_region", "rocpd_memory_allocate")
 _OF_EVENTS = (*_HOST, *_DEVICE, "rocpd_sample", "rocpd_arg", "rocpd_pmc_event")
 _LONGEST_NS = 60_000_000_000  # no call of a simulated job takes longer
-_CALLS = ("HIP_RUNTIME_API", "RCCL_API")
+_OPEN_CALL = """SELECT S.string, R.start FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+JOIN rocpd_string S ON S.id = R.name_id JOIN rocpd_string C ON C.id = E.category_id
+WHERE R.tid = ? AND R.start <= ? AND R.start > ? AND R."end" > ? AND C.string IN ('HIP_RUNTIME_API', 'RCCL_API')
+ORDER BY R.start LIMIT 1"""
 
 
 def play(
@@ -239,7 +240,7 @@ def _halt(job: JobPlan, players: list[Player], happening: Happening | None) -> N
         victim = players[happening.rank]
         halts[happening.rank] = victim.struck(happening, int(job.timing.anchors[happening.step + 1, happening.rank, 0]))
         exchanges = {player.rank.number: player.exchanges for player in players}
-        spread(halts, exchanges, {player.rank.number: waits_of(player.source, player.suffix) for player in players})
+        spread(halts, exchanges, {player.rank.number: waits_of(player.source) for player in players})
     for player in players:
         player.halt = halts[player.rank.number]
 
@@ -256,9 +257,8 @@ class Player:
         _put_in_order(self.source, self.suffix)
         shutil.copyfile(source, self._blank)  # before time runs: 64 ranks take seconds
         _empty(self._blank, self.suffix)
-        self.exchanges: Exchanges = exchanges_of(self.source, self.suffix, job.layout, rank.number)
-        self._connection: apsw.Connection | None = None
-        self._state: StateWriter | None = None
+        self.exchanges: Exchanges = exchanges_of(self.source, job.layout, rank.number)
+        self._open: tuple[apsw.Connection, StateWriter] | None = None
         self._statements: tuple[str, ...] = ()
         self._played = 0
         self._is_dead = False
@@ -268,10 +268,10 @@ class Player:
 
     def __exit__(self, *error: object) -> None:
         self.source.close()
-        if self._connection is not None:
-            self._connection.close()
-        if self._state is not None:
-            self._state.close(remove=False)
+        if self._open:
+            connection, state = self._open
+            connection.close()
+            state.close(remove=False)
 
     @property
     def hangs(self) -> bool:
@@ -284,9 +284,8 @@ class Player:
         if happening.incident is Incident.MISMATCH:
             return _mismatch(self.exchanges, start)
         text = (
-            f'SELECT (r.start + r."end") / 2 FROM {self._of("rocpd_region")} r'  # noqa: S608
-            f" JOIN {self._of('rocpd_event')} e ON e.id = r.event_id JOIN {self._of('rocpd_string')} s"
-            " ON s.id = e.category_id WHERE r.start > ? AND s.string = 'HIP_RUNTIME_API' ORDER BY r.start LIMIT 1"
+            'SELECT (start + "end") / 2 FROM regions'
+            " WHERE start > ? AND category = 'HIP_RUNTIME_API' ORDER BY start LIMIT 1"
         )
         at = next(self.source.execute(text, (start,)))[0]
         if happening.incident is Incident.DISK_FULL:
@@ -298,18 +297,14 @@ class Player:
         if true < self.rank.start_ns:
             return
         now = int(self._clock.local(np.array([true]))[0])
-        if self._connection is None or self._state is None:
-            self._connection, self._state = self._begin(now)
-        self._write_rows(self._connection, min(now, self.halt.rows))
+        connection, state = self._open = self._open or self._begin(now)
+        self._write_rows(connection, min(now, self.halt.rows))
         if self.halt.dies and now > self.halt.host:
             now = min(now, self.halt.host)
             if self._is_dead:
                 return
             self._is_dead = True
-        self._write_state(self._state, now)
-
-    def _of(self, table: str, schema: str = "main") -> str:
-        return f"{schema}.{quote_name(table + self.suffix)}"
+        self._write_state(state, now)
 
     def _begin(self, now: int) -> tuple[apsw.Connection, StateWriter]:
         """Make the file with everything but events, and the state file."""
@@ -361,32 +356,23 @@ class Player:
 
     def _open_calls(self, at: int) -> Iterator[tuple[int, str, int]]:
         """Yield each thread and the outermost call of a runtime that it is in, "" and 0: none."""
-        marks = ", ".join("?" * len(_CALLS))
-        text = (
-            f"SELECT s.string, r.start FROM {self._of('rocpd_region')} r INDEXED BY played_regions"  # noqa: S608
-            f" JOIN {self._of('rocpd_event')} e ON e.id = r.event_id"
-            f" JOIN {self._of('rocpd_string')} s ON s.id = r.name_id"
-            f" JOIN {self._of('rocpd_string')} c ON c.id = e.category_id"
-            f' WHERE r.tid = ? AND r.start <= ? AND r.start > ? AND r."end" > ? AND c.string IN ({marks})'
-            " ORDER BY r.start LIMIT 1"
-        )
-        ids = f"SELECT id FROM {self._of('rocpd_info_thread')} ORDER BY id"  # noqa: S608
-        threads: list[Any] = self.source.execute(ids).fetchall()
+        threads: list[Any] = self.source.execute("SELECT id FROM rocpd_info_thread ORDER BY id").fetchall()
         for (tid,) in threads:
-            found: Any = next(self.source.execute(text, (tid, at, at - _LONGEST_NS, at, *_CALLS)), ("", 0))
+            found: Any = next(self.source.execute(_OPEN_CALL, (tid, at, at - _LONGEST_NS, at)), ("", 0))
             yield int(tid), *found
 
     def end(self, hangs: bool) -> None:
         """End the process, unless the job hangs: then its files stay as they are when everything is killed."""
-        if self._connection is None or self._state is None:
+        if self._open is None:
             return
+        connection, state = self._open
         if not hangs and self.halt.rows == NEVER:
-            ends = f'SELECT fini, "end" FROM {self._of("rocpd_info_process", "done")}'  # noqa: S608
-            self._connection.execute(f'UPDATE {self._of("rocpd_info_process")} SET (fini, "end") = ({ends})')  # noqa: S608
-        self._connection.close()
-        self._connection = None
-        self._state.close(remove=not hangs and self.halt.rows == NEVER)
-        self._state = None
+            process = quote_name("rocpd_info_process" + self.suffix)
+            ends = 'SELECT fini, "end" FROM done.rocpd_info_process'
+            connection.execute(f'UPDATE {process} SET (fini, "end") = ({ends})')  # noqa: S608
+        connection.close()
+        state.close(remove=not hangs and self.halt.rows == NEVER)
+        self._open = None
         for path in (self.path, state_file(self.path)):
             remember(path)
 
@@ -431,29 +417,24 @@ def _mismatch(exchanges: Exchanges, start: int) -> Halt:
 def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
     """Number the events of a finished file in the order in which they end: table `played`."""
     here = _tables(connection, suffix)
-    name = {base: quote_name(base + suffix) for base in here}
-    parts = [f'SELECT event_id AS event, "end" AS time, 0 AS device FROM {name[base]}' for base in _HOST]  # noqa: S608
-    parts += [f'SELECT event_id, "end", 1 FROM {name[base]}' for base in _DEVICE if base in here]  # noqa: S608
-    parts.append(f"SELECT event_id, timestamp, 0 FROM {name['rocpd_sample']}")  # noqa: S608
+    parts = [f'SELECT event_id AS event, "end" AS time, 0 AS device FROM {base}' for base in _HOST]  # noqa: S608
+    parts += [f'SELECT event_id, "end", 1 FROM {base}' for base in _DEVICE if base in here]  # noqa: S608
+    parts.append("SELECT event_id, timestamp, 0 FROM rocpd_sample")
+    indexes = {f"{base}_played": (base, "event_id") for base in _OF_EVENTS if base in here}
     with connection:
         connection.execute("CREATE TABLE played (id INTEGER PRIMARY KEY, event, time, device, launched)")
-        connection.execute(
-            "CREATE TEMP TABLE calls AS SELECT e.stack_id AS stack, r.start"  # noqa: S608
-            f" FROM {name['rocpd_region']} r JOIN {name['rocpd_event']} e ON e.id = r.event_id"
-        )
+        connection.execute("CREATE TEMP TABLE calls AS SELECT stack_id AS stack, start FROM regions")
         connection.execute("CREATE INDEX temp.calls_stack ON calls (stack)")
         connection.execute(
             "INSERT INTO played (event, time, device, launched)"  # noqa: S608
             " SELECT p.event, p.time, p.device, IIF(p.device, COALESCE(c.start, p.time), p.time)"
-            f" FROM ({' UNION ALL '.join(parts)}) p JOIN {name['rocpd_event']} e ON e.id = p.event"
+            f" FROM ({' UNION ALL '.join(parts)}) p JOIN rocpd_event e ON e.id = p.event"
             " LEFT JOIN calls c ON p.device AND c.stack = e.stack_id ORDER BY p.time, p.event"
         )
         connection.execute("CREATE UNIQUE INDEX played_event ON played (event)")
         connection.execute("CREATE INDEX played_time ON played (time)")
-        connection.execute(f"CREATE INDEX played_regions ON {name['rocpd_region']} (tid, start)")
-        for base in _OF_EVENTS:
-            if base in here:
-                connection.execute(f"CREATE INDEX {quote_name(base + '_played')} ON {name[base]} (event_id)")
+        for index, (base, columns) in {**indexes, "played_regions": ("rocpd_region", "tid, start")}.items():
+            connection.execute(f"CREATE INDEX {quote_name(index)} ON {quote_name(base + suffix)} ({columns})")
 
 
 def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
@@ -500,17 +481,16 @@ def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
 
 
 _WIDTHS = {"ncclFloat32": 4, "ncclFloat64": 8}
-_WAITS = ("hipStreamSynchronize", "hipDeviceSynchronize")
 
 
-def exchanges_of(connection: apsw.Connection, suffix: str, layout: Layout, rank: int) -> Exchanges:
+def exchanges_of(connection: apsw.Connection, layout: Layout, rank: int) -> Exchanges:
     """Return the exchanges of a rank by group, in the order of its calls."""
-    kernels = _kernels(connection, suffix)
+    kernels = _kernels(connection)
     kinds: dict[str, GroupKind] = {}
     made = iter(layout.communicators())
     found: dict[GroupKey, list[MadeExchange]] = {}
     group: list[tuple[str, dict[str, str], int]] = []
-    for name, start, stack, arguments in _calls(connection, suffix):
+    for name, start, stack, arguments in _calls(connection):
         if name == "ncclCommInitRank":
             kinds[arguments["comm"]] = next(made)
         elif "comm" in arguments and stack in kernels:
@@ -562,35 +542,25 @@ def _ranks(members: tuple[int, ...]) -> str:
     return ",".join(map(str, members[:4])) if len(members) < 5 else f"{members[0]},{members[1]}…{members[-1]}"
 
 
-def _calls(connection: apsw.Connection, suffix: str) -> list[tuple[str, int, int, dict[str, str]]]:
+def _calls(connection: apsw.Connection) -> list[tuple[str, int, int, dict[str, str]]]:
     """Return name, start, stack id and arguments of the calls of RCCL, in their order."""
-    region, event, string, arg = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "event", "string", "arg"))
-    text = (
-        f"SELECT s.string, r.start, e.stack_id, e.id FROM {region} r JOIN {event} e ON e.id = r.event_id"  # noqa: S608
-        f" JOIN {string} s ON s.id = r.name_id WHERE s.string LIKE 'nccl%' ORDER BY r.start, r.id"
-    )
-    arguments = f"SELECT name, value FROM {arg} WHERE event_id = ?"  # noqa: S608
-    rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
+    calls = "SELECT name, start, stack_id, event_id FROM regions WHERE name LIKE 'nccl%' ORDER BY start, id"
+    arguments = "SELECT name, value FROM rocpd_arg WHERE event_id = ?"
+    rows: list[tuple[Any, ...]] = connection.execute(calls).fetchall()
     return [(name, start, stack, dict(connection.execute(arguments, (number,)))) for name, start, stack, number in rows]
 
 
-def _kernels(connection: apsw.Connection, suffix: str) -> dict[int, tuple[int, int]]:
+def _kernels(connection: apsw.Connection) -> dict[int, tuple[int, int]]:
     """Return start and end of the kernel that a call of RCCL launched, by the call's stack id."""
-    region, event, dispatch = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "event", "kernel_dispatch"))
     text = (
-        f'SELECT c.parent_stack_id, d.start, d."end" FROM {dispatch} d JOIN {event} e ON e.id = d.event_id'  # noqa: S608
-        f" JOIN (SELECT e.stack_id, e.parent_stack_id FROM {region} r JOIN {event} e ON e.id = r.event_id"
-        " WHERE e.parent_stack_id > 0) c ON c.stack_id = e.stack_id"
+        'SELECT R.parent_stack_id, K.start, K."end" FROM kernels K JOIN regions R ON R.stack_id = K.stack_id'
+        " WHERE R.parent_stack_id > 0"
     )
     rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
     return {stack: (start, end) for stack, start, end in rows}
 
 
-def waits_of(connection: apsw.Connection, suffix: str) -> list[int]:
+def waits_of(connection: apsw.Connection) -> list[int]:
     """Return when a rank begins to wait for its GPU [ns], in order."""
-    region, string = (quote_name(f"rocpd_{base}{suffix}") for base in ("region", "string"))
-    text = (
-        f"SELECT r.start FROM {region} r JOIN {string} s ON s.id = r.name_id"  # noqa: S608
-        f" WHERE s.string IN ({', '.join('?' * len(_WAITS))}) ORDER BY r.start"
-    )
-    return [int(start) for (start,) in connection.execute(text, _WAITS)]
+    text = "SELECT start FROM regions WHERE name IN ('hipStreamSynchronize', 'hipDeviceSynchronize') ORDER BY start"
+    return [int(start) for (start,) in connection.execute(text)]

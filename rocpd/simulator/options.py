@@ -140,21 +140,13 @@ def check(options: JobOptions) -> None:
         UsageError: naming the option and what it may be.
     """
     for option in options_of(JobOptions):
-        _check_limits(option, getattr(options, option.name))
+        _check_value(option, getattr(options, option.name))
     if options.nodes > options.ranks:
         raise UsageError(
             f"{options.nodes} nodes for {options.ranks} ranks: a node would be empty", "give at most one node per rank"
         )
     if options.seed < 0:
         raise UsageError(f"seed {options.seed}: is negative", "give 0 or more")
-    for name, known in (
-        ("profile", PROFILES),
-        ("rccl", tuple(Rccl)),
-        ("counters", tuple(CounterSet)),
-        ("live_journal", tuple(Journal)),
-    ):
-        if getattr(options, name) not in known:
-            raise UsageError(f"{name} {getattr(options, name)}: unknown", f"one of {', '.join(known)}")
     if options.version not in VERSIONS:
         raise UsageError(
             f"schema version {options.version}: not one that can be written", f"one of {', '.join(VERSIONS)}"
@@ -162,7 +154,9 @@ def check(options: JobOptions) -> None:
     _check_layout(options)
 
 
-def _check_limits(option: Option, value: object) -> None:
+def _check_value(option: Option, value: object) -> None:
+    if issubclass(option.kind, StrEnum) and value not in tuple(option.kind):
+        raise UsageError(f"{option.name} {value}: unknown", f"one of {', '.join(option.kind)}")
     if not isinstance(value, (int, float)) or option.least is None:
         return
     name = option.name.replace("_", " ")

@@ -37,15 +37,11 @@ class Counter:
     whole: bool = True
 
 
-def _zero(_: Kernel) -> float:
-    return 0.0
-
-
 def _counted(
     name: str,
     description: str,
     block: str,
-    of_kernel: Callable[[Kernel], float] | None = _zero,
+    of_kernel: Callable[[Kernel], float] | None = None,
     spread: float = 0.0,
     units: str = "count",
 ) -> Counter:

@@ -419,7 +419,7 @@ class Script:
     def allocate(
         self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int, leaks: bool = False
     ) -> None:
-        """Allocate or free by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
+        """Allocate or free, then of `size` 0, by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
         args: tuple[Arg, ...]
         if kind[0] == "ALLOC":
             args = (Arg("void**", "ptr", "0x7ffec98be478"), Arg("unsigned long", "size", str(size)))
@@ -429,18 +429,16 @@ class Script:
         start = self.now(thread).later(2000)
         self._cursor[thread] = start.later(21000)
         self.leave(thread)
-        moved = size if kind[0] == "ALLOC" else 0
         self.template.allocations.append(
-            Allocation(*kind, moved, slot, thread, launcher, start, start.later(18000), leaks)
+            Allocation(*kind, size, slot, thread, launcher, start, start.later(18000), leaks)
         )
 
     def scratch(self, thread: int, operation: str, size: int) -> None:
-        """Allocate or free scratch, which the runtime does without any call."""
+        """Allocate or free scratch, then of `size` 0, which the runtime does without any call."""
         start = self.now(thread)
         self._cursor[thread] = start.later(7000)
-        sized = size if operation == "ALLOC" else 0
         self.template.allocations.append(
-            Allocation(operation, "SCRATCH", sized, 0, thread, -1, start, start.later(6000))
+            Allocation(operation, "SCRATCH", size, 0, thread, -1, start, start.later(6000))
         )
 
     def exchange(self, thread: int, request: ExchangeRequest, on_compute: bool = False) -> None:

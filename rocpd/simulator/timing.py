@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rocpd.base import Floats, Ints, frozen
-from rocpd.simulator.conditions import LEAST_STRETCH, Conditions
+from rocpd.simulator.conditions import Conditions
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
 from rocpd.simulator.script import LANE_GAP, After, Exchange, Lane, LaneEnd, Template, Time
 
@@ -49,43 +49,6 @@ class LaneTimes:
         return start, start + lengths
 
 
-class LaneEndTimes:
-    """When the pieces of a lane up to a position are done."""
-
-    def __init__(self, lane: LaneTimes, position: int) -> None:
-        # Plain numbers: this runs for every step, where those of numpy would cost more than the arithmetic.
-        self._start, self._scales = lane.start, lane.scales
-        waited = [n for n in range(position + 1) if _may_be_waited_for(lane, n)]
-        columns = (lane.anchor[waited], lane.fixed[waited], lane.before[waited])
-        self._waited = tuple(zip(*(column.tolist() for column in columns), strict=True))
-        self._last, self._length = int(lane.before[position]), int(lane.lengths[position])
-
-    def end(self, anchors: Ints, stretch: Floats) -> Ints:
-        """Return the end [ns]: an element for each row of `anchors`; to the ns what `LaneTimes.runs` says."""
-        latest: Ints = anchors[:, self._start.anchor] + self._start.fixed
-        for anchor, fixed, before in self._waited:
-            ready = anchors[:, anchor] + fixed
-            if before:
-                ready -= scaled(stretch, before) if self._scales else before
-            np.maximum(latest, ready, out=latest)
-        if not self._scales:
-            return latest + (self._last + self._length)
-        if self._last:
-            latest += scaled(stretch, self._last)
-        return latest + scaled(stretch, self._length)
-
-
-def _may_be_waited_for(lane: LaneTimes, n: int) -> bool:
-    """Whether the GPU can come to a piece before it is launched: not if the pieces before always take longer.
-
-    Then the one that they were measured from decides when this one starts, on the fastest GPU too.
-    """
-    same = lane.anchor[:n] == lane.anchor[n]
-    launched = lane.fixed[n] - lane.fixed[:n]
-    least = (LEAST_STRETCH if lane.scales else 1.0) * (lane.before[n] - lane.before[:n]) - 1
-    return not bool((same & (launched <= least)).any())
-
-
 def scaled(factor: Floats, ns: Ints | int) -> Ints:
     """Return times that take longer by a factor, in whole ns."""
     return (factor * ns).astype(np.int64)
@@ -115,14 +78,14 @@ class Latest:
     ranks: slice
     anchor: int
     times: tuple[Time, ...]
-    lanes: tuple[LaneEndTimes, ...]
+    lanes: tuple[tuple[LaneTimes, int], ...]
     stalls: bool
 
     def set(self, anchors: Ints, stretch: Floats, stall: Ints) -> None:
         """Set the anchor in the rows of the stage."""
         here = anchors[self.ranks]
         terms = [here[:, time.anchor] + time.fixed for time in self.times]
-        terms += [lane.end(here, stretch[self.ranks]) for lane in self.lanes]
+        terms += [lane.runs(here, stretch[self.ranks])[1][:, position] for lane, position in self.lanes]
         here[:, self.anchor] = functools.reduce(np.maximum, terms)
         if self.stalls:
             here[:, self.anchor] += stall[self.ranks]
@@ -222,7 +185,7 @@ class _Ordering:
         for term in op.terms:
             if isinstance(term, Time):
                 latest[term.anchor] = max(term.fixed, latest.get(term.anchor, 0))
-        lanes = (LaneEndTimes(self._lanes[stage][t.lane], t.position) for t in op.terms if isinstance(t, LaneEnd))
+        lanes = ((self._lanes[stage][t.lane], t.position) for t in op.terms if isinstance(t, LaneEnd))
         times = tuple(Time(anchor, fixed) for anchor, fixed in latest.items())
         return Latest(self._layout.of_stage(stage), self._at[stage] + 1, times, tuple(lanes), op.stalls)
 

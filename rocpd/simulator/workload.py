@@ -32,7 +32,6 @@ from rocpd.simulator.script import (
     STREAMS,
     WORKER,
     Arg,
-    Dispatch,
     HostRegion,
     Script,
     Template,
@@ -298,7 +297,7 @@ def _end_step(script: Script, role: Role, special: bool) -> None:
             script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, _FIRST_TRANSIENT + n)
     if special:
         script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, _WORKSPACE_SLOT)
-        script.scratch(MAIN, "FREE", _SCRATCH_BYTES)
+        script.scratch(MAIN, "FREE", 0)
     script.leave(MAIN)
 
 
@@ -498,16 +497,16 @@ class Recording:
 
     def recorded(self, template: Template) -> Template:
         """Return the template without the rows that are not recorded; ops and lanes stay."""
-        every = range(len(template.regions))
-        lost = self._lost_launches(template.regions)
-        there = [n for n in every if n not in lost and self._has_call(template.regions[n])]
-        if len(there) < len(every):
+        regions = template.regions
+        lost = self._lost(Plant.LOST_LAUNCHES, [n for n, region in enumerate(regions) if region.name in _LAUNCHES])
+        there = [n for n, region in enumerate(regions) if n not in lost and self._has_call(region)]
+        if len(there) < len(regions):
             template = _keep_regions(template, there)
         if self.rccl == Rccl.CALLS:
             template = replace(template, regions=[_without_size(region) for region in template.regions])
-        dispatches = template.dispatches
-        if Plant.LOST_DISPATCHES in self.planting:
-            dispatches = self._every_nth_lost(dispatches)
+        computing = [n for n, dispatch in enumerate(template.dispatches) if not dispatch.kernel.communicates]
+        lost = self._lost(Plant.LOST_DISPATCHES, computing)
+        dispatches = [dispatch for n, dispatch in enumerate(template.dispatches) if n not in lost]
         if Plant.LOST_GRAPH_KERNELS in self.planting:
             dispatches = [dispatch for dispatch in dispatches if dispatch.graph is None]
             template = replace(template, graphs=[])
@@ -518,19 +517,10 @@ class Recording:
             return Plant.NO_HIP_TRACE not in self.planting
         return region.category != RCCL or self.rccl != Rccl.NONE
 
-    def _lost_launches(self, regions: Sequence[HostRegion]) -> frozenset[int]:
-        if Plant.LOST_LAUNCHES not in self.planting:
-            return frozenset()
-        every = int(self.planting.size(Plant.LOST_LAUNCHES, 1))
-        launches = [n for n, region in enumerate(regions) if region.name in _LAUNCHES]
-        return frozenset(launches[every // 2 :: every])
-
-    def _every_nth_lost(self, dispatches: Sequence[Dispatch]) -> list[Dispatch]:
-        """Return the dispatches without every so manyth; communication is never lost."""
-        every = int(self.planting.size(Plant.LOST_DISPATCHES, 1))
-        computing = [n for n, dispatch in enumerate(dispatches) if not dispatch.kernel.communicates]
-        lost = set(computing[every // 2 :: every])
-        return [dispatch for n, dispatch in enumerate(dispatches) if n not in lost]
+    def _lost(self, plant: Plant, rows: Sequence[int]) -> frozenset[int]:
+        """Return every so manyth of some rows, as a plant says; none where it is not planted."""
+        every = int(self.planting.size(plant, 0.0))
+        return frozenset(rows[every // 2 :: every] if every else ())
 
 
 def _keep_regions(template: Template, there: Sequence[int]) -> Template:

@@ -80,13 +80,11 @@ class _Known:
     """The last answers of the analyses.
 
     Args:
-        at_s: when [s since 1970].
-        glance: what they said of the job.
+        glance: what they said of the job, and when.
         ranks: path of the file -> rank, without what changes by itself.
         places: each rank and its file.
     """
 
-    at_s: float
     glance: Glance
     ranks: Mapping[Path, tuple[RankNow, ...]]
     places: tuple[tuple[Rank, Path], ...] = ()
@@ -143,7 +141,7 @@ class Watch:
         if not is_over and not any(file.has_rows for file in files):
             return self._without_rows(files)
         if self._known is None and self.options.rows_first and not is_over:
-            self._known = _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
+            self._known = _Known(Glance(time.time(), JobState.RUNNING), {})
         elif self._known is None or (self._is_new and is_due) or self._is_to_end(is_over):
             self._analyse(is_over)
         assert self._known
@@ -227,11 +225,11 @@ class Watch:
                     steps = steps_of_ranks(session, self.options.asked.step_marker)
                     self._remember(steps, _common(steps))
                     glance, tables = self._measured(session, "all of it", JobState.ENDED)
-                    self._known = _Known(time.time(), glance, *self._by_file(session, tables, steps))
+                    self._known = _Known(glance, *self._by_file(session, tables, steps))
             else:
                 self._measure_last()
         except RocpdError as error:
-            known = self._known or _Known(time.time(), Glance(time.time(), JobState.RUNNING), {})
+            known = self._known or _Known(Glance(time.time(), JobState.RUNNING), {})
             self._known = replace(known, glance=replace(known.glance, problems=(error.message,)))
 
     def _connected(self, paths: Sequence[Path]) -> Session:
@@ -246,7 +244,7 @@ class Watch:
         readable = self._tail.readable()
         with self._connected(list(readable)) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
-            since = {each.number: readable[each.opening.path].since(each.suffix) for each in session.ranks}
+            since = {each.number: readable[each.opening.path].fresh.since.get(each.suffix, 0) for each in session.ranks}
             numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
@@ -256,16 +254,16 @@ class Watch:
             parts = _parts(steps, chosen) if len(chosen) >= min(_FEWEST, self.options.steps) else {}
             if not parts and self.options.rows_first and self._is_young(session):  # more steps may come soon
                 if not self._chosen:
-                    now = time.time()
-                    self._known = _Known(now, Glance(now, JobState.RUNNING), *self._by_file(session, {}, steps))
+                    begun = Glance(time.time(), JobState.RUNNING)
+                    self._known = _Known(begun, *self._by_file(session, {}, steps))
                 return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
             for each in session.ranks:
                 part, file = parts.get(each.number), readable[each.opening.path]
-                file.free_until(each.suffix, part.end if part else None)
+                file.fresh.free_until(each.suffix, part.end if part else None)
                 for number in before if part else ():
-                    file.forget_before(each.suffix, steps[each.number][number][0])
+                    file.fresh.forget_before(each.suffix, steps[each.number][number][0])
                 if part:
                     file.expect(_ROOM * self.options.steps / len(chosen))
         with self._connected(list(readable)) as session:
@@ -275,7 +273,7 @@ class Watch:
             else:
                 some, looked_at = self._last_seconds(session)
             glance, tables = self._measured(some, looked_at, JobState.RUNNING)
-            self._known = _Known(time.time(), glance, *self._by_file(session, tables, steps))
+            self._known = _Known(glance, *self._by_file(session, tables, steps))
 
     def _measured(self, session: Session, looked_at: str, state: JobState) -> tuple[Glance, Mapping[str, Summary]]:
         """Return what the analyses say of a session, and their tables."""
@@ -316,7 +314,7 @@ class Watch:
         for rank in whole.ranks:
             if span := whole.spans.get(rank.number):
                 parts[rank.number] = Part(span.end - length, None)
-                files[rank.opening.path].forget_before(rank.suffix, span.end - 2 * length)
+                files[rank.opening.path].fresh.forget_before(rank.suffix, span.end - 2 * length)
         is_cut = any(whole.spans[rank].start < (part.start or 0) for rank, part in parts.items())
         name = f"the last {self.options.seconds:g} s: no steps" if is_cut else "all of it so far"
         return (whole.cut_to(Cut(parts)) if is_cut else whole), name
@@ -341,9 +339,8 @@ class Watch:
             silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
             has_ended = is_over or (file.has_rows and not file.may_grow)
             state = JobState.ENDED if has_ended else _state_of(file, silent, self._silence())
-            about = str(file.path), state, silent, file.rows
+            path, rows = str(file.path), file.rows
             for rank in known.ranks.get(file.path) or (RankNow(None),):
-                path, state, silent, rows = about
                 ranks.append(replace(rank, file=path, state=state, silent_s=silent, rows=rows, problem=file.problem))
             if file.problem:
                 problems.append(file.problem)
@@ -363,7 +360,7 @@ class Watch:
             hangs=hang is not None,
             hang_s=max((wait.waited_ns for wait in hang.waits), default=0) / 1e9 if hang else 0.0,
             missing=hang.missing if hang else (),
-            age_s=now - known.at_s,
+            age_s=now - known.glance.at_s,
             cpu_percent=100 * cpu / wall if wall else 0.0,
         )
 
@@ -396,7 +393,7 @@ def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part
 
 def _tables(session: Session, asked: Options) -> dict[str, Summary]:
     """Return the tables of the analyses by name, those by rank under another name; what lacks its data is missing."""
-    homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _analyses()}
+    homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _ANALYSES}
     functions: dict[str, Function] = {name: entries.load(home, name) for name, home in homes.items()}
     options = {name: replace(asked, by=By.RANK) if name == _BY_RANK else asked for name in functions}
     tables: dict[str, Summary] = {}
@@ -404,10 +401,6 @@ def _tables(session: Session, asked: Options) -> dict[str, Summary]:
         if not isinstance(known, str):
             tables |= {_BY_RANK: known["budget"]} if name == _BY_RANK and "budget" in known else known
     return tables
-
-
-def _analyses() -> list[str]:
-    return [name for name in _ANALYSES if name == _BY_RANK or name in SUMMARIES]
 
 
 def _rows(tables: Mapping[str, Summary], name: str) -> list[Row]:

@@ -75,7 +75,7 @@ def test_nested_lanes_hold_parentheses_only(spans: list[tuple[int, int]]) -> Non
 
 def _lanes(start: np.ndarray, end: np.ndarray, nests: bool) -> list[int]:
     tracks = Tracks()
-    tracks.index("t", lambda: Track("t", TrackKind.THREAD, nests=nests))
+    tracks.index("t", Track("t", TrackKind.THREAD, nests=nests))
     track = spread(tracks, np.zeros(len(start), np.int64), start, end)
     return [tracks.all[i].lane for i in track.tolist()]
 

@@ -44,7 +44,7 @@ def test_a_copy_has_the_rows_that_were_written_and_each_is_read_once(
         assert file.problem == ""
         assert (sorted(growing.path.parent.iterdir()), growing.path.read_bytes()) == (beside, before)
     assert file.poll() == 0
-    file.free_until(_suffix(growing.path), None)
+    file.fresh.free_until(_suffix(growing.path), None)
     written = _rows(growing.path)
     assert _rows(file.copy) == written
     assert read == sum(map(len, written.values()))
@@ -68,8 +68,8 @@ def test_of_what_is_cut_and_freed_gpu_work_goes_with_the_call_that_launched_it(
     starts = sorted(row["start"] for _, base, row in growing.rows if base == "region")
     first, last = starts[len(starts) // 3], starts[len(starts) * 2 // 3]
     expected = set(growing.connection.execute(f"{sql} IN ({calls}) AND E.stack_id NOT IN ({calls})", (last, first)))
-    file.free_until(suffix, last)
-    file.forget_before(suffix, first)
+    file.fresh.free_until(suffix, last)
+    file.fresh.forget_before(suffix, first)
     copied = _rows(file.copy)
     assert expected
     assert {(row[0],) for row in copied[f"rocpd_kernel_dispatch{suffix}"]} == expected
@@ -87,7 +87,7 @@ def test_a_file_that_is_replaced_is_read_anew(whole: list[Path], tmp_path: Path)
         other.write_bytes(source.read_bytes())
         other.replace(path)
         file.poll()
-        file.free_until(_suffix(path), None)
+        file.fresh.free_until(_suffix(path), None)
         assert (file.begun_again, _rows(file.copy)) == (number, _rows(path))
     file.close()
 
@@ -176,7 +176,7 @@ def test_of_rows_that_come_too_fast_the_newest_are_copied_with_their_events(whol
     growing.write_until(float("inf"))
     file.catch_up()
     file.poll()
-    file.free_until(suffix, None)
+    file.fresh.free_until(suffix, None)
     copied, written = _rows(file.copy), _rows(growing.path)
     for base in ("region", "kernel_dispatch"):
         assert copied[f"rocpd_{base}{suffix}"][-40:] == written[f"rocpd_{base}{suffix}"][-40:]
@@ -195,8 +195,8 @@ def test_rows_that_were_forgotten_are_not_in_the_way_of_new_ones(whole: list[Pat
     steps = sorted(time for length, time in regions if 3 * length > max(regions)[0])
     growing.write_until(steps[-2] - 1)  # so that the first new row is a marker's
     file.poll()
-    file.free_until(suffix, None)
-    file.forget_before(suffix, growing.rows[-1][0])
+    file.fresh.free_until(suffix, None)
+    file.fresh.forget_before(suffix, growing.rows[-1][0])
     growing.write_until(float("inf"))
     file.poll()
     assert file.problem == ""
@@ -214,7 +214,7 @@ def test_arguments_are_left_out_until_they_are_asked_for(whole: list[Path], tmp_
         "name"
     )
     file.poll()
-    file.free_until(suffix, None)
+    file.fresh.free_until(suffix, None)
     written = _rows(growing.path)
     some = [row for row in written[table] if row[name] in ("comm", "count")]
     assert 0 < len(some) < len(written[table])
@@ -231,11 +231,11 @@ def test_of_memory_what_was_freed_before_is_forgotten(whole: list[Path], tmp_pat
     file = TailedFile(growing.path, tmp_path / "copy.db")
     file.poll()
     suffix = _suffix(growing.path)
-    file.free_until(suffix, None)
+    file.fresh.free_until(suffix, None)
     columns = "type, level, coalesce(address, agent_id || '.' || queue_id), start"
     rows = list(growing.connection.execute(f'SELECT {columns} FROM "rocpd_memory_allocate{suffix}" ORDER BY start'))
     cut = len(rows) * 3 // 4
-    file.forget_before(suffix, int(str(rows[cut][-1])))
+    file.fresh.forget_before(suffix, int(str(rows[cut][-1])))
     held: dict[tuple[object, object], object] = {}
     for kind, level, place, start in rows[:cut]:
         held = {key: value for key, value in held.items() if key != (level, place)}

@@ -14,7 +14,7 @@ import pytest
 
 from rocpd.base import InputError
 from rocpd.record import control as client
-from rocpd.record.control import Action, control, socket_of
+from rocpd.record.control import Action, control, owner_and_socket
 from tests.conftest import Cli, Said
 from tests.waiting import PATIENCE
 
@@ -43,7 +43,7 @@ def listen(folder: Path) -> Iterator[Callable[..., None]]:
 
     def start(answer: bytes, endless: bool = False) -> None:
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        _bind(server, socket_of(os.getpid()))
+        _bind(server, owner_and_socket(os.getpid())[1])
 
         def serve() -> None:
             with server, server.accept()[0] as link:
@@ -113,7 +113,7 @@ def test_an_answer_that_never_comes(listen: Callable[..., None], folder: Path, m
     monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with server:
-        _bind(server, socket_of(os.getpid()))
+        _bind(server, owner_and_socket(os.getpid())[1])
         with pytest.raises(InputError, match="no answer within"):
             control(os.getpid(), Action.STATUS)
 
@@ -165,7 +165,7 @@ def test_a_link_to_a_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_another_process_listens(folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     parent = os.getppid()
     try:
-        path = socket_of(parent)
+        path = owner_and_socket(parent)[1]
     except InputError:
         pytest.skip("this process's parent is another user's")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
@@ -177,14 +177,14 @@ def test_another_process_listens(folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("mode", [0o660, 0o666, 0o606])
 def test_a_socket_that_is_open_to_others(mode: int, folder: Path, cli: Cli) -> None:
-    path = socket_of(os.getpid())
+    path = owner_and_socket(os.getpid())[1]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         _bind(server, path, mode)
         assert f"{path} is not a socket of its user alone" in cli("control", "status", str(os.getpid())).err
 
 
 def test_a_file_in_the_place_of_the_socket(folder: Path, cli: Cli) -> None:
-    path = socket_of(os.getpid())
+    path = owner_and_socket(os.getpid())[1]
     path.touch(mode=0o600)
     said = cli("control", "status", str(os.getpid()))
     assert (said.code, path.exists()) == (3, True)
@@ -194,7 +194,7 @@ def test_a_file_in_the_place_of_the_socket(folder: Path, cli: Cli) -> None:
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_a_socket_on_which_nobody_listens_any_more(seconds: int, folder: Path, cli: Cli) -> None:
     """It is removed, unless its recorder may be about to listen."""
-    path = socket_of(os.getpid())
+    path = owner_and_socket(os.getpid())[1]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         _bind(server, path)
     made = path.stat().st_mtime - seconds

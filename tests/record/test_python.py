@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.base import InputError
-from rocpd.record.control import Action, control, socket_of
+from rocpd.record.control import Action, control, owner_and_socket
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
 from tests.record.runs import check_closed, count, databases, environment, metadata, probe_until, rows
@@ -291,7 +291,7 @@ def _ask(process: subprocess.Popen[str]) -> None:
 def test_control_from_outside(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
     with _waiting(built, tmp_path, ROCPD_START="0") as process:
-        path = socket_of(process.pid)
+        path = owner_and_socket(process.pid)[1]
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         assert not control(process.pid, Action.STATUS).recording
@@ -332,7 +332,7 @@ def test_control_command(built: Build, tmp_path: Path) -> None:
 def test_what_killed_processes_left_is_swept(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
     with _waiting(built, tmp_path) as process:
-        left = socket_of(process.pid)
+        left = owner_and_socket(process.pid)[1]
         process.kill()
     assert left.exists()
     with pytest.raises(InputError, match="there is no such process"):
@@ -344,7 +344,7 @@ def test_what_killed_processes_left_is_swept(built: Build, tmp_path: Path, monke
     for path in others:
         path.touch()
     with _waiting(built, tmp_path) as second:
-        assert sorted(left.parent.iterdir()) == sorted([socket_of(second.pid), *others])
+        assert sorted(left.parent.iterdir()) == sorted([owner_and_socket(second.pid)[1], *others])
         assert second.stdin is not None
         second.stdin.close()
 
@@ -352,7 +352,7 @@ def test_what_killed_processes_left_is_swept(built: Build, tmp_path: Path, monke
 def test_control_refuses_what_it_does_not_know(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
     with _waiting(built, tmp_path) as process:
-        path = str(socket_of(process.pid))
+        path = str(owner_and_socket(process.pid)[1])
         for bad in (b"nonsense\n", b"x" * 100, b"\n", b"\xff\n"):
             with socket.socket(socket.AF_UNIX) as link:
                 link.connect(path)

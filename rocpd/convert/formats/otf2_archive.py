@@ -25,7 +25,6 @@ from rocpd.base import Ints, WriteError, by_key
 from rocpd.convert.formats.otf2_rank import (
     ENTER,
     ClockOffset,
-    Communicator,
     JobCollectives,
     Line,
     LineCollectives,
@@ -33,7 +32,6 @@ from rocpd.convert.formats.otf2_rank import (
     Metric,
     Participation,
     RankTrace,
-    Region,
 )
 from rocpd.facts.columns import distinct
 from rocpd.federate.open.identify import Rank
@@ -55,19 +53,29 @@ _PARADIGM_CLASSES = {
 """Paradigm -> OTF2's class of it; others have none."""
 
 
+class _Numbers(dict[Any, int]):
+    """Numbers of things, from 0 in the order in which they are asked for."""
+
+    def __missing__(self, thing: object) -> int:
+        return self.setdefault(thing, len(self))
+
+
 class Definitions:
-    """The definitions of an archive, each once, numbered from 0."""
+    """The definitions of an archive, each once, numbered from 0.
+
+    Attributes:
+        regions, communicators: their numbers.
+        lines: lines that take part in collectives -> their locations.
+    """
 
     def __init__(self) -> None:
-        self._strings: dict[str, int] = {"": 0}
+        self.regions, self.communicators = _Numbers(), _Numbers()
+        self.lines: dict[Line, int] = {}
+        self._strings, self._members = _Numbers({"": 0}), _Numbers()
         self._nodes: dict[tuple[int, int, int, str | None], int] = {}
         self._groups: list[tuple[int, int, Any, int]] = []
         self._locations: list[tuple[int, Any, int, int]] = []
-        self._regions: dict[Region, int] = {}
-        self._members: dict[tuple[str, str], int] = {}
         self._metrics: list[tuple[int, int]] = []
-        self._lines: dict[Line, int] = {}
-        self._communicators: dict[Communicator, int] = {}
 
     def process(self, trace: RankTrace) -> int:
         """Return a new location group for a rank, below the node it ran on."""
@@ -96,27 +104,14 @@ class Definitions:
         self._locations.append((self.string(name), kind, events, group))
         return len(self._locations) - 1
 
-    def region(self, region: Region) -> int:
-        """Return the number of a region."""
-        return self._regions.setdefault(region, len(self._regions))
-
     def metric(self, metric: Metric, location: int) -> int:
         """Return a new metric for a location; metrics of equal name and unit share their member."""
-        member = self._members.setdefault((metric.name, metric.unit), len(self._members))
-        self._metrics.append((member, location))
+        self._metrics.append((self._members[metric.name, metric.unit], location))
         return len(self._metrics) - 1
-
-    def line(self, line: Line, location: int) -> None:
-        """Note the location of a line that takes part in collectives."""
-        self._lines[line] = location
-
-    def communicator(self, communicator: Communicator) -> int:
-        """Return the number of a communicator."""
-        return self._communicators.setdefault(communicator, len(self._communicators))
 
     def string(self, text: str) -> int:
         """Return the number of a text."""
-        return self._strings.setdefault(text.replace("\0", "\\0"), len(self._strings))
+        return self._strings[text.replace("\0", "\\0")]
 
     def write(self, writer: Any) -> None:
         """Write all definitions, each after those that it refers to."""
@@ -130,7 +125,7 @@ class Definitions:
             define(writer, *values)
 
     def _paradigms(self) -> Iterator[_Definition]:
-        used = {region.paradigm for region in self._regions} | ({"HIP"} if self._communicators else set())
+        used = {region.paradigm for region in self.regions} | ({"HIP"} if self.communicators else set())
         for name in sorted(used & _PARADIGM_CLASSES.keys()):
             paradigm, kind = _constant("PARADIGM", name), _constant("PARADIGM_CLASS", _PARADIGM_CLASSES[name])
             yield _otf2.GlobalDefWriter_WriteParadigm, paradigm, self.string(name), kind
@@ -151,23 +146,23 @@ class Definitions:
             yield _otf2.GlobalDefWriter_WriteLocation, number, name, kind, events, group
 
     def _what_happens(self) -> Iterator[_Definition]:
-        for region, number in self._regions.items():
+        for region, number in self.regions.items():
             name, flag = self.string(region.name), _otf2.REGION_FLAG_NONE
             role, paradigm = _constant("REGION_ROLE", region.role), _constant("PARADIGM", region.paradigm)
             yield _otf2.GlobalDefWriter_WriteRegion, number, name, name, 0, role, paradigm, flag, _NO_STRING, 0, 0
 
     def _groups_of_members(self) -> Iterator[_Definition]:
         """Yield a group of regions per category, then the communicators."""
-        categories = by_key((region.category, number) for region, number in self._regions.items())
+        categories = by_key((region.category, number) for region, number in self.regions.items())
         for number, (category, regions) in enumerate(categories.items()):
             yield _group(number, self.string(category), "REGIONS", "NONE", regions)
-        if not self._communicators:
+        if not self.communicators:
             return
-        locations = sorted(self._lines.values())
-        places = {line: locations.index(location) for line, location in self._lines.items()}
+        locations = sorted(self.lines.values())
+        places = {line: locations.index(location) for line, location in self.lines.items()}
         number = len(categories)
         yield _group(number, self.string("streams of collectives"), "COMM_LOCATIONS", "HIP", locations)
-        for communicator, comm in self._communicators.items():
+        for communicator, comm in self.communicators.items():
             name = self.string(communicator.name)
             number += 1
             yield _group(number, name, "COMM_GROUP", "HIP", [places[line] for line in communicator.members])
@@ -272,14 +267,14 @@ class Archive:
         groups = {
             agent: process if agent is None else definitions.accelerator(trace, agent, process) for agent in agents
         }
-        regions = [(definitions.region(region), definitions.string(region.category)) for region in trace.regions]
+        regions = [(definitions.regions[region], definitions.string(region.category)) for region in trace.regions]
         for location in trace.locations:
             kind = _otf2.LOCATION_TYPE_CPU_THREAD if location.is_thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
             collectives = self._collectives.get(location.line) if location.line else None
             events = location.events + (2 * len(collectives) if collectives else 0)
             number = definitions.location(title + location.name, kind, events, groups[location.agent])
             if collectives and location.line:
-                definitions.line(location.line, number)
+                definitions.lines[location.line] = number
             self._write(number, partial(self._write_location, location, regions, collectives), clock)
             self._extend_span(location.time, clock)
         for metric in trace.metrics:
@@ -378,7 +373,7 @@ class Archive:
     def _end_arguments(self, kind: Participation) -> tuple[int, ...]:
         operation = getattr(_otf2, f"COLLECTIVE_OP_{kind.operation}").value
         root = _otf2.COLLECTIVE_ROOT_NONE.value if kind.root is None else kind.root
-        return operation, self._definitions.communicator(kind.communicator), root, kind.sent, kind.received
+        return operation, self._definitions.communicators[kind.communicator], root, kind.sent, kind.received
 
     def _write_metric(self, metric: Metric, definition: int, writer: ctypes.c_void_p) -> None:
         kind = (ctypes.c_uint8 * 1)(_otf2.TYPE_DOUBLE.value)

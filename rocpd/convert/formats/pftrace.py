@@ -381,13 +381,13 @@ def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
     numbers = sorted(times, key=times.__getitem__)
     start, end = np.array([times[number] for number in numbers], np.int64).T
     events = RankEvents(-1, f"job · {len(ranks)} ranks", "steps, each from its first start to its last end on any rank")
-    track = np.full(len(start), events.tracks.index("steps", lambda: Track("steps", TrackKind.GPU_TIME, nests=True)))
+    track = np.full(len(start), events.tracks.index("steps", Track("steps", TrackKind.GPU_TIME, nests=True)))
     name = np.array([events.names.code(f"step {number}") for number in numbers], np.int64)
     until = np.minimum(end, np.append(start[1:], end[-1:]))
     duration = Annotation("duration_ms", (end - start) / _NS_PER_MS)
     steps = Slices.calculated(track, (start, until), name, events.categories.code(STEP), annotations=(duration,))
     events.slices = [steps]
-    counter = events.tracks.index("time", lambda: Track("step time", TrackKind.COUNTER, unit="ms"))
+    counter = events.tracks.index("time", Track("step time", TrackKind.COUNTER, unit="ms"))
     points = np.append(start, end[-1]), np.append((end - start) / _NS_PER_MS, 0.0)
     events.counters = [Counters(np.full(len(start) + 1, counter), *points)]
     return events

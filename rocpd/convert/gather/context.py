@@ -7,8 +7,7 @@ timestamps are counted here and reported once for all ranks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -152,25 +151,25 @@ class Context:
         if isinstance(tid, int):
             title = str(name) if name else f"thread {tid}"
             known = title if str(tid) in title else f"{title} ({tid})"
-            make = partial(Track, title, TrackKind.THREAD, known, tid=tid, nests=True)
-            self._threads[number] = self.events.tracks.index(("tid", tid), make)
+            track = Track(title, TrackKind.THREAD, known, tid=tid, nests=True)
+            self._threads[number] = self.events.tracks.index(("tid", tid), track)
 
     def thread(self, number: int) -> int:
         """Return the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
         if number in self._threads:
             return self._threads[number]
-        return self.events.tracks.index("thread ?", lambda: Track("thread ?", TrackKind.THREAD, nests=True))
+        return self.events.tracks.index("thread ?", Track("thread ?", TrackKind.THREAD, nests=True))
 
     def agent(self, number: int) -> str:
         """Return the name of an agent by its id: `GPU 1`, `Agent 2`, or with a `?` when it is unknown."""
         return self.events.agents.get(number, "agent ?" if number == NULL else f"agent ? (id {number})")
 
     def agent_track(
-        self, agent: int, kind: TrackKind, title: str, unit: str | None = None, line: int | None = None
-    ) -> Track:
-        """Return a new track of an agent."""
-        name = f"{self.agent(agent)} · {title}"
-        return Track(name, kind, title, unit=unit, agent=agent, line=line)
+        self, key: Hashable, agent: int, kind: TrackKind, title: str, unit: str | None = None, line: int | None = None
+    ) -> int:
+        """Return the index of the track of an agent that is known as `key` among its own."""
+        track = Track(f"{self.agent(agent)} · {title}", kind, title, unit=unit, agent=agent, line=line)
+        return self.events.tracks.index((key, agent), track)
 
     def counter_track(self, agent: int, counter: str) -> str:
         """Return the name that AMD's traces give the track of a counter: `Agent [2] PMC SQ_WAVES`."""

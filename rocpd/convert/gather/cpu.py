@@ -80,9 +80,8 @@ def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], nu
     """Return the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
     name, thread = tracks.get(number, ("track ?", None))
     tid = None if thread is None else context.events.tracks.all[context.thread(thread)].tid
-    return context.events.tracks.index(
-        ("sample", number if number in tracks else None), lambda: Track(name, TrackKind.SAMPLES, sampled=tid)
-    )
+    key = "sample", number if number in tracks else None
+    return context.events.tracks.index(key, Track(name, TrackKind.SAMPLES, sampled=tid))
 
 
 def _mark_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:

@@ -8,7 +8,6 @@ closed. The work of a marker range is what its own thread launched during it. Wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def _slices(events: RankEvents, parts: Sequence[tuple[int | None, Ints, Ints, In
     columns: list[list[Ints]] = [[np.zeros(0, np.int64)] * 5]
     for gpu, start, end, what, time in parts:
         name = "GPU time" if gpu is None else f"{events.agents[gpu]} · time"
-        shown = events.tracks.index((GPU_TIME, gpu), partial(Track, name, TrackKind.GPU_TIME, agent=gpu))
+        shown = events.tracks.index((GPU_TIME, gpu), Track(name, TrackKind.GPU_TIME, agent=gpu))
         columns.append([np.full(len(start), shown), start, end, what, time])
     track, start, end, what, time = (np.concatenate(column) for column in zip(*columns, strict=True))
     numbers, kinds = (np.array([texts.code(_NAMES[n]) for n in _NAMES]) for texts in (events.names, events.kinds))
@@ -95,8 +94,8 @@ def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
     for agent, launched in _by_agent(events, calls, threads, work) if len(rows) else ():
         marker, start, end = _extents(launched, threads[rows], calls.start[rows], calls.end[rows])
         title = f"{events.agents.get(agent, 'agent ?')} · markers"
-        make = partial(Track, title, TrackKind.MARKED, "markers", nests=True, agent=agent)
-        shown = np.full(len(marker), events.tracks.index((MARKED, agent), make))
+        marked_on = Track(title, TrackKind.MARKED, "markers", nests=True, agent=agent)
+        shown = np.full(len(marker), events.tracks.index((MARKED, agent), marked_on))
         parts.append([shown, start, end, calls.name[rows[marker]]])
     track, start, end, name = (np.concatenate(column) for column in zip(*parts, strict=True))
     tracks = spread(events.tracks, track, start, end)
@@ -160,7 +159,7 @@ def read_steps(context: Context) -> Steps:
 
 def step_slices(events: RankEvents, steps: Steps) -> Slices:
     """Return steps as slices on a new track."""
-    track = events.tracks.index(STEP, lambda: Track("steps", TrackKind.STEPS)) if steps else NULL
+    track = events.tracks.index(STEP, Track("steps", TrackKind.STEPS)) if steps else NULL
     start, end = np.array(list(steps.values()), np.int64).reshape(-1, 2).T
     name = np.array([events.names.code(f"step {number}") for number in steps], np.int64)
     tracks = spread(events.tracks, np.full(len(steps), track), start, end)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -80,7 +79,6 @@ def queue_depths(context: Context, calls: Slices, work: Sequence[Slices], launch
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     for agent in distinct(agents).tolist():
         times, depth = waiting(launched[agents == agent], started[agents == agent])
-        make = partial(context.agent_track, agent, TrackKind.WAITING, "operations waiting", unit="")
-        track = context.events.tracks.index(("waiting", agent), make)
+        track = context.agent_track("waiting", agent, TrackKind.WAITING, "operations waiting", unit="")
         parts.append((np.full(len(times), track), times, depth.astype(np.float64)))
     return Counters(*(np.concatenate(column) for column in zip(*parts, strict=True)))

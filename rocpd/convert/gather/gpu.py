@@ -6,7 +6,6 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 
@@ -97,9 +96,8 @@ def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: 
     track = np.zeros(len(agents), np.int64)
     for (agent, line), of_line in grouped([agents, lines]):
         title = f"{by} {'?' if line == NULL else line}{_TITLES[kind]}"
-        make = partial(context.agent_track, agent, kind, title, line=line if kind is TrackKind.STREAM else None)
-        index = context.events.tracks.index((kind, agent, line), make)
-        track[of_line] = index
+        shown = line if kind is TrackKind.STREAM else None
+        track[of_line] = context.agent_track((kind, line), agent, kind, title, line=shown)
     return spread(context.events.tracks, track, rows["start"], rows["end"])
 
 

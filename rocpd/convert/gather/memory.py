@@ -5,8 +5,6 @@ Never guesses the size of a free whose allocation is not in the trace; those are
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from rocpd.base import NULL
@@ -37,7 +35,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
         chosen = scratch == flag
         track[chosen] = per_id(
             rows["agent_id"][chosen],
-            lambda i: tracks.index((word, i), lambda: context.agent_track(i, TrackKind.MEMORY, word)),  # noqa: B023
+            lambda i: context.agent_track(word, i, TrackKind.MEMORY, word),  # noqa: B023
         )
     code, width = context.events.names.code, len(text)
     names = per_id(rows["type"] * width + rows["level"], lambda i: code(f"{text[i // width]} {text[i % width]}"))
@@ -91,6 +89,5 @@ def _held(context: Context, rows: Columns) -> Counters:
 def _track(context: Context, tracks: dict[tuple[int, int], int], agent: int, level: int) -> int:
     if (agent, level) not in tracks:
         title = f"memory {context.events.strings.texts[level]} held"
-        make = partial(context.agent_track, agent, TrackKind.MEMORY, title, unit="bytes")
-        tracks[agent, level] = context.events.tracks.index(("held", agent, level), make)
+        tracks[agent, level] = context.agent_track(("held", level), agent, TrackKind.MEMORY, title, unit="bytes")
     return tracks[agent, level]

@@ -6,7 +6,6 @@ A dispatch shows its own value only, from its start to its end. Never shows stre
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 import numpy as np
 
@@ -94,8 +93,8 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     for (agent, counter), rows in grouped([agents, sums.counter]):
         name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
-        make = partial(Track, name, TrackKind.COUNTER, unit=unit, agent=agent)
-        track = context.events.tracks.index(("pmc", agent, counter), make)
+        shown = Track(name, TrackKind.COUNTER, unit=unit, agent=agent)
+        track = context.events.tracks.index(("pmc", agent, counter), shown)
         rows = rows[np.lexsort((end[rows], start[rows]))]
         time, value = _steps(start[rows], end[rows], sums.value[rows])
         result.append(Counters(np.full(len(time), track), time, value))
@@ -164,8 +163,8 @@ def _on_tracks(
         title = name if (track_id, base) in named_so else f"{base} · {name}"
         title = f"{context.agent(agent)} · {title}" if agents[track_id, counter] > 1 else title
         unit = read.units.get(counter, "")
-        make = partial(Track, title, TrackKind.SAMPLES, unit=unit, agent=None if agent == NULL else agent)
-        track = context.events.tracks.index(("pmc", "sample", track_id, counter, agent), make)
+        shown = Track(title, TrackKind.SAMPLES, unit=unit, agent=None if agent == NULL else agent)
+        track = context.events.tracks.index(("pmc", "sample", track_id, counter, agent), shown)
         rows = chosen[np.argsort(points["start"][chosen], kind="stable")]
         result.append(Counters(np.full(len(rows), track), points["start"][rows], read.value[points["row"][rows]]))
     return result

@@ -7,7 +7,7 @@ The tables of schemas 1 to 3, and what their columns mean, are those of rocmProf
 from __future__ import annotations
 
 from rocpd.importers.files import TraceSource, TraceTarget
-from rocpd.importers.rpd.operations import Operations, write_calls, write_monitors
+from rocpd.importers.rpd.operations import LACKING, Operations, write_calls, write_monitors
 from rocpd.importers.rpd.tables import RpdProcess, RpdTables, count_losses
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter
@@ -20,6 +20,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         InputError: a table or a column is missing, or the file is damaged.
     """
     tables = RpdTables(source.database)
+    tables.complete(LACKING)
     processes = tables.processes()
     owners = tables.owners(processes)
     total, done = sum(process.calls for process in processes) + tables.count("rocpd_api_ops"), 0

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from rocpd.base import Row, frozen
@@ -38,12 +39,31 @@ _TRACERS_END = "Table::writeRows"
 _MARKERS = frozenset({"roctx", "nvtx"})
 _OPERATORS = frozenset({"function", "backward_function"})
 _APIS = ("hip", "hsa_", "cuda", "cu", "__hip")
-_LAUNCH_FACTS = ("stream", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize",
-           "privateSegmentSize")  # fmt: skip
-_COPY_FACTS = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice", "sync", "pinned")
+_LAUNCH = ("stream", "groupSegmentSize", "privateSegmentSize", "workgroupX", "workgroupY", "workgroupZ", "gridX",
+           "gridY", "gridZ")  # fmt: skip
+_COPY = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice", "sync", "pinned")
 _COPY_TYPES = ("hipStream_t", *["size_t"] * 3, "hipMemcpyKind", "void*", "void*", "int", "int", "bool", "bool")
 _OF_TABLES = 100  # position of the first argument that stands in a table of its own, not in the text of the call
 _AUTOGRAD = ("seq", "op_id", "sizes", "input_op_ids")
+
+LACKING: Mapping[str, Sequence[str]] = {
+    "rocpd_api": ("domain_id", "category_id"),
+    "rocpd_kernelapi": ("api_ptr_id", "kernelName_id", *_LAUNCH),
+    "rocpd_kernelop": ("op_ptr_id", "kernelName_id", *_LAUNCH),
+    "rocpd_copyapi": ("api_ptr_id", *_COPY),
+    "rocpd_copyop": ("op_ptr_id", *_COPY),
+    "ext_autogradapi": ("api_ptr_id", "autogradName_id", *_AUTOGRAD),
+}
+"""Tables and columns that statements name, and that not all schemas have."""
+
+_CALLS = f"""SELECT A.id, A.tid, A.start, A."end", N.string, S.string, D.string, Y.string, KN.string,
+K.{", K.".join(_LAUNCH)}, C.{", C.".join(_COPY)}, GN.string, G.{", G.".join(_AUTOGRAD)}
+FROM rocpd_api A LEFT JOIN rocpd_string N ON N.id = A.apiName_id LEFT JOIN {{texts}} S ON S.id = A.args_id
+LEFT JOIN rocpd_string D ON D.id = A.domain_id LEFT JOIN rocpd_string Y ON Y.id = A.category_id
+LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = A.id LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id
+LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = A.id
+LEFT JOIN ext_autogradapi G ON G.api_ptr_id = A.id LEFT JOIN rocpd_string GN ON GN.id = G.autogradName_id
+WHERE A.id BETWEEN ? AND ? AND A.pid = ? ORDER BY A.id"""
 
 
 @frozen
@@ -81,7 +101,8 @@ def write_calls(
     """
     graphs: dict[int, GraphLaunch] = {}
     frames = _Frames(trace, tables, process)
-    for batch in tables.in_batches(_calls_statement(tables), (process.first, process.last, process.recorded)):
+    statement = _CALLS.format(texts="rocpd_ustring" if tables.schema == 3 else "rocpd_string")
+    for batch in tables.in_batches(statement, (process.first, process.last, process.recorded)):
         calls = [_call(row, graphs) for row in batch]
         ids, tids, starts, ends = zip(*(row[:4] for row in batch), strict=True)
         events = Events(
@@ -96,33 +117,6 @@ def write_calls(
         words.write_arguments(trace, rows.events, [call.of_tables for call in calls], _OF_TABLES)
         step(len(batch))
     return graphs
-
-
-def _calls_statement(tables: RpdTables) -> str:
-    """Return the SELECT of the calls of a process with all that is known of each."""
-    texts = "rocpd_ustring" if tables.schema == 3 else "rocpd_string"
-    launch = [tables.column("rocpd_kernelapi", "K", name) for name in _LAUNCH_FACTS]
-    copy = [tables.column("rocpd_copyapi", "C", name) for name in _COPY_FACTS]
-    autograd = [tables.column("ext_autogradapi", "G", name) for name in _AUTOGRAD]
-    joins = []
-    domain, kind, kernel, operator = "NULL", "NULL", "NULL", "NULL"
-    if tables.schema == 3:
-        domain, kind = "D.string", "Y.string"
-        joins += ["LEFT JOIN rocpd_string D ON D.id = A.domain_id", "LEFT JOIN rocpd_string Y ON Y.id = A.category_id"]
-    if launch[0] != "NULL":
-        kernel = "KN.string"
-        joins.append("LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = A.id")
-        joins.append("LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id")
-    if copy[0] != "NULL":
-        joins.append("LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = A.id")
-    if autograd[0] != "NULL":
-        operator = "GN.string"
-        joins.append("LEFT JOIN ext_autogradapi G ON G.api_ptr_id = A.id")
-        joins.append("LEFT JOIN rocpd_string GN ON GN.id = G.autogradName_id")
-    items = [domain, kind, kernel, *launch, *copy, operator, *autograd]
-    return f"""SELECT A.id, A.tid, A.start, A."end", N.string, S.string, {", ".join(items)}
-        FROM rocpd_api A LEFT JOIN rocpd_string N ON N.id = A.apiName_id LEFT JOIN {texts} S ON S.id = A.args_id
-        {" ".join(joins)} WHERE A.id BETWEEN ? AND ? AND A.pid = ? ORDER BY A.id"""
 
 
 def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
@@ -184,17 +178,17 @@ def _marker(name: str, text: str, category: str, domain: str | None) -> _Call:
 _message = functools.lru_cache(maxsize=4096)(message_json)
 
 
-def _of_launch(kernel: str, stream: str, *sizes: int) -> Iterator[words.Argument]:
+def _of_launch(kernel: str, stream: str, lds: int, scratch: int, *sizes: int) -> Iterator[words.Argument]:
     yield "string", "kernel", kernel or ""
-    yield "dim3", "grid", "{}, {}, {}".format(*sizes[:3])
-    yield "dim3", "workgroup", "{}, {}, {}".format(*sizes[3:6])
-    yield "uint32_t", "groupSegmentSize", str(sizes[6])
-    yield "uint32_t", "privateSegmentSize", str(sizes[7])
+    yield "dim3", "grid", "{}, {}, {}".format(*sizes[3:])
+    yield "dim3", "workgroup", "{}, {}, {}".format(*sizes[:3])
+    yield "uint32_t", "groupSegmentSize", str(lds)
+    yield "uint32_t", "privateSegmentSize", str(scratch)
     yield "hipStream_t", "stream", stream
 
 
 def _of_copy(values: Sequence[object]) -> Iterator[words.Argument]:
-    for kind, name, value in zip(_COPY_TYPES, _COPY_FACTS, values, strict=True):
+    for kind, name, value in zip(_COPY_TYPES, _COPY, values, strict=True):
         if value not in (None, ""):
             yield kind, name, str(value)
 
@@ -369,16 +363,19 @@ def _real(text: object) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_LAUNCH = ("stream", "groupSegmentSize", "privateSegmentSize", "workgroupX", "workgroupY", "workgroupZ", "gridX",
-           "gridY", "gridZ")  # fmt: skip
 _WORKGROUP = _LAUNCH.index("workgroupX")
-_COPY = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice")
 _COUNT_WORK_ITEMS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
 _FILLS, _WAITS = frozenset({"FillBuffer", "Memset"}), frozenset({"Barrier", "Marker"})
 _COPIES = ("Copy", "Memcpy", "MEMORY_COPY")
 _KINDS = ("HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE")  # hipMemcpyKind
 _LINKED = """rocpd_api_ops X JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id"""
 _FIRST_LINKS = "(SELECT MIN(id) AS id, api_id, op_id FROM rocpd_api_ops GROUP BY op_id)"
+_OPERATIONS = f"""SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O."end", D.string, T.string, A.id, A.tid,
+F.string, KN.string, K.{", K.".join(_LAUNCH)}, C.{", C.".join(_COPY)}
+FROM {{source}} LEFT JOIN rocpd_string D ON D.id = O.description_id
+LEFT JOIN rocpd_string T ON T.id = O.opType_id LEFT JOIN rocpd_string F ON F.id = A.apiName_id
+LEFT JOIN rocpd_kernel{{of}} K ON K.{{key}} LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id
+LEFT JOIN rocpd_copy{{of}} C ON C.{{key}} WHERE {{condition}}"""
 
 
 class _Operation(NamedTuple):
@@ -427,17 +424,19 @@ class Operations:
             step: called with the number of operations written.
             is_alone: no other process is in the file: operations without a call are its own.
         """
-        process = self._process
+        process, is_of_call = self._process, self._tables.schema > 1
+        of, key = ("api", "api_ptr_id = A.id") if is_of_call else ("op", "op_ptr_id = O.id")
+        statement = partial(_OPERATIONS.format, of=of, key=key)
         links = _LINKED.replace("rocpd_api_ops", _FIRST_LINKS) if self._tables.second_calls else _LINKED
         condition = "X.api_id BETWEEN ? AND ? AND A.pid = ? ORDER BY X.id"
-        for batch in self._tables.in_batches(
-            _statement(self._tables, links, condition), (process.first, process.last, process.recorded)
-        ):
+        linked = statement(source=links, condition=condition)
+        for batch in self._tables.in_batches(linked, (process.first, process.last, process.recorded)):
             self._write(batch)
             step(len(batch))
         if is_alone:
             no_call = "rocpd_op O LEFT JOIN rocpd_api A ON FALSE"
-            for batch in self._tables.in_batches(_statement(self._tables, no_call, f"O.{WITHOUT_CALL} ORDER BY O.id")):
+            without = statement(source=no_call, condition=f"O.{WITHOUT_CALL} ORDER BY O.id")
+            for batch in self._tables.in_batches(without):
                 self._write(batch)
         self._write_graph_launches()
 
@@ -501,7 +500,7 @@ class Operations:
 
     def _copy(self, operation: _Operation, copy: Row, *, is_fill: bool) -> dict[str, Any]:
         """Return the columns of a copy, or of what fills memory: that has no source."""
-        stream, size, width, height, kind, dst, src, to_device, from_device = copy
+        stream, size, width, height, kind, dst, src, to_device, from_device, *_ = copy
         graph = self._graphs.get(operation.call or 0)
         agent = self._places.agent_of_copy(operation.gpu)
         name = MEMORY_SET if is_fill else _direction(operation.kind or "", kind)
@@ -537,26 +536,6 @@ class Operations:
                 start=start, end=end, tid=tid, agent_id=agent, queue_id=queue, graph_exec_id=graphs,
                 kernel_dispatch_count=count, event=Events(stack_id=list(self._launched)),
         ))  # fmt: skip
-
-
-def _statement(tables: RpdTables, source: str, condition: str) -> str:
-    """Return the SELECT of operations with all that is known of each."""
-    of_call = tables.schema > 1
-    launches, copies = ("rocpd_kernelapi", "rocpd_copyapi") if of_call else ("rocpd_kernelop", "rocpd_copyop")
-    key = "api_ptr_id = A.id" if of_call else "op_ptr_id = O.id"
-    launch = [tables.column(launches, "K", name) for name in _LAUNCH]
-    copy = [tables.column(copies, "C", name) for name in _COPY]
-    joins, kernel = "", "NULL"
-    if launches in tables.columns:
-        kernel = "KN.string"
-        joins += f" LEFT JOIN {launches} K ON K.{key} LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id"
-    if copies in tables.columns:
-        joins += f" LEFT JOIN {copies} C ON C.{key}"
-    return f"""SELECT O.id, O.gpuId, O.queueId, O.sequenceId, O.start, O."end", D.string, T.string, A.id, A.tid,
-        F.string, {kernel}, {", ".join([*launch, *copy])}
-        FROM {source} LEFT JOIN rocpd_string D ON D.id = O.description_id
-        LEFT JOIN rocpd_string T ON T.id = O.opType_id LEFT JOIN rocpd_string F ON F.id = A.apiName_id {joins}
-        WHERE {condition}"""
 
 
 @functools.lru_cache(maxsize=256)

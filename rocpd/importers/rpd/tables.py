@@ -113,12 +113,9 @@ class RpdTables(SourceTables):
         """Whether kernels have hardware counters: then they lie in the temporary table `counter_by_op`."""
         if not self.count("rocpd_counter"):
             return False
-        for statement in (
-            """CREATE TEMP TABLE counter_by_op AS SELECT C.op_id, N.string AS name, C.value
-            FROM rocpd_counter C LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.id""",
-            "CREATE INDEX temp.counters ON counter_by_op (op_id)",
-        ):
-            self.query(statement)
+        self.query("""CREATE TEMP TABLE counter_by_op AS SELECT C.op_id, N.string AS name, C.value
+            FROM rocpd_counter C LEFT JOIN rocpd_string N ON N.id = C.name_id ORDER BY C.id;
+            CREATE INDEX temp.counters ON counter_by_op (op_id)""")
         return True
 
     def owners(self, processes: Sequence[RpdProcess]) -> Mapping[str, Sequence[int]]:
@@ -132,9 +129,13 @@ class RpdTables(SourceTables):
         devices = self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1")
         return by_key((keys.get(users.get(device), processes[0].key), device) for (device,) in devices)
 
-    def column(self, table: str, alias: str, name: str) -> str:
-        """Return the SQL of a column, NULL where the table or the column is absent."""
-        return f'{alias}."{name}"' if name in self.columns.get(table, ()) else "NULL"
+    def complete(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Let statements name tables and columns that the file lacks: as temporary views, of no rows or of NULL."""
+        for table, columns in wanted.items():
+            known = self.columns.get(table, ())
+            if lacking := ", ".join(f'NULL AS "{name}"' for name in columns if name not in known):
+                rows = f"SELECT *, {lacking} FROM main.{table}" if known else f"SELECT {lacking} WHERE FALSE"
+                self.query(f"CREATE TEMP VIEW {table} AS {rows}")
 
 
 _NO_CALL = "api_ptr_id NOT IN (SELECT id FROM rocpd_api)"
@@ -143,8 +144,8 @@ _FENCES = " OR ".join(f"{name} NOT IN ('', '0x0', 0)" for name in ("aquireFence"
 
 def count_losses(tables: RpdTables, processes: int, lose: Callable[[str, int], None]) -> None:
     """Report to `lose` what is lost, and how often, of a file with so many processes."""
+    lose("second calls of operations", tables.second_calls)
     kinds = [
-        ("second calls of operations", "rocpd_api_ops", None),
         ("links to operations that are not there", "rocpd_api_ops", "op_id NOT IN (SELECT id FROM rocpd_op)"),
         ("stack frames without a call", "rocpd_stackframe", _NO_CALL),
         ("launches without a call", "rocpd_kernelapi", _NO_CALL),
@@ -162,7 +163,4 @@ def count_losses(tables: RpdTables, processes: int, lose: Callable[[str, int], N
     if processes > 1:
         kinds.append(("operations without a call, so without a process", "rocpd_op", WITHOUT_CALL))
     for what, table, condition in kinds:
-        if condition is None:
-            lose(what, tables.second_calls)
-        else:
-            lose(what, tables.count(table, condition))
+        lose(what, tables.count(table, condition))

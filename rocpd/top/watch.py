@@ -337,7 +337,7 @@ class Watch:
         ranks, problems = [], list(known.glance.problems)
         for file in files:
             silent = max(0.0, now - file.grown_at) if file.grown_at else 0.0
-            has_ended = is_over or (file.has_rows and not file.may_grow)
+            has_ended = is_over or (file.has_rows and self._is_over(file))
             state = JobState.ENDED if has_ended else _state_of(file, silent, self._silence())
             path, rows = str(file.path), file.rows
             for rank in known.ranks.get(file.path) or (RankNow(None),):

@@ -146,7 +146,7 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
     place = line_of(session).place(number)
     with contextlib.closing(ConnectionCache()) as cache:
         tables = session.in_rows.rank_tables(number)
-        return cache.run(run_task, RankTask(place.rank, tables, work, session.job.files.facts))
+        return run_task(RankTask(place.rank, tables, work, session.job.files.facts), cache.lend)
 
 
 @frozen

@@ -20,7 +20,7 @@ from rocpd.base import Answer, Progress, RocpdError, Row, UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits
-from rocpd.federate.run.pool import ConnectionCache, Share, ShareDatabase
+from rocpd.federate.run.pool import ConnectionCache, Lend, Share, ShareDatabase
 from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
 from rocpd.federate.run.threads import Task, in_order
@@ -288,11 +288,11 @@ def _added_up(partials: Iterable[bytes], merges: Sequence[str]) -> bytes:
     return pickle.dumps(reduced(itertools.chain.from_iterable(map(pickle.loads, partials)), merges))
 
 
-def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
+def _each(work: Callable[[Task, Lend], Answer], tasks: Iterable[Task]) -> bytes:
     """On a worker: do some tasks."""
     stopped = _cancelled()
     with contextlib.closing(ConnectionCache()) as cache:
-        return pickle.dumps([cache.run(work, task) for task in tasks if not stopped()])
+        return pickle.dumps([work(task, cache.lend) for task in tasks if not stopped()])
 
 
 def _cancelled() -> Callable[[], bool]:

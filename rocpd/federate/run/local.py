@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from rocpd.base import Answer, Progress, Row, process
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.pool import Pool, Share, StatementConnections
+from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankTask, run_task
 from rocpd.federate.run.request import Request
 
@@ -129,18 +129,17 @@ class Local:
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order; as `Executor.each`."""
         if self._process_count(tasks) == 1:
-            connections = StatementConnections(self._pool)
             for task in tasks:
-                yield connections.run(run_task, task)
+                yield run_task(task, self._pool.lend)
             return
         with self._lock:
             if not self._workers:
                 from rocpd.federate.run.workers import Here, Workers
 
-                here = Here(StatementConnections(self._pool)) if max(_sizes(tasks)) < _SHORT_BYTES else None
+                here = Here(self._pool.lend) if max(_sizes(tasks)) < _SHORT_BYTES else None
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES), here)
         if not self._workers.here:
-            self._pool.close_idle()  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
+            self._pool.keep_only(())  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
         process.give_back()
         with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
             for answers in batches:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias
 
 from rocpd.base import Answer, Parameters, Row, frozen
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.pool import ShareDatabase, borrow
+from rocpd.federate.run.pool import Lend, Share, ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of
 
 
@@ -277,10 +277,10 @@ def with_kept(
         yield from do(tasks[kept:])
 
 
-def run_task(task: RankTask[Answer]) -> Answer:
+def run_task(task: RankTask[Answer], lend: Lend = borrow) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
     facts = task.facts.of(task.rank) if task.facts else None
-    with borrow(task.rank.opening, task.tables) as database:
+    with lend(Share(task.rank.opening, 0, (task.rank.number,), (task.tables,))) as database:
         known: dict[object, Any] | None = {} if facts else None
         answer = task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts))
     if facts:

@@ -11,8 +11,8 @@ import itertools
 import sys
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from rocpd.base import Answer, Progress, Row, process
 from rocpd.federate.limits import Limits
@@ -23,6 +23,8 @@ from rocpd.federate.run.request import Request
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers
+
+Item = TypeVar("Item")
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
@@ -136,18 +138,20 @@ class Local:
             if not self._workers:
                 from rocpd.federate.run.workers import Here, Workers
 
-                here = Here(self._pool.lend) if max(_sizes(tasks)) < _SHORT_BYTES else None
+                here = Here(self._pool.lend) if max(sizes_of(tasks)) < _SHORT_BYTES else None
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES), here)
         if not self._workers.here:
             self._pool.keep_only(())  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
         process.give_back()
-        with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
-            for answers in batches:
+        sizes = sizes_of(tasks)
+        batches = in_batches(tasks, sizes, min(sum(sizes) / (_BATCHES * self._workers.count), _BATCH_BYTES))
+        with contextlib.closing(self._workers.each(_run_batch, batches)) as answers_of_batches:
+            for answers in answers_of_batches:
                 yield from answers
 
     def _process_count(self, tasks: Sequence[RankTask[Answer]]) -> int:
         count = self._processes
-        size = sum(_sizes(tasks))
+        size = sum(sizes_of(tasks))
         if size < sum(task.brief_bytes for task in tasks):
             return 1
         if count is None:
@@ -165,23 +169,25 @@ class Local:
             self._workers.close()
 
 
-def _sizes(tasks: Sequence[RankTask[Answer]]) -> list[float]:
+def sizes_of(tasks: Sequence[RankTask[Answer]]) -> list[float]:
     """Return how much of its file each rank is [bytes]."""
     ranks_of_file = Counter(task.rank.opening for task in tasks)
     return [task.rank.opening.size / ranks_of_file[task.rank.opening] for task in tasks]
 
 
-def _batches(tasks: Sequence[RankTask[Answer]], processes: int) -> list[list[RankTask[Answer]]]:
-    """Put neighbours that are small together: a process is sent at one time what all of them hang on."""
-    sizes = _sizes(tasks)
-    most = min(sum(sizes) / (_BATCHES * processes), _BATCH_BYTES)
-    batches: list[list[RankTask[Answer]]] = []
+def in_batches(items: Iterable[Item], sizes: Iterable[float], most: float) -> list[list[Item]]:
+    """Put neighbours that are small together: who works on them is sent at one time what all of them hang on.
+
+    >>> in_batches("abcd", (1, 2, 3, 9), 3)
+    [['a', 'b'], ['c'], ['d']]
+    """
+    batches: list[list[Item]] = []
     filled = 0.0
-    for task, size in zip(tasks, sizes, strict=True):
+    for item, size in zip(items, sizes, strict=True):
         if not batches or filled + size > most:
             batches.append([])
             filled = 0.0
-        batches[-1].append(task)
+        batches[-1].append(item)
         filled += size
     return batches
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rocpd.base import InputError, OutputError, Progress, frozen
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw, writing
+from rocpd.base.sqlite import READWRITE, apsw, writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file
@@ -26,7 +26,6 @@ from rocpd.schema.write import MARK
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
-_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _BATCH = 65536  # row ids copied per step: progress moves, memory stays flat
 _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|'(?:[^']|'')*'|[^\s(]+)""")
 
@@ -46,7 +45,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
     """
     _check_suffixes(session)
     with complete_or_nothing(path, force) as temporary:
-        connection = apsw.Connection(str(temporary), flags=_FLAGS)
+        connection = apsw.Connection(str(temporary), flags=READWRITE)
         let_signals_in(connection)
         try:
             with writing(connection):

@@ -351,8 +351,7 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
 
 
 def _try(uri: str, busy_ms: int) -> None:
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    with contextlib.closing(apsw.Connection(uri, flags=flags)) as connection:
+    with contextlib.closing(apsw.Connection(uri, flags=_FLAGS)) as connection:
         connection.set_busy_timeout(busy_ms)
         connection.pragma("schema_version")  # takes the lock, but does not read the schema, which takes a millisecond
 

@@ -224,11 +224,6 @@ def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
     ]
 
 
-def problems_of(session: Federation) -> Iterator[Problem]:
-    """Yield the problems of all ranks."""
-    yield from _Ranks(session, (_doubtful, _repeated_ids)).problems
-
-
 def _problems_of(ranks: _Ranks) -> Iterator[Problem]:
     session = ranks.session
     for rank in session.ranks:

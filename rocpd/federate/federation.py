@@ -272,11 +272,8 @@ class Federation:
 
     def with_amds_windows(self) -> Self:
         """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
-        if self.selection.window is None:
-            return self
-        selected = self._with(self.job, self.selection.with_window(self.selection.window.as_amd_counts()))
-        selected.require_rows()
-        return selected
+        window = self.selection.window
+        return self.cut_to(window.as_amd_counts()) if window else self
 
     def _with(self, job: Job, selection: Selection) -> Self:
         alike = object.__new__(type(self))  # a subclass may be made of other things

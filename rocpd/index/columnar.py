@@ -89,11 +89,9 @@ class Index:
             yield from do(tasks)
             return
         if self._kept is None:
-            from rocpd.index.entries import is_still
             from rocpd.index.kept import KeptAnswers
 
-            states = {number: entry.folder.name for number, entry in self._entries.items()}
-            self._kept = KeptAnswers(states, is_still)
+            self._kept = KeptAnswers({number: entry.folder.name for number, entry in self._entries.items()})
         yield from self._kept.each(tasks, do)
 
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:

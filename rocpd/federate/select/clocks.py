@@ -70,11 +70,6 @@ class ClockLine:
     likely_ns: int
     collectives: int
 
-    def offsets(self, times: Ints) -> Ints:
-        """Return what is added at times of the clock [ns]."""
-        drifted: Ints = np.rint((times - self.at_ns) * self.drift).astype(np.int64)
-        return self.offset_ns + drifted
-
 
 class ContradictionError(Exception):
     """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective.

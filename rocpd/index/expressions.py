@@ -224,7 +224,7 @@ class Expressions:
     def _call(self, node: exp.Expr) -> Typed:
         name = str(node.this).lower()
         if name == "total":
-            return self._aggregated(node, "")
+            return self._aggregated(node)
         arguments = [self.value(each) for each in node.expressions]
         kind = one_kind(arguments) if arguments else ValueKind.NULL
         listed = ", ".join(each.sql for each in arguments)
@@ -248,15 +248,12 @@ class Expressions:
             return operand
         raise Untranslatable(f"CAST of a {operand.kind} AS {target}")
 
-    def _aggregate(self, node: exp.Expr) -> Typed:
-        return self._aggregated(node, "")
-
     def _filter(self, node: exp.Expr) -> Typed:
         if not isinstance(node.this, _AGGREGATES) and not isinstance(node.this, exp.Anonymous):
             raise Untranslatable("FILTER")
         return self._aggregated(node.this, f" FILTER (WHERE {self.condition(node.expression.this)})")
 
-    def _aggregated(self, node: exp.Expr, only: str) -> Typed:
+    def _aggregated(self, node: exp.Expr, only: str = "") -> Typed:
         """Return an aggregate of one value; sums are of whole numbers, as the order of reals would show."""
         if isinstance(node, exp.Count):
             return Typed(f"count({self._counted(node)}){only}", ValueKind.INT)
@@ -325,5 +322,5 @@ _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = 
     exp.Anonymous: Expressions._call,
     exp.Cast: Expressions._cast,
     exp.Filter: Expressions._filter,
-    **dict.fromkeys(_AGGREGATES, Expressions._aggregate),
+    **dict.fromkeys(_AGGREGATES, Expressions._aggregated),
 }

@@ -21,8 +21,8 @@ from rocpd.base import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated
-from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
-from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, create_table
+from rocpd.federate.plan.sqltext import name_parameters, read_select, text_of
+from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, Unfaithful, create_table
 from rocpd.federate.unify import Unifier
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import TABLES, VIEWS, view

@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from rocpd.base import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
-from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
-from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.plan.sqltext import qualified_text_of, text_of
+from rocpd.federate.plan.steps import Scatter, Unfaithful
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import keyed_name, lookup_name, lookups

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rocpd.base import RocpdError
-from rocpd.base.cache import Cache, FileEntry, file_entries, size_of, write_complete
-from rocpd.base.identity import blake2b
+from rocpd.base.cache import Cache, FileEntry, file_entries, write_complete
+from rocpd.base.identity import blake2b, status_of
+from rocpd.base.output import size_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
@@ -48,9 +49,8 @@ class FactCache:
                 self._cache.evict()
 
     def _state(self) -> int:
-        with contextlib.suppress(OSError):
-            return self._cache.root.stat().st_mtime_ns
-        return 0
+        status = status_of(self._cache.root)
+        return status.st_mtime_ns if status else 0
 
 
 class FactFolder:

@@ -86,12 +86,7 @@ class Local:
         self._processes = jobs
         self._limits = limits
         self._workers: Workers | None = None
-        self.renew()
-        process.renew_when_forked(self)
-
-    def renew(self) -> None:
-        """Let no other thread hold the lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._turn = process.Turn()
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """Yield the rows of all shares, in order; errors as for `Request.chunks`."""
@@ -134,7 +129,7 @@ class Local:
             for task in tasks:
                 yield run_task(task, self._pool.lend)
             return
-        with self._lock:
+        with self._turn:
             if not self._workers:
                 from rocpd.federate.run.workers import Here, Workers
 

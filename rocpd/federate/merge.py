@@ -53,7 +53,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
                 ranks_of = by_file(session.ranks)
                 schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in ranks_of.items()}
                 _create_tables(connection, ranks_of, schemas)
-                counts = _Copy(connection, session, path, progress).run(ranks_of, schemas)
+                counts = _Copy(connection, session, progress).run(ranks_of, schemas)
                 _store_views(connection, session)
                 _verify(connection, counts, path)
         except apsw.Error as error:
@@ -141,10 +141,9 @@ def _create_tables(
 class _Copy:
     """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
 
-    def __init__(self, connection: apsw.Connection, session: Federation, path: Path, progress: Progress | None) -> None:
+    def __init__(self, connection: apsw.Connection, session: Federation, progress: Progress | None) -> None:
         self._connection = connection
         self._session = session
-        self._path = path
         self._progress = progress
         self._rows_copied = 0
         self._total = sum(sum(session.table_rows(rank).values()) for rank in session.ranks)

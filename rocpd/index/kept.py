@@ -17,9 +17,9 @@ import pickle
 import stat
 import sys
 import types
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from rocpd.base import RocpdError, frozen
 from rocpd.base.cache import file_entries, write_complete
 from rocpd.base.identity import blake2b
 from rocpd.base.sqlite import apsw
-from rocpd.federate.run.rank_reader import RankTask, Work, Works, run_task
+from rocpd.federate.run.rank_reader import DoTasks, RankTask, Work, Works, run_task
 from rocpd.index.entries import is_still
 
 _MOST_OF_AN_ANSWER = 1 << 20  # bytes; larger ones are columns, which are kept as facts
@@ -35,8 +35,6 @@ _MOST_OF_A_RANK = 256 << 20  # bytes
 _DIGEST = 16
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ENDING = ".pickle"
-
-DoTasks: TypeAlias = Callable[[Sequence[RankTask[Any]]], Generator[Any, None, None]]
 
 
 class KeptAnswers:
@@ -55,7 +53,7 @@ class KeptAnswers:
         self._has_kept = False
         self._used: set[Path] = set()
 
-    def each(self, tasks: Sequence[RankTask[Any]], do: DoTasks) -> Iterator[Any]:
+    def each(self, tasks: Sequence[RankTask[Any]], do: DoTasks[Any]) -> Iterator[Any]:
         """Yield the answers of tasks, in order: what is kept, and what `do` yields of the rest, which is kept then.
 
         Raises:

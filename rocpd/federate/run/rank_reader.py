@@ -228,6 +228,10 @@ class RankTask(Generic[Answer]):
     brief_bytes: int = 0
 
 
+DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
+"""Does tasks, and yields their answers in order."""
+
+
 class _NotKeptError(BaseException):
     """Work asks for what is not kept; no work takes it for an error of its own."""
 
@@ -255,9 +259,7 @@ def _lend_nothing() -> AbstractContextManager[ShareDatabase]:
     raise _NotKeptError
 
 
-def with_kept(
-    tasks: Sequence[RankTask[Answer]], do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
-) -> Generator[Answer, None, None]:
+def with_kept(tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
     """Yield the answers of tasks, in order: here while facts alone give them, from the first that lacks one on by `do`.
 
     Starting processes takes longer than reading what is kept of many ranks.

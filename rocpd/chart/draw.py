@@ -414,7 +414,7 @@ def _marked(
     heaviest = max((mark.weight for mark, _ in marks), default=0.0) or 1.0
     radii = [4.0 + 7.0 * math.sqrt(mark.weight / heaviest) for mark, _ in marks]
     for (mark, _), radius in zip(marks, radii, strict=True):
-        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}"
+        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}"
         yield Dot(across(mark.x), up(mark.y), radius, RED, tip)
     lowest = math.inf
     for (mark, text), radius in sorted(zip(marks, radii, strict=True), key=lambda dot: dot[0][0].y):

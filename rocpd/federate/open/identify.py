@@ -405,12 +405,7 @@ def _number(value: object) -> int | None:
 
 
 def _first_row(
-    connection: apsw.Connection,
-    tables: _Tables,
-    base: str,
-    suffix: str,
-    columns: Sequence[str],
-    row_id: object = None,
+    connection: apsw.Connection, tables: _Tables, base: str, suffix: str, columns: Sequence[str], row_id: object = None
 ) -> dict[str, Any]:
     """Return one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
     available = tables.get(base, ())

@@ -255,10 +255,10 @@ class Federation:
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
         whole = self._with(job, Selection())
         by_rank = [*whole.map_ranks(partial(of_rank, filters))] if filters.on_rows else []
-        conditions = {rank.number: answer.conditions for rank, answer in by_rank if answer.conditions}
+        conditions = {rank.number: of_rows for rank, (of_rows, _) in by_rank if of_rows}
         selected = self._with(job, self.selection.with_filters(conditions))
         selected.require_rows()
-        first, *others = [answer.unmatched for _, answer in by_rank] or [[]]
+        first, *others = [unmatched for _, (_, unmatched) in by_rank] or [[]]
         for note in first:
             if all(note in other for other in others):
                 self.note(note)

@@ -126,6 +126,18 @@ def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: l
             assert opened == [files[0]] * 3
 
 
+def test_a_session_keeps_none_in_the_middle_of_a_statement(files: list[Path], opened: list[Path]) -> None:
+    with rocpd.connect(files) as session:
+        pool, share = session.job.files.pool, session.job.share_of[0]
+        with pool.lend(share) as database:
+            left = iter(database.connection.execute("SELECT 1 FROM sqlite_master"))
+            next(left)
+        opened.clear()
+        for _ in range(2):
+            with pool.lend(share):
+                assert opened == [files[0]]
+
+
 def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:
     with rocpd.connect(files) as session, contextlib.closing(ConnectionCache()) as cache:
         share = session.job.share_of[0]

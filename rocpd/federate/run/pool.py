@@ -174,10 +174,11 @@ class Pool:
 
     def _take_back(self, database: ShareDatabase) -> None:
         with self._lock:
-            if database not in self._busy:  # closed meanwhile
-                database.close()
-                return
+            was_closed = database not in self._busy
             self._busy.discard(database)
+            if was_closed or database.connection.txn_state() != apsw.SQLITE_TXN_NONE:
+                database.close()  # a statement was left open, which would keep the file locked
+                return
             surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
             self._idle[database.share] = database
             if len(self._idle) > _MOST_WITH_PAGES:

@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 
 from rocpd.base import OutputError, UsageError, frozen, leftovers
 from rocpd.base.evidence import check_name
-from rocpd.base.output import as_output_error
+from rocpd.base.home import cache_root
+from rocpd.base.output import as_output_error, size_of
 
 _USUAL_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -55,6 +56,11 @@ class FileEntry(CacheFolder):
     """
 
     source: str
+
+    @classmethod
+    def of(cls, folder: Path, manifest: Mapping[str, Any], used: float) -> FileEntry:
+        """Return the entry in a folder, as `Cache.read`."""
+        return cls(folder, used, str(manifest["source"]))
 
 
 @frozen
@@ -143,6 +149,19 @@ class Cache(Generic[AnyKept]):
                     leftovers.remove(folder)  # an entry that lost files
         raise OutputError(f"{folder}: cannot be written", "rocpd cache clear")
 
+    def growing(self, name: str, source: Path) -> Path:
+        """Return the folder of an entry of a file, to which `write_complete` adds; it is made if there is none.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        folder = self.root / name
+        if not folder.exists():
+            facts = {"source": os.fsdecode(source.absolute())}
+            self.place(leftovers.make_folder(self.make()), name, facts)
+        leftovers.sweep(folder)
+        return folder
+
     def touch(self, folder: Path) -> None:
         """Note that the entry in a folder is used now."""
         with contextlib.suppress(OSError):
@@ -175,19 +194,23 @@ class Cache(Generic[AnyKept]):
                 leftovers.remove(each.folder)
 
 
-def size_of(folder: Path) -> int:
-    """Return the size of all files in a folder [bytes]; 0 where it was removed meanwhile."""
+def file_entries(kind: str) -> Cache[FileEntry]:
+    """Return what is kept of files in the user's cache: an entry holds what was derived of one state of a file.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+    return Cache(cache_root(kind), "entry.json", FileEntry.of)
+
+
+def write_complete(path: Path, content: bytes) -> None:
+    """Write a file of an entry, which others read meanwhile; it has its name when it is complete."""
+    temporary = leftovers.temporary_path(path.parent)
     try:
-        with os.scandir(folder) as entries:  # in half the time of Path.rglob: caches have a folder for each rank
-            return sum(map(_size, entries))
-    except OSError:
-        return 0
-
-
-def _size(entry: os.DirEntry[str]) -> int:
-    if entry.is_dir(follow_symlinks=False):
-        return size_of(Path(entry.path))
-    return entry.stat().st_size if entry.is_file() else 0
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        leftovers.remove(temporary)
 
 
 def _most_bytes() -> int:

@@ -21,7 +21,7 @@ from weakref import WeakSet
 
 from rocpd.base import OutputError, entries
 from rocpd.base.home import cache_root
-from rocpd.base.identity import BESIDE, STATE, digest_of_stream, seen
+from rocpd.base.identity import BESIDE, STATE, digest_of_stream, seen, status_of
 
 RECORDINGS = "rocpd.importers.recordings"
 """The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
@@ -49,11 +49,11 @@ class Evidence:
     def has(self, status: os.stat_result) -> bool:
         """Whether a file is one of them, by whatever name."""
         for path in [*self._unseen]:
-            if seen_now := _status(path):
+            if seen_now := status_of(path):
                 self._by_inode.setdefault((seen_now.st_dev, seen_now.st_ino), set()).add(path)
                 self._unseen.discard(path)
         same = self.paths & self._by_inode.get((status.st_dev, status.st_ino), set())
-        return any((now := _status(path)) and os.path.samestat(status, now) for path in same)
+        return any((now := status_of(path)) and os.path.samestat(status, now) for path in same)
 
     def release(self) -> None:
         """Stop protecting the files; idempotent."""
@@ -77,7 +77,7 @@ def check_output(path: Path) -> None:
         OutputError: it is.
     """
     real = Path(os.path.realpath(path))
-    status = _status(path)
+    status = status_of(path)
     for evidence in list(_HELD):
         if real in evidence.paths or (status and evidence.has(status)):
             raise OutputError(f"{path}: is an input", _HINT)
@@ -178,9 +178,3 @@ def _forget_oldest(folder: Path) -> None:
     entries = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
     for entry in entries[:-_MOST_KNOWN]:
         entry.unlink(missing_ok=True)
-
-
-def _status(path: Path) -> os.stat_result | None:
-    with contextlib.suppress(OSError):
-        return path.stat()
-    return None

@@ -49,6 +49,14 @@ def identity_of(path: Path) -> str:
     return key.hexdigest()
 
 
+def status_of(path: Path) -> os.stat_result | None:
+    """Return what the file system says of a file; None where it is gone, or cannot be asked."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 def seen(status: os.stat_result) -> tuple[int, ...]:
     """Return what the file system says of a file, which changes with each change of its content."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

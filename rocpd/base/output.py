@@ -240,7 +240,7 @@ def as_output_error(path: Path, temporary: Path | None = None) -> Iterator[None]
         raise
     except (OSError, WriteError) as error:
         cause = error if isinstance(error, WriteError) else WriteError.of(error)
-        raise _named(path, cause, _size(temporary) if temporary else 0) from error
+        raise _named(path, cause, size_of(temporary) if temporary else 0) from error
 
 
 def _named(path: Path, cause: WriteError, size: int) -> WriteError:
@@ -265,8 +265,12 @@ def _free(folder: Path) -> int:
     return 0
 
 
-def _size(path: Path) -> int:
-    """Return what a file, or the files of a folder, take [bytes]."""
-    with contextlib.suppress(OSError):
-        return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
-    return 0
+def size_of(path: Path) -> int:
+    """Return what a file, or the files of a folder, take [bytes]; 0 where they were removed meanwhile."""
+    try:
+        if not path.is_dir():
+            return path.stat().st_size
+        with os.scandir(path) as entries:  # in half the time of Path.rglob: caches have a folder for each rank
+            return sum(size_of(Path(e.path)) if e.is_dir(follow_symlinks=False) else e.stat().st_size for e in entries)
+    except OSError:
+        return 0

@@ -6,8 +6,10 @@ would disturb the parent. What has such things is known by `renew_when_forked` a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
 
@@ -74,6 +76,25 @@ def number() -> int:
 def renew_when_forked(thing: Renewed) -> None:
     """Have `thing` renewed in forked children, as long as it lives."""
     _RENEWED.add(thing)
+
+
+class Turn:
+    """A lock that one thread holds at a time, as often as it likes; in a forked child nobody does."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_when_forked(self)
+
+    def renew(self) -> None:
+        """Let nobody hold it."""
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        with contextlib.suppress(RuntimeError):  # nobody holds it: the block has forked
+            self._lock.release()
 
 
 def abandon(*things: object) -> None:

@@ -22,6 +22,9 @@ import apsw  # noqa: E402
 
 __all__ = ["apsw"]
 
+READWRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+"""Flags of a connection that attaches files by their URI."""
+
 _REFUSED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_TRUNCATE}
 
 

@@ -304,6 +304,12 @@ def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterato
         yield Word(x, bottom + 13, text, "middle", is_faint=True)
 
 
+def _grid(levels: Iterable[tuple[float, str]], up: Scale, left: float, width: float) -> Iterator[Shape]:
+    for value, text in levels:
+        yield Stroke(((left, up(value)), (width - 20, up(value))), _GRID)
+        yield Word(left - 6, up(value) + 4, text, "end", is_faint=True)
+
+
 def _ticks(scale: Scale, unit: str, most: int | None = None) -> list[tuple[float, str]]:
     """Return values beside an axis with their texts, which share a unit: the last one says it.
 
@@ -328,9 +334,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     up = Scale(0.0, max((*chart.values, *chart.tops), default=0.0) or 1.0, bottom, top)
     levels = _ticks(up, chart.unit, 4)
     left = _room(text for _, text in levels)
-    for value, text in levels:
-        shapes += [Stroke(((left, up(value)), (width - 20, up(value))), _GRID)]
-        shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
+    shapes += _grid(levels, up, left, width)
     apart = (width - 20 - left) / max(1, len(first))
     every = max(1, math.ceil((max(map(width_of, chart.names), default=0.0) + 8) / apart))
     free = 0.0
@@ -374,9 +378,7 @@ def _lines(chart: Lines, width: float) -> Drawing:
     levels = _ticks(up, chart.y_unit, 5)
     left = _room(text for _, text in levels)
     across = kind(min(xs), max(xs), left, width - 20)
-    for value, text in levels:
-        shapes += [Stroke(((left, up(value)), (width - 20, up(value))), _GRID)]
-        shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
+    shapes += _grid(levels, up, left, width)
     for value, text in _ticks(across, chart.x_unit):
         is_last = across(value) + width_of(text) / 2 > width
         x = width if is_last else across(value)
@@ -412,7 +414,7 @@ def _marked(
     heaviest = max((mark.weight for mark, _ in marks), default=0.0) or 1.0
     radii = [4.0 + 7.0 * math.sqrt(mark.weight / heaviest) for mark, _ in marks]
     for (mark, _), radius in zip(marks, radii, strict=True):
-        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}{mark.tip}"
+        tip = f"{mark.text}: {brief(mark.y, chart.y_unit)}"
         yield Dot(across(mark.x), up(mark.y), radius, RED, tip)
     lowest = math.inf
     for (mark, text), radius in sorted(zip(marks, radii, strict=True), key=lambda dot: dot[0][0].y):

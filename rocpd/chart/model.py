@@ -54,15 +54,12 @@ class Bars:
 
 @frozen
 class MarkedPoint:
-    """A point with a name; `weight`: how much it counts beside others, and so the area of its dot; `tip`: what is said
-    behind its value.
-    """
+    """A point with a name; `weight`: how much it counts beside others, and so the area of its dot."""
 
     x: float
     y: float
     text: str
     weight: float = 0.0
-    tip: str = ""
 
 
 @frozen

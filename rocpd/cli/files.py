@@ -430,14 +430,13 @@ def cache(asked: CacheOptions) -> None:
         rocpd cache list
         rocpd cache clear
     """
+    from rocpd.base.cache import file_entries
     from rocpd.base.home import cache_root
     from rocpd.importers.run import imports
     from rocpd.index.entries import indexes
-    from rocpd.index.facts import kept_facts
-    from rocpd.index.kept import kept_answers
 
     imported = imports()
-    others = {"index": indexes(cache_root("index")), "facts": kept_facts(), "answers": kept_answers()}
+    others = {"index": indexes(cache_root("index")), **{kind: file_entries(kind) for kind in ("facts", "answers")}}
     caches = [imported, *others.values()]
     if asked.action is CacheAction.CLEAR:
         freed = sum(each.clear() for each in caches)

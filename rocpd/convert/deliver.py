@@ -235,7 +235,7 @@ def _done(
 def _counts(tasks: Sequence[RankTask[Answer]]) -> list[int]:
     """Count the events of each rank."""
     with contextlib.closing(ConnectionCache()) as cache:
-        return [cache.run(run_task, RankTask(task.rank, task.tables, _count_events)) for task in tasks]
+        return [run_task(RankTask(task.rank, task.tables, _count_events), cache.lend) for task in tasks]
 
 
 def _count_events(reader: RankReader) -> int:

@@ -224,11 +224,6 @@ def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
     ]
 
 
-def problems_of(session: Federation) -> Iterator[Problem]:
-    """Yield the problems of all ranks."""
-    yield from _Ranks(session, (_doubtful, _repeated_ids)).problems
-
-
 def _problems_of(ranks: _Ranks) -> Iterator[Problem]:
     session = ranks.session
     for rank in session.ranks:
@@ -383,13 +378,9 @@ def _clocks(ranks: _Ranks) -> Iterator[Row]:
         yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()
 
 
-def _table_rows(reader: RankReader) -> dict[str, int]:
-    return reader.table_rows()
-
-
 def _tables(ranks: _Ranks) -> Iterator[Row]:
     counts = Counter[str]()
-    for rows in ranks[_table_rows].values():
+    for rows in ranks[RankReader.table_rows].values():
         counts.update(rows)
     names = dict.fromkeys((*TABLES, *(base for rank in ranks.session.ranks for base in sorted(rank.tables))))
     yield from ((base, counts[base]) for base in names if base in counts)
@@ -407,7 +398,7 @@ _SECTIONS: Mapping[str, _Section] = {
     "job": _Section("fact value", _facts_of, (_listed_agents,)),
     "ranks": _Section("rank file mb host pid command schema clock_domain span_s run", _ranks),
     "agents": _Section("host type agent product count cus memory_gib mhz", _agents_of, (_listed_agents,)),
-    "tables": _Section("table rows", _tables, (_table_rows,)),
+    "tables": _Section("table rows", _tables, (RankReader.table_rows,)),
     "clocks": _Section("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
     "problems": _Section(
         "rank what", lambda ranks: ((each.rank, each.text) for each in ranks.problems), (_doubtful, _repeated_ids)

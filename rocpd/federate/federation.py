@@ -255,10 +255,10 @@ class Federation:
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
         whole = self._with(job, Selection())
         by_rank = [*whole.map_ranks(partial(of_rank, filters))] if filters.on_rows else []
-        conditions = {rank.number: answer.conditions for rank, answer in by_rank if answer.conditions}
+        conditions = {rank.number: of_rows for rank, (of_rows, _) in by_rank if of_rows}
         selected = self._with(job, self.selection.with_filters(conditions))
         selected.require_rows()
-        first, *others = [answer.unmatched for _, answer in by_rank] or [[]]
+        first, *others = [unmatched for _, (_, unmatched) in by_rank] or [[]]
         for note in first:
             if all(note in other for other in others):
                 self.note(note)
@@ -272,11 +272,8 @@ class Federation:
 
     def with_amds_windows(self) -> Self:
         """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
-        if self.selection.window is None:
-            return self
-        selected = self._with(self.job, self.selection.with_window(self.selection.window.as_amd_counts()))
-        selected.require_rows()
-        return selected
+        window = self.selection.window
+        return self.cut_to(window.as_amd_counts()) if window else self
 
     def _with(self, job: Job, selection: Selection) -> Self:
         alike = object.__new__(type(self))  # a subclass may be made of other things

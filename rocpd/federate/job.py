@@ -198,17 +198,11 @@ class Job:
         return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
 
     def of_first_passes(self, *, keep_alignment: bool) -> Job:
-        """Return the job of one pass of each program."""
-        return self._aligned_first_passes if keep_alignment else self._first_passes
-
-    @cached_property
-    def _first_passes(self) -> Job:
+        """Return the job of one pass of each program, always the same one."""
         further = {number for program in self.programs for number in program[1:]}
-        return self.of_ranks(tuple(rank for rank in self.ranks if rank.number not in further), keep_alignment=False)
-
-    @cached_property
-    def _aligned_first_passes(self) -> Job:
-        return dataclasses.replace(self._first_passes, kept_alignment=self.alignment)
+        first = tuple(rank for rank in self.ranks if rank.number not in further)
+        derive = partial(self.of_ranks, first, keep_alignment=keep_alignment)
+        return self.once(("first passes", keep_alignment), derive)
 
     @cached_property
     def time_line(self) -> TimeLine | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rocpd.base import InputError, OutputError, Progress, frozen
 from rocpd.base.output import complete_or_nothing
-from rocpd.base.sqlite import apsw, writing
+from rocpd.base.sqlite import READWRITE, apsw, writing
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import TAG, Rank, StoredWindow, by_file
@@ -26,7 +26,6 @@ from rocpd.schema.write import MARK
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
-_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _BATCH = 65536  # row ids copied per step: progress moves, memory stays flat
 _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|'(?:[^']|'')*'|[^\s(]+)""")
 
@@ -46,7 +45,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
     """
     _check_suffixes(session)
     with complete_or_nothing(path, force) as temporary:
-        connection = apsw.Connection(str(temporary), flags=_FLAGS)
+        connection = apsw.Connection(str(temporary), flags=READWRITE)
         let_signals_in(connection)
         try:
             with writing(connection):
@@ -54,7 +53,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
                 ranks_of = by_file(session.ranks)
                 schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in ranks_of.items()}
                 _create_tables(connection, ranks_of, schemas)
-                counts = _Copy(connection, session, path, progress).run(ranks_of, schemas)
+                counts = _Copy(connection, session, progress).run(ranks_of, schemas)
                 _store_views(connection, session)
                 _verify(connection, counts, path)
         except apsw.Error as error:
@@ -142,10 +141,9 @@ def _create_tables(
 class _Copy:
     """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
 
-    def __init__(self, connection: apsw.Connection, session: Federation, path: Path, progress: Progress | None) -> None:
+    def __init__(self, connection: apsw.Connection, session: Federation, progress: Progress | None) -> None:
         self._connection = connection
         self._session = session
-        self._path = path
         self._progress = progress
         self._rows_copied = 0
         self._total = sum(sum(session.table_rows(rank).values()) for rank in session.ranks)

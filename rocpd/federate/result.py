@@ -14,7 +14,7 @@ import itertools
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
 
 from rocpd.base import Parameters, QueryError, RocpdError, Row, UsageError, entries
 from rocpd.base.sqlite import apsw
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from rocpd.chart.plot import Plot
+
+_OnError: TypeAlias = Callable[[BaseException], None] | None
+_Again: TypeAlias = Callable[[int], Iterator[Row]] | None
+"""Returns the rows after the first n, whatever their text; None: text must be UTF-8."""
+
+_Turn: TypeAlias = AbstractContextManager[object]
 
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JOIN", "WITH", "VALUES", "EXPLAIN")
 _CHARACTERS = 60  # of a text at a prompt
@@ -99,10 +105,10 @@ class Cursor(Rows):
         connection: apsw.Connection,
         sql: str,
         parameters: Parameters = None,
-        on_error: Callable[[BaseException], None] | None = None,
+        on_error: _OnError = None,
         exact: bool = False,
         relations: Iterable[str] = (),
-        turn: AbstractContextManager[object] = contextlib.nullcontext(),
+        turn: _Turn = contextlib.nullcontext(),
     ) -> None:
         names: list[str] = []
         self._turn = turn
@@ -142,12 +148,7 @@ def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: o
 _IN_A_TURN = 16  # rows: to take turns for each would double what it costs
 
 
-def _stream(
-    cursor: apsw.Cursor,
-    tolerant: Callable[[int], Iterator[Row]] | None,
-    on_error: Callable[[BaseException], None] | None,
-    turn: AbstractContextManager[object],
-) -> Iterator[Row]:
+def _stream(cursor: apsw.Cursor, tolerant: _Again, on_error: _OnError, turn: _Turn) -> Iterator[Row]:
     """Yield the rows of a cursor, the first alone, then more and more in a turn.
 
     If text turns out not to be UTF-8, `tolerant` returns the rows after the first n.
@@ -172,7 +173,7 @@ def _stream(
             wanted = min(_IN_A_TURN, 2 * wanted)
 
 
-def _again(tolerant: Callable[[int], Iterator[Row]] | None, count: int, error: UnicodeDecodeError) -> Iterator[Row]:
+def _again(tolerant: _Again, count: int, error: UnicodeDecodeError) -> Iterator[Row]:
     """Return the rows after the first `count`, whatever their text; raise an error where it must be exact."""
     if not tolerant:
         raise QueryError(f"text that is not UTF-8: {error}") from error
@@ -180,12 +181,7 @@ def _again(tolerant: Callable[[int], Iterator[Row]] | None, count: int, error: U
 
 
 def _tolerant(
-    connection: apsw.Connection,
-    turn: AbstractContextManager[object],
-    sql: str,
-    parameters: Parameters,
-    columns: Sequence[str],
-    count: int,
+    connection: apsw.Connection, turn: _Turn, sql: str, parameters: Parameters, columns: Sequence[str], count: int
 ) -> Iterator[Row]:
     """Run a statement again and yield the rows after the first `count`, text read as bytes: str must be UTF-8."""
     names = [f"c{i}" for i in range(len(columns))]
@@ -214,7 +210,7 @@ def decoded(value: object) -> str | None:
 class as_query_error:  # noqa: N801 (as `contextlib.suppress`: two for each statement, and a generator takes four times as long)
     """Turn SQLite's errors about a statement into a `QueryError`, unless `on_error` raises a better one."""
 
-    def __init__(self, on_error: Callable[[BaseException], None] | None = None, relations: Iterable[str] = ()) -> None:
+    def __init__(self, on_error: _OnError = None, relations: Iterable[str] = ()) -> None:
         self._on_error, self._relations = on_error, relations
 
     def __enter__(self) -> None:

@@ -13,12 +13,13 @@ from weakref import WeakSet
 import duckdb
 
 from rocpd.base import InputError, Row, Value, by_key, process
+from rocpd.federate.plan.steps import Unfaithful
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry
 from rocpd.index.order import RankOrders
 from rocpd.index.selects import StoredSource, Translation, condition_of, gathered_source, translated
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, constant
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, ValueKind, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -68,7 +69,7 @@ class StoredAnswers:
             _execute(cursor, translation.sql)
             if translation.is_short:
                 return iter([cursor.fetchall()])
-        except (Untranslatable, duckdb.Error) as reason:
+        except (Unfaithful, duckdb.Error) as reason:
             return str(reason)
         return _chunks(cursor)
 
@@ -76,7 +77,7 @@ class StoredAnswers:
         """Return why the ranks have to be asked; empty: they need not be."""
         try:
             self._translation(question, shares)
-        except Untranslatable as reason:
+        except Unfaithful as reason:
             return str(reason)
         return ""
 
@@ -112,7 +113,7 @@ class StoredAnswers:
         catalog = _StoredViews(self._entries, [each for share in shares for each in share.tables], gathered)
         translation = translated(step.by_name or step.select, catalog.find, question.bindings, by_rank=not step.merges)
         if translation.order and not self._orders.is_kept(translation.order, question, shares):
-            raise Untranslatable("SQLite chooses another order of its rows")
+            raise Unfaithful("SQLite chooses another order of its rows")
         if key:
             self._last = key, shares, translation
         return translation
@@ -165,7 +166,7 @@ class _StoredViews:
     def _base_table(self, base: str, name: str) -> StoredSource:
         """Return a base table by the view that has a row for each of its rows: the columns that the view shows."""
         if not self._is_by_id(name):
-            raise Untranslatable(f"{base}: the index does not have one row for each of its rows")
+            raise Unfaithful(f"{base}: the index does not have one row for each of its rows")
         of_rank, stored = {"guid": _of_rank(self._constants(name)["guid"])}, self._stored(name)
         shown = {column.lower(): stored[each] for each, column in _shown(name).items() if each in stored}
         named = {each.lower(): column for each, column in stored.items()}
@@ -200,15 +201,15 @@ class _StoredViews:
         """Return the condition on the rows of a view that window and filters let count; empty: all do.
 
         Raises:
-            Untranslatable: a condition on what is not stored, or rows that are cut.
+            Unfaithful: a condition on what is not stored, or rows that are cut.
         """
         main, *others = view(name).tables
         touched = {base for each in self._tables for base in (*each.only, *each.values)}
         if touched & {other.table for other in others} or any(main.table in each.values for each in self._tables):
-            raise Untranslatable("a window that cuts, or a filter of what belongs to events")
+            raise Unfaithful("a window that cuts, or a filter of what belongs to events")
         files = by_key((each.only.get(main.table, ""), number) for number, each in enumerate(self._tables))
         if len(files) > _MOST_CONDITIONS:
-            raise Untranslatable("windows of very many clocks")
+            raise Unfaithful("windows of very many clocks")
         shown = _shown(name).items()
         stored = {base.lower(): columns[each.lower()] for each, base in shown if each.lower() in columns}
         conditions: dict[str, list[int]] = {}

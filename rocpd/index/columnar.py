@@ -6,7 +6,7 @@ Imports neither DuckDB nor a parser before there is something to answer, and wha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.rank_reader import RankTask
+from rocpd.federate.run.rank_reader import DoTasks, RankTask
 from rocpd.federate.run.request import RankQuestion
 
 if TYPE_CHECKING:
@@ -79,21 +79,15 @@ class Index:
             raise UsageError(f"the index can't answer this: {answer}", "--strategy auto reads the files")
         return None
 
-    def each(
-        self,
-        tasks: Sequence[RankTask[Answer]],
-        do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]],
-    ) -> Generator[Answer, None, None]:
+    def each(self, tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks; see `Columnar.each`."""
         if self.why_not or not has_cache_folder():
             yield from do(tasks)
             return
         if self._kept is None:
-            from rocpd.index.entries import is_still
             from rocpd.index.kept import KeptAnswers
 
-            states = {number: entry.folder.name for number, entry in self._entries.items()}
-            self._kept = KeptAnswers(states, is_still)
+            self._kept = KeptAnswers({number: entry.folder.name for number, entry in self._entries.items()})
         yield from self._kept.each(tasks, do)
 
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:

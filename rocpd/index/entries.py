@@ -15,7 +15,7 @@ from typing import Any
 from rocpd.base import frozen
 from rocpd.base.cache import Cache, FileEntry
 from rocpd.base.home import index_root
-from rocpd.base.identity import blake2b, seen
+from rocpd.base.identity import blake2b, seen, status_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.index.typed import ValueKind
@@ -86,10 +86,8 @@ def indexes(folder: Path | None) -> Cache[IndexEntry]:
 
 def stat_of(path: Path) -> tuple[int, ...]:
     """Return device, inode, size and times of the last change of a file; nothing where it is gone."""
-    try:
-        return seen(path.stat())
-    except OSError:
-        return ()
+    status = status_of(path)
+    return seen(status) if status else ()
 
 
 def state_of(rank: Rank) -> str:

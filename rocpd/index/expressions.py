@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from rocpd.base import Value
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, ValueKind, as_real, constant, one_kind, same_kind
+from rocpd.federate.plan.steps import Unfaithful
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, ValueKind, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 
 _SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double
@@ -44,7 +45,7 @@ class Expressions:
     """Translates the expressions of one SELECT.
 
     Args:
-        find_column: returns what a column stands for, or raises `Untranslatable`.
+        find_column: returns what a column stands for, or raises `Unfaithful`.
         bindings: values of the statement's parameters.
 
     Attributes:
@@ -60,7 +61,7 @@ class Expressions:
         """Return an expression as SQLite returns it: comparisons are 0 or 1.
 
         Raises:
-            Untranslatable: DuckDB may return something else.
+            Unfaithful: DuckDB may return something else.
         """
         typed = self.typed(node)
         return Typed(f"CAST({typed.sql} AS BIGINT)", ValueKind.INT) if typed.kind is ValueKind.BOOL else typed
@@ -69,21 +70,21 @@ class Expressions:
         """Return an expression as a condition: in SQLite every number but 0 is true.
 
         Raises:
-            Untranslatable: as for `value`.
+            Unfaithful: as for `value`.
         """
         typed = self.typed(node)
         if typed.kind in (ValueKind.BOOL, ValueKind.NULL):
             return typed.sql
         if typed.kind is ValueKind.INT:
             return f"({typed.sql} <> 0)"
-        raise Untranslatable(f"a {typed.kind} as a condition")
+        raise Unfaithful(f"a {typed.kind} as a condition")
 
     def typed(self, node: exp.Expr) -> Typed:
         """Return an expression with its kind; raises as `value`."""
         translate = _TRANSLATIONS.get(type(node))
         unknown = {key for key, value in node.args.items() if value} - _PARTS.get(type(node), _USUAL_PARTS)
         if translate is None or unknown:
-            raise Untranslatable(" with ".join([type(node).__name__.lower(), *unknown]))
+            raise Unfaithful(" with ".join([type(node).__name__.lower(), *unknown]))
         return translate(self, node)
 
     def _paren(self, node: exp.Expr) -> Typed:
@@ -91,7 +92,7 @@ class Expressions:
 
     def _column(self, node: exp.Expr) -> Typed:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            raise Untranslatable("*")
+            raise Unfaithful("*")
         return self._find_column(node)
 
     def _literal(self, node: exp.Expr) -> Typed:
@@ -102,7 +103,7 @@ class Expressions:
             return constant(int(text))
         if re.fullmatch(r"\d*\.?\d*(?:[eE][+-]?\d+)?", text) and len(re.sub(r"[eE].*|\D", "", text)) <= _SURE_DIGITS:
             return constant(float(text))
-        raise Untranslatable(f"the number {text}")
+        raise Unfaithful(f"the number {text}")
 
     def _null(self, _node: exp.Expr) -> Typed:
         return constant(None)
@@ -113,13 +114,13 @@ class Expressions:
     def _placeholder(self, node: exp.Expr) -> Typed:
         name = str(node.this)
         if name not in self._bindings:
-            raise Untranslatable(f"the parameter {name}")
+            raise Unfaithful(f"the parameter {name}")
         return constant(self._bindings[name])
 
     def _negated(self, node: exp.Expr) -> Typed:
         operand = self.value(node.this)
         if operand.kind not in (ValueKind.INT, ValueKind.REAL):
-            raise Untranslatable(f"minus a {operand.kind}")
+            raise Unfaithful(f"minus a {operand.kind}")
         if isinstance(operand.literal, (int, float)):
             is_number = isinstance(node.this.unnest(), exp.Literal)
             return constant(-operand.literal if is_number else 0 - operand.literal)
@@ -130,14 +131,14 @@ class Expressions:
         operator = _ARITHMETIC[type(node)]
         kinds = {left.kind, right.kind} - {ValueKind.NULL}
         if not kinds <= {ValueKind.INT, ValueKind.REAL} or not kinds:
-            raise Untranslatable(f"{left.kind} {operator} {right.kind}")
+            raise Unfaithful(f"{left.kind} {operator} {right.kind}")
         if kinds == {ValueKind.INT}:
             if operator in "/%":  # both databases cut towards 0; in SQLite a division by 0 is NULL
                 return Typed(f"({left.sql} {'//' if operator == '/' else '%'} nullif({right.sql}, 0))", ValueKind.INT)
             self.may_overflow = True
             return Typed(f"({left.sql} {operator} {right.sql})", ValueKind.INT)
         if operator == "%":
-            raise Untranslatable("% of reals")
+            raise Unfaithful("% of reals")
         divisor = f"nullif({as_real(right)}, 0)" if operator == "/" else as_real(right)
         sql = f"({as_real(left)} {operator} {divisor})"
         return Typed(f"nullif({sql}, 'nan'::DOUBLE)", ValueKind.REAL)  # SQLite has no NaN
@@ -166,7 +167,7 @@ class Expressions:
 
     def _in(self, node: exp.Expr) -> Typed:
         if {key for key, value in node.args.items() if value} - {"this", "expressions"}:
-            raise Untranslatable("IN with more than values")
+            raise Unfaithful("IN with more than values")
         comparisons = []
         for each in node.expressions:
             left, right = self._same_kind(node.this, each)
@@ -183,26 +184,26 @@ class Expressions:
     def _like(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
         if not (text.is_ascii and pattern.isascii()):  # DuckDB folds other letters too, SQLite does not
-            raise Untranslatable("LIKE on other letters than those of ASCII")
+            raise Unfaithful("LIKE on other letters than those of ASCII")
         word = "NOT ILIKE" if node.args.get("negate") else "ILIKE"
         return Typed(f"({text.sql} {word} {quote_text(pattern)})", ValueKind.BOOL)
 
     def _glob(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
         if "[" in pattern:
-            raise Untranslatable("GLOB with a set of characters")
+            raise Unfaithful("GLOB with a set of characters")
         return Typed(f"({text.sql} LIKE {quote_text(pattern.translate(_GLOBBED))} ESCAPE '\\')", ValueKind.BOOL)
 
     def _matched(self, node: exp.Expr) -> tuple[Typed, str]:
         text, pattern = self.typed(node.this), self.typed(node.expression)
         if text.kind not in (ValueKind.TEXT, ValueKind.NULL) or not isinstance(pattern.literal, str):
-            raise Untranslatable("LIKE or GLOB of other things than a text and a constant")
+            raise Unfaithful("LIKE or GLOB of other things than a text and a constant")
         return text, pattern.literal
 
     def _joined(self, node: exp.Expr) -> Typed:
         left, right = self.typed(node.this), self.typed(node.expression)
         if not {left.kind, right.kind} <= {ValueKind.TEXT, ValueKind.NULL}:
-            raise Untranslatable("|| of other things than texts")
+            raise Unfaithful("|| of other things than texts")
         return Typed(f"({left.sql} || {right.sql})", ValueKind.TEXT)
 
     def _case(self, node: exp.Expr) -> Typed:
@@ -224,7 +225,7 @@ class Expressions:
     def _call(self, node: exp.Expr) -> Typed:
         name = str(node.this).lower()
         if name == "total":
-            return self._aggregated(node, "")
+            return self._aggregated(node)
         arguments = [self.value(each) for each in node.expressions]
         kind = one_kind(arguments) if arguments else ValueKind.NULL
         listed = ", ".join(each.sql for each in arguments)
@@ -236,7 +237,7 @@ class Expressions:
             return Typed(f"abs({listed})", ValueKind.INT)
         if name == "length" and len(arguments) == 1 and kind is ValueKind.TEXT:
             return Typed(f"length({listed})", ValueKind.INT)
-        raise Untranslatable(f"the function {name}")
+        raise Unfaithful(f"the function {name}")
 
     def _cast(self, node: exp.Expr) -> Typed:
         operand, target = self.value(node.this), str(node.args["to"]).upper()
@@ -246,30 +247,27 @@ class Expressions:
             return Typed(as_real(operand), ValueKind.REAL)
         if target == "TEXT" and operand.kind is ValueKind.TEXT:
             return operand
-        raise Untranslatable(f"CAST of a {operand.kind} AS {target}")
-
-    def _aggregate(self, node: exp.Expr) -> Typed:
-        return self._aggregated(node, "")
+        raise Unfaithful(f"CAST of a {operand.kind} AS {target}")
 
     def _filter(self, node: exp.Expr) -> Typed:
         if not isinstance(node.this, _AGGREGATES) and not isinstance(node.this, exp.Anonymous):
-            raise Untranslatable("FILTER")
+            raise Unfaithful("FILTER")
         return self._aggregated(node.this, f" FILTER (WHERE {self.condition(node.expression.this)})")
 
-    def _aggregated(self, node: exp.Expr, only: str) -> Typed:
+    def _aggregated(self, node: exp.Expr, only: str = "") -> Typed:
         """Return an aggregate of one value; sums are of whole numbers, as the order of reals would show."""
         if isinstance(node, exp.Count):
             return Typed(f"count({self._counted(node)}){only}", ValueKind.INT)
         argument = node.expressions[0] if isinstance(node, exp.Anonymous) and node.expressions else node.this
         if (node.expressions and not isinstance(node, exp.Anonymous)) or not isinstance(argument, exp.Expr):
-            raise Untranslatable("max or min of several values")
+            raise Unfaithful("max or min of several values")
         value = self.value(argument)
         if isinstance(node, (exp.Min, exp.Max)):
             if value.kind is ValueKind.REAL:
-                raise Untranslatable("the least of reals, as 0 has two signs")
+                raise Unfaithful("the least of reals, as 0 has two signs")
             return Typed(f"{'min' if isinstance(node, exp.Min) else 'max'}({value.sql}){only}", value.kind)
         if value.kind not in (ValueKind.INT, ValueKind.NULL):
-            raise Untranslatable(f"a sum of {value.kind}s")
+            raise Unfaithful(f"a sum of {value.kind}s")
         total = _sum(value, only)
         if isinstance(node, exp.Sum):
             return Typed(total, ValueKind.INT)
@@ -277,7 +275,7 @@ class Expressions:
             return Typed(f"(CAST({total} AS DOUBLE) / nullif(count({value.sql}){only}, 0))", ValueKind.REAL)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "total" and len(node.expressions) == 1:
             return Typed(f"coalesce(CAST({total} AS DOUBLE), 0)", ValueKind.REAL)
-        raise Untranslatable("an aggregate")
+        raise Unfaithful("an aggregate")
 
     def _counted(self, node: exp.Expr) -> str:
         if isinstance(node.this, exp.Star) or node.this is None:
@@ -286,7 +284,7 @@ class Expressions:
             (each,) = node.this.expressions if len(node.this.expressions) == 1 else (None,)
             value = self.value(each) if each is not None else constant(None)
             if value.kind not in (ValueKind.INT, ValueKind.TEXT):
-                raise Untranslatable(f"different {value.kind}s")
+                raise Unfaithful(f"different {value.kind}s")
             return f"DISTINCT {value.sql}"
         return self.value(node.this).sql
 
@@ -325,5 +323,5 @@ _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = 
     exp.Anonymous: Expressions._call,
     exp.Cast: Expressions._cast,
     exp.Filter: Expressions._filter,
-    **dict.fromkeys(_AGGREGATES, Expressions._aggregate),
+    **dict.fromkeys(_AGGREGATES, Expressions._aggregated),
 }

@@ -7,15 +7,13 @@ entry is a folder of a file with one file per fact, each complete when it has it
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from rocpd.base import RocpdError, leftovers
-from rocpd.base.cache import Cache, FileEntry, size_of
-from rocpd.base.home import cache_root
-from rocpd.base.identity import blake2b
+from rocpd.base import RocpdError
+from rocpd.base.cache import Cache, FileEntry, file_entries, write_complete
+from rocpd.base.identity import blake2b, status_of
+from rocpd.base.output import size_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
@@ -26,19 +24,6 @@ LAYOUT = 3
 _MOST = 0.12  # of the size of a file, that its facts may take; with its index 15 %
 
 
-def kept_facts() -> Cache[FileEntry]:
-    """Return the facts of all ranks, in the user's cache: an entry holds those of one rank in one state of its file.
-
-    Raises:
-        OutputError: there is no cache folder.
-    """
-    return Cache(cache_root("facts"), "entry.json", _entry)
-
-
-def _entry(folder: Path, manifest: Mapping[str, Any], used: float) -> FileEntry:
-    return FileEntry(folder, used, str(manifest["source"]))
-
-
 class FactCache:
     """The facts that are kept; see `rocpd.federate.run.rank_reader.FactStore`.
 
@@ -47,7 +32,7 @@ class FactCache:
     """
 
     def __init__(self) -> None:
-        self._cache = kept_facts()
+        self._cache = file_entries("facts")
         self._listed = self._state()
 
     def of(self, *ranks: Rank) -> FactFolder | None:
@@ -64,9 +49,8 @@ class FactCache:
                 self._cache.evict()
 
     def _state(self) -> int:
-        with contextlib.suppress(OSError):
-            return self._cache.root.stat().st_mtime_ns
-        return 0
+        status = status_of(self._cache.root)
+        return status.st_mtime_ns if status else 0
 
 
 class FactFolder:
@@ -109,24 +93,16 @@ class FactFolder:
             if self._derived and all(map(is_still, self._ranks, self._states)):
                 self._write()
             elif self._is_used:
-                os.utime(self._folder / self._cache.manifest)
+                self._cache.touch(self._folder)
 
     def _write(self) -> None:
-        if not self._folder.exists():
-            source = os.fsdecode(self._ranks[0].opening.path.absolute())
-            self._cache.place(leftovers.make_folder(self._cache.make()), self._state, {"source": source})
-        leftovers.sweep(self._folder)
+        self._cache.growing(self._state, self._ranks[0].opening.path)
         left = _MOST * sum(rank.opening.size for rank in self._ranks) - size_of(self._folder)
         for name, content in self._derived.items():
             left -= len(content)
             if left < 0:
                 return
-            temporary = leftovers.temporary_path(self._folder)
-            try:
-                temporary.write_bytes(content)
-                temporary.replace(self._folder / name)
-            finally:
-                leftovers.remove(temporary)
+            write_complete(self._folder / name, content)
 
 
 def _name(fact: Fact) -> str:

@@ -17,19 +17,18 @@ import pickle
 import stat
 import sys
 import types
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from rocpd.base import RocpdError, frozen, leftovers
-from rocpd.base.cache import Cache, FileEntry
-from rocpd.base.home import cache_root
+from rocpd.base import RocpdError, frozen
+from rocpd.base.cache import file_entries, write_complete
 from rocpd.base.identity import blake2b
 from rocpd.base.sqlite import apsw
-from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankTask, Work, Works, run_task
+from rocpd.federate.run.rank_reader import DoTasks, RankTask, Work, Works, run_task
+from rocpd.index.entries import is_still
 
 _MOST_OF_AN_ANSWER = 1 << 20  # bytes; larger ones are columns, which are kept as facts
 _MOST_OF_A_RANK = 256 << 20  # bytes
@@ -37,48 +36,24 @@ _DIGEST = 16
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ENDING = ".pickle"
 
-DoTasks: TypeAlias = Callable[[Sequence[RankTask[Any]]], Generator[Any, None, None]]
-
-
-class AnswersOfRank(FileEntry):
-    """Answers that are kept of one rank in one state of its file: a file per work."""
-
-    @property
-    def size(self) -> int:
-        """Size of the answers [bytes]; 0 where they were removed meanwhile."""
-        with contextlib.suppress(OSError):
-            return sum(status.st_size for status in _files(self.folder).values())
-        return 0
-
-
-def kept_answers() -> Cache[AnswersOfRank]:
-    """Return the answers of all ranks, in the user's cache.
-
-    Raises:
-        OutputError: there is no cache folder.
-    """
-    return Cache(cache_root("answers"), "entry.json", _of_rank)
-
 
 class KeptAnswers:
     """The answers of the ranks of a job.
 
     Args:
         states: rank number -> state of its file; see `rocpd.index.entries.state_of`.
-        is_still: whether the file of a rank is in a state.
 
     Raises:
         OutputError: there is no cache folder.
     """
 
-    def __init__(self, states: Mapping[int, str], is_still: Callable[[Rank, str], bool]) -> None:
-        self._cache = kept_answers()
+    def __init__(self, states: Mapping[int, str]) -> None:
+        self._cache = file_entries("answers")
         self._states = states
-        self._is_still = is_still
         self._has_kept = False
         self._used: set[Path] = set()
 
-    def each(self, tasks: Sequence[RankTask[Any]], do: DoTasks) -> Iterator[Any]:
+    def each(self, tasks: Sequence[RankTask[Any]], do: DoTasks[Any]) -> Iterator[Any]:
         """Yield the answers of tasks, in order: what is kept, and what `do` yields of the rest, which is kept then.
 
         Raises:
@@ -108,20 +83,16 @@ class KeptAnswers:
         """Keep new answers where that is possible, and if the file of the rank has not changed meanwhile."""
         rank, worth = asked.task.rank, {path: new[n] for n, path in enumerate(asked.paths) if path and n in new}
         with contextlib.suppress(RocpdError, OSError):
-            if worth and self._is_still(rank, self._states[rank.number]):
-                self._make(asked.folder, os.fsdecode(rank.opening.path.absolute()))
+            if worth and is_still(rank, self._states[rank.number]):
+                self._has_kept = True
+                self._cache.growing(asked.folder.name, rank.opening.path)
                 for path, answer in worth.items() if _is_safe(asked.folder) else ():
                     if not isinstance(answer, RocpdError) or type(answer) is RocpdError:  # others may pass
                         _write(path, answer)
                 _make_room(asked.folder)
             elif asked.folder not in self._used:
-                os.utime(asked.folder / self._cache.manifest)
+                self._cache.touch(asked.folder)
         self._used.add(asked.folder)
-
-    def _make(self, folder: Path, source: str) -> None:
-        self._has_kept = True
-        if not folder.exists():
-            self._cache.place(leftovers.make_folder(self._cache.make()), folder.name, {"source": source})
 
 
 @frozen
@@ -192,33 +163,19 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, answer: object) -> None:
     pickled = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
-    if len(pickled) > _MOST_OF_AN_ANSWER:
-        return
-    temporary = leftovers.temporary_path(path.parent)
-    try:
-        temporary.write_bytes(blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
-        temporary.replace(path)
-    finally:
-        leftovers.remove(temporary)
+    if len(pickled) <= _MOST_OF_AN_ANSWER:
+        write_complete(path, blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the oldest answers of a rank where they take too much, and what killed processes left."""
-    leftovers.sweep(folder)
+    """Remove the oldest answers of a rank where they take too much."""
     left = _MOST_OF_A_RANK
-    for path, status in sorted(_files(folder).items(), key=lambda each: -each[1].st_mtime_ns):
+    with os.scandir(folder) as files:
+        kept = [(Path(each.path), each.stat()) for each in files if each.name.endswith(_ENDING)]
+    for path, status in sorted(kept, key=lambda each: -each[1].st_mtime_ns):
         left -= status.st_size
         if left < 0:
             path.unlink(missing_ok=True)
-
-
-def _files(folder: Path) -> dict[Path, os.stat_result]:
-    with os.scandir(folder) as files:
-        return {Path(each.path): each.stat() for each in files if each.name.endswith(_ENDING)}
-
-
-def _of_rank(folder: Path, facts: Mapping[str, Any], used: float) -> AnswersOfRank:
-    return AnswersOfRank(folder, used, str(facts["source"]))
 
 
 def works_of(task: RankTask[Any]) -> tuple[Work, ...]:

@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from rocpd.base import Row, Value, frozen
 from rocpd.federate.plan.scope import is_aggregated, output_index
-from rocpd.federate.plan.sqltext import Unfaithful, read_select
+from rocpd.federate.plan.sqltext import read_select
+from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.expressions import Expressions
 from rocpd.index.order import Order
-from rocpd.index.typed import Typed, Untranslatable, ValueKind, constant, one_kind
+from rocpd.index.typed import Typed, ValueKind, constant, one_kind
 from rocpd.schema.load import ViewTable
 from rocpd.schema.quote import quote_name
 
@@ -79,12 +80,12 @@ class Sources:
         """Return the name of the source that has a column, None if none has; a subquery may have an empty name.
 
         Raises:
-            Untranslatable: several have it, or there is no source of that name.
+            Unfaithful: several have it, or there is no source of that name.
         """
         name = column.name.lower()
         owners = [alias for alias, each in self._named(column.table.lower()).items() if name in each.columns]
         if len(owners) > 1:
-            raise Untranslatable(f"{column.name} of several sources")
+            raise Unfaithful(f"{column.name} of several sources")
         return owners[0] if owners else None
 
     def is_of_rank(self, column: exp.Column) -> bool:
@@ -96,11 +97,11 @@ class Sources:
         """Return what `*` means, or `table.*`: columns with their names.
 
         Raises:
-            Untranslatable: a column is not stored, or there is no source of that name.
+            Unfaithful: a column is not stored, or there is no source of that name.
         """
         sources = self._named(table).values()
         if not all(each.is_whole for each in sources):
-            raise Untranslatable("*, of which a column is not in the index")
+            raise Unfaithful("*, of which a column is not in the index")
         return [named for each in sources for named in each.columns.items()]
 
     def _named(self, table: str) -> Mapping[str, StoredSource]:
@@ -108,7 +109,7 @@ class Sources:
         if not table:
             return self.by_alias
         if table not in self.by_alias:
-            raise Untranslatable(f"the source {table}")
+            raise Unfaithful(f"the source {table}")
         return {table: self.by_alias[table]}
 
 
@@ -116,12 +117,12 @@ def is_left_join(join: exp.Join) -> bool:
     """Return whether rows without a match stay.
 
     Raises:
-        Untranslatable: a join of another kind.
+        Unfaithful: a join of another kind.
     """
     unknown = {key for key, value in join.args.items() if value} - _JOIN_PARTS
     side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
-        raise Untranslatable(f"a join with {' '.join(filter(None, (side, kind, *unknown)))}")
+        raise Unfaithful(f"a join with {' '.join(filter(None, (side, kind, *unknown)))}")
     return side == "LEFT"
 
 
@@ -148,10 +149,10 @@ def union_all(left: StoredSource, right: StoredSource) -> StoredSource:
     """Return the rows of both, whose columns have the names of the first.
 
     Raises:
-        Untranslatable: one has other columns, or values of another kind.
+        Unfaithful: one has other columns, or values of another kind.
     """
     if len(left.columns) != len(right.columns):
-        raise Untranslatable("a UNION ALL of other columns")
+        raise Unfaithful("a UNION ALL of other columns")
     sides, columns = [], {}
     pairs = list(zip(left.columns.items(), right.columns.values(), strict=True))
     for number, ((name, first), second) in enumerate(pairs):
@@ -171,10 +172,10 @@ def gathered_source(names: Sequence[str], rows: Sequence[Row]) -> StoredSource:
         rows: its rows.
 
     Raises:
-        Untranslatable: it is large, or a column has values of several kinds.
+        Unfaithful: it is large, or a column has values of several kinds.
     """
     if len(rows) > _MOST_GATHERED:
-        raise Untranslatable("a join with very many gathered rows")
+        raise Unfaithful("a join with very many gathered rows")
     values = [[constant(value) for value in row] for row in rows]
     kinds = [one_kind(column) for column in zip(*values, strict=True)] if rows else [ValueKind.NULL] * len(names)
     listed = ", ".join(f"({', '.join(each.sql for each in row)})" for row in values)
@@ -221,16 +222,12 @@ def translated(sql: str, catalog: Catalog, bindings: Bindings, *, by_rank: bool)
         by_rank: every rank groups its own rows; False: groups of several ranks are one.
 
     Raises:
-        Untranslatable: DuckDB may answer something else.
+        Unfaithful: DuckDB may answer something else.
     """
     try:
-        tree = read_select(sql)
-    except Unfaithful as reason:
-        raise Untranslatable(str(reason)) from reason
-    try:
-        return _Select(_checked(tree), catalog, bindings).translation(by_rank)
+        return _Select(_checked(read_select(sql)), catalog, bindings).translation(by_rank)
     except RecursionError as error:
-        raise Untranslatable("a deep expression") from error
+        raise Unfaithful("a deep expression") from error
 
 
 def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
@@ -241,28 +238,25 @@ def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
         columns: name in lower case -> the stored column.
 
     Raises:
-        Untranslatable: DuckDB may choose other rows, or a column is not stored.
+        Unfaithful: DuckDB may choose other rows, or a column is not stored.
     """
 
     def find_column(column: exp.Column) -> Typed:
         name = column.name.lower()
         if column.table or name not in columns:
-            raise Untranslatable(f"a window or filter by {column.name}")
+            raise Unfaithful(f"a window or filter by {column.name}")
         return columns[name]
 
-    try:
-        tree = _checked(read_select(f"SELECT 1 WHERE {text}"))
-    except Unfaithful as reason:
-        raise Untranslatable(str(reason)) from reason
+    tree = _checked(read_select(f"SELECT 1 WHERE {text}"))
     return Expressions(find_column, {}).condition(tree.args["where"].this)
 
 
 def _checked(tree: exp.Expr) -> exp.Select:
     if not isinstance(tree, exp.Select):
-        raise Untranslatable("a compound")
+        raise Unfaithful("a compound")
     unknown = {key for key, value in tree.args.items() if value} - _CLAUSES
     if unknown:
-        raise Untranslatable(f"a clause {min(unknown).rstrip('_').upper()}")
+        raise Unfaithful(f"a clause {min(unknown).rstrip('_').upper()}")
     return tree
 
 
@@ -282,23 +276,23 @@ class _Select:
             sorts = by_rank and self._tree.args.get("group")
             return Translation(self._grouped(by_rank) + limit, is_short=True, order=Order() if sorts else None)
         if not self._sources.tables:
-            raise Untranslatable("rows of several tables or with equal ids: SQLite chooses their order")
+            raise Unfaithful("rows of several tables or with equal ids: SQLite chooses their order")
         order = Order(self._sources.tables, has_choices=self._tree.find(*_CHOICES) is not None)
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True, order=order)
         terms = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
         sql = f"SELECT {_listed(self._items)} {self._from()}{_clause('ORDER BY', terms)}{limit}"
         if self._expressions.may_overflow and not limit:
-            raise Untranslatable("sums or products of whole numbers in rows without LIMIT")
+            raise Unfaithful("sums or products of whole numbers in rows without LIMIT")
         return Translation(sql, is_short=bool(limit), order=order)
 
     def as_source(self) -> StoredSource:
         """Return the SELECT as what another one selects from: rows that keep their rank and their place."""
         if is_aggregated(self._tree) or any(map(self._tree.args.get, ("distinct", "order", "limit"))):
-            raise Untranslatable("a subquery that is more than a choice of rows")
+            raise Unfaithful("a subquery that is more than a choice of rows")
         names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
         if len(set(names)) < len(names):
-            raise Untranslatable("two columns with one name")
+            raise Unfaithful("two columns with one name")
         tables = self._sources.tables
         items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if tables else ())]
         columns = {
@@ -309,7 +303,7 @@ class _Select:
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):
-            raise Untranslatable("DISTINCT groups")
+            raise Unfaithful("DISTINCT groups")
         terms = list(self._groups(by_rank))
         groups = [FILE, *terms] if by_rank else terms
         having = self._tree.args.get("having")
@@ -328,13 +322,13 @@ class _Select:
                 continue  # the rank is one of the groups anyway
             value = self._expressions.value(node)
             if value.kind is ValueKind.REAL or value.literal is not None:
-                raise Untranslatable("groups by reals or constants")
+                raise Unfaithful("groups by reals or constants")
             yield value.sql
 
     def _distinct(self) -> str:
         """Return the different rows, where each is met first."""
         if any(item.kind is ValueKind.REAL for item in self._items):
-            raise Untranslatable("DISTINCT reals")
+            raise Unfaithful("DISTINCT reals")
         values = [item.sql for item in self._items]
         first = f"min({FILE} * {_ROWS_OF_AFILE} + {ROW})"
         return f"SELECT {', '.join(values)} {self._from()} GROUP BY {', '.join(values)}" + _clause(
@@ -345,7 +339,7 @@ class _Select:
         order = self._tree.args.get("order")
         for term in order.expressions if order else ():
             if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")):
-                raise Untranslatable("an ORDER BY with NULLS")
+                raise Unfaithful("an ORDER BY with NULLS")
             yield f"{self._sort_key(term)} {'DESC NULLS LAST' if term.args.get('desc') else 'ASC NULLS FIRST'}"
 
     def _sort_key(self, term: exp.Ordered) -> str:
@@ -356,7 +350,7 @@ class _Select:
         if collation == "NOCASE" and value.is_ascii:
             return f"lower({value.sql})"
         if collation != "BINARY" and value.kind is not ValueKind.INT:
-            raise Untranslatable(f"the collation {collation}")
+            raise Unfaithful(f"the collation {collation}")
         return value.sql
 
     def _meant(self, term: exp.Expr, *, prefers_columns: bool) -> exp.Expr:
@@ -367,7 +361,7 @@ class _Select:
         if index is None:
             return term
         if any(item.is_star for item in self._tree.expressions) or not 0 <= index < len(self._tree.expressions):
-            raise Untranslatable("a result column by its number")
+            raise Unfaithful("a result column by its number")
         meant: exp.Expr = self._tree.expressions[index].unalias()
         return meant
 
@@ -378,7 +372,7 @@ class _Select:
             if clause:
                 count = self._expressions.value(clause.expression).literal
                 if not isinstance(count, int) or count < 0:
-                    raise Untranslatable(f"{key.upper()} of anything but a number")
+                    raise Unfaithful(f"{key.upper()} of anything but a number")
                 texts.append(f" {key.upper()} {count}")
         return "".join(texts)
 
@@ -415,7 +409,7 @@ class _Select:
             return self._sources.by_alias[owner].columns[name]
         if not column.table and name in self._aliases:
             return self._expressions.value(self._aliases[name])
-        raise Untranslatable(f"the column {column.name} is not in the index")
+        raise Unfaithful(f"the column {column.name} is not in the index")
 
 
 def _sources(tree: exp.Select, source: Callable[[exp.Expr | None], tuple[str, StoredSource]]) -> Sources:
@@ -424,9 +418,9 @@ def _sources(tree: exp.Select, source: Callable[[exp.Expr | None], tuple[str, St
     if not joins:
         return Sources(dict(named))
     if len(dict(named)) < len(named):
-        raise Untranslatable("two sources with one name")
+        raise Unfaithful("two sources with one name")
     if named[0][1].is_gathered:
-        raise Untranslatable("a gathered table before those of ranks")
+        raise Unfaithful("a gathered table before those of ranks")
     optional = [False, *map(is_left_join, joins)]
     return Sources({alias: renamed(each, i, is_optional=optional[i]) for i, (alias, each) in enumerate(named)})
 
@@ -438,14 +432,14 @@ def _source(node: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tupl
     stored = catalog(node.name.lower()) if isinstance(node, exp.Table) else None
     if isinstance(node, exp.Table) and stored:
         return (node.alias or node.name).lower(), stored
-    raise Untranslatable(f"{node.name if isinstance(node, exp.Table) else 'the FROM'} is not in the index")
+    raise Unfaithful(f"{node.name if isinstance(node, exp.Table) else 'the FROM'} is not in the index")
 
 
 def _subquery(tree: exp.Expr, catalog: Catalog, bindings: Bindings) -> StoredSource:
     if not isinstance(tree, exp.Union):
         return _Select(_checked(tree), catalog, bindings).as_source()
     if {key for key, value in tree.args.items() if value} - {"this", "expression"}:
-        raise Untranslatable("a compound with more than UNION ALL")
+        raise Unfaithful("a compound with more than UNION ALL")
     return union_all(*(_subquery(side, catalog, bindings) for side in (tree.this, tree.expression)))
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from rocpd.base import Value, frozen
+from rocpd.federate.plan.steps import Unfaithful
 from rocpd.schema.quote import quote_text
 
 
@@ -27,10 +28,6 @@ class ValueKind(enum.StrEnum):
 
 MOST_OF_64_BITS = (1 << 63) - 1
 _EXACT = 1 << 53  # whole numbers up to here are doubles too
-
-
-class Untranslatable(Exception):  # noqa: N818 (a reason, not a failure)
-    """The expression is SQLite's to answer; the text gives the reason."""
 
 
 @frozen
@@ -59,7 +56,7 @@ def constant(value: Value) -> Typed:
     ('CAST(3 AS BIGINT)', 'NULL')
 
     Raises:
-        Untranslatable: a blob, a text with a NUL, an infinite number, one that has no opposite of 64 bits.
+        Unfaithful: a blob, a text with a NUL, an infinite number, one that has no opposite of 64 bits.
     """
     if value is None:
         return Typed("NULL", ValueKind.NULL)
@@ -69,7 +66,7 @@ def constant(value: Value) -> Typed:
         return Typed(f"CAST('{value!r}' AS DOUBLE)", ValueKind.REAL, value)
     if isinstance(value, str) and "\0" not in value:
         return Typed(quote_text(value), ValueKind.TEXT, value)
-    raise Untranslatable("a value that only SQLite has")
+    raise Unfaithful("a value that only SQLite has")
 
 
 def as_real(number: Typed) -> str:
@@ -83,7 +80,7 @@ def same_kind(operands: Sequence[Typed]) -> tuple[str, ...]:
     SQLite compares whole numbers with reals exactly, DuckDB as doubles: one of them must be a constant that both have.
 
     Raises:
-        Untranslatable: SQLite would convert one, or compare different kinds.
+        Unfaithful: SQLite would convert one, or compare different kinds.
     """
     kinds = {operand.kind for operand in operands} - {ValueKind.NULL}
     if ValueKind.BOOL in kinds and kinds <= {ValueKind.BOOL, ValueKind.INT, ValueKind.REAL}:
@@ -92,7 +89,7 @@ def same_kind(operands: Sequence[Typed]) -> tuple[str, ...]:
     if kinds == {ValueKind.INT, ValueKind.REAL}:
         operands = _converted(operands)
     elif len(kinds) > 1:
-        raise Untranslatable(f"a comparison of {' with '.join(sorted(kinds))}")
+        raise Unfaithful(f"a comparison of {' with '.join(sorted(kinds))}")
     return tuple(operand.sql for operand in operands)
 
 
@@ -104,18 +101,18 @@ def _converted(operands: Sequence[Typed]) -> list[Typed]:
     """Return whole numbers and reals as one of both: constants become what the others are."""
     free = {operand.kind for operand in operands if operand.literal is None} - {ValueKind.NULL}
     if len(free) > 1:
-        raise Untranslatable("a comparison of whole numbers with reals")
+        raise Unfaithful("a comparison of whole numbers with reals")
     to_real = free == {ValueKind.REAL}
     converted = []
     for operand in operands:
         value = operand.literal
         if to_real and isinstance(value, int):
             if abs(value) > _EXACT:
-                raise Untranslatable(f"a comparison of reals with {value}")
+                raise Unfaithful(f"a comparison of reals with {value}")
             operand = constant(float(value))
         elif not to_real and isinstance(value, float):
             if not value.is_integer() or abs(value) >= 1 << 63:
-                raise Untranslatable(f"a comparison of whole numbers with {value}")
+                raise Unfaithful(f"a comparison of whole numbers with {value}")
             operand = constant(int(value))
         converted.append(operand)
     return converted
@@ -125,5 +122,5 @@ def one_kind(values: Iterable[Typed]) -> ValueKind:
     """Return the kind that all values have, beside NULL; raises as `same_kind`."""
     kinds = {value.kind for value in values} - {ValueKind.NULL}
     if len(kinds) > 1:
-        raise Untranslatable(f"values of several kinds: {', '.join(sorted(kinds))}")
+        raise Unfaithful(f"values of several kinds: {', '.join(sorted(kinds))}")
     return kinds.pop() if kinds else ValueKind.NULL

@@ -103,23 +103,23 @@ class Material:
     def figure(
         self,
         name: str,
-        summary: Summary,
+        summary: Summary | None,
         says: str,
         table: Table,
         by: By | None = None,
         arrange: Callable[[Chart], Chart] | None = None,
     ) -> Block:
-        """Return the chart of a table of an analysis; the table alone where it has no rows.
+        """Return the chart of a table of an analysis; what stands behind it alone where it has no rows.
 
         Args:
             name: of the chart.
-            summary: what it shows.
+            summary: what it shows; None: nothing, as of separate runs, which have no time in common.
             says: that in words.
             table: what stands behind it.
             by: what the analysis was divided by.
             arrange: adds to the chart what the table does not know.
         """
-        if not summary.first(1):
+        if summary is None or not summary.first(1):
             return table
         return figure(name, summary, says, table, f"{self._code(summary, by)}.plot()", arrange)
 

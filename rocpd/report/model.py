@@ -117,11 +117,6 @@ class Findings:
 
     conclusions: tuple[Conclusion, ...]
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings alone."""
-        return tuple(conclusion.finding for conclusion in self.conclusions)
-
 
 @frozen
 class Figure:
@@ -184,10 +179,6 @@ class Report:
     made_by: str
     inputs: str = ""
     connect: str = ""
-
-    def tables(self) -> Iterator[Table]:
-        """Return all tables, those behind charts too."""
-        return tables_in(self.sections)
 
     def figures(self) -> Iterator[Figure]:
         """Yield all charts."""

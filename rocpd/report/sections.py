@@ -383,11 +383,6 @@ def idle(material: Material) -> Iterator[Block]:
     yield from _parts(material, "idle", causes, calls)
 
 
-def _course(material: Material, name: str, summary: Summary | None, says: str, table: Table) -> Block:
-    """Return a chart over time; the table alone of separate runs, which have no time in common."""
-    return material.figure(name, summary, says, table) if summary else table
-
-
 _DELAYS = ("delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns")
 _OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 
@@ -398,7 +393,7 @@ def launch(material: Material) -> Iterator[Block]:
     if (bound := tables.get("bottleneck")) and bound.first(1):
         table = material.table(bound, "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
-        yield _course(material, "queue-depth", tables.get("queue-depth"), says, table)
+        yield material.figure("queue-depth", tables.get("queue-depth"), says, table)
     yield from _parts(material, "launch", _Part("launch", "Delay from launch to start", columns=_OF_LAUNCH))
 
 
@@ -432,7 +427,7 @@ def memory(material: Material) -> Iterator[Block]:
     if (peaks := held.get("memory")) and peaks.first(1):
         table = material.table(peaks, "Peaks of memory")
         says = "Memory that is held, of those that hold most."
-        yield _course(material, "memory", held.get("memory-curve"), says, table)
+        yield material.figure("memory", held.get("memory-curve"), says, table)
     is_course = "memory-steps" in sites and len(sites["memory-steps"].first(2)) > 1
     says = "Memory that each step leaves behind." if is_course else ""
     left = _Part("memory-steps", "What steps allocate and leave behind", says)

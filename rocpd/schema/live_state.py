@@ -12,9 +12,7 @@ looks again. So no half a slot is ever believed. Times are nanoseconds of the cl
 
 from __future__ import annotations
 
-import contextlib
 import mmap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -287,9 +285,10 @@ class StateWriter:
         self._change(self._groups, slot, fields)
 
     def _change(self, slots: Any, slot: int, fields: dict[str, Any]) -> None:
-        with _turn(slots, slot):
-            for name, value in fields.items():
-                slots[name][slot] = value.encode() if isinstance(value, str) else value
+        slots["turn"][slot] += 1
+        for name, value in fields.items():
+            slots[name][slot] = value.encode() if isinstance(value, str) else value
+        slots["turn"][slot] += 1
 
     def close(self, *, remove: bool) -> None:
         """Let go of the file; remove it when its process has ended well."""
@@ -297,10 +296,3 @@ class StateWriter:
         self._memory.close()
         if remove:
             self.path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _turn(slots: Any, slot: int) -> Iterator[None]:
-    slots["turn"][slot] += 1
-    yield
-    slots["turn"][slot] += 1

@@ -140,12 +140,16 @@ def _end(child: Child, is_over: threading.Event) -> None:
 
 
 @dataclass
-class _Held:
-    """The job that a process has open."""
+class HeldJob:
+    """A job that is open, and opened anew when its files changed."""
 
     job: ViewedJob | None = None
     stamp: Stamp = ()
     session: Session | None = None
+
+    def take(self, job: ViewedJob, session: Session) -> None:
+        """Hold a job that is open already; its session is then closed here."""
+        self.job, self.stamp, self.session = job, job.stamp(), session
 
     def open(self, job: ViewedJob) -> Session:
         """Return the session of a job, opened anew if its files changed. Errors as `rocpd.connect`."""
@@ -162,7 +166,7 @@ class _Held:
             session.close()
 
 
-_HELD = _Held()
+_HELD = HeldJob()
 
 
 def _start(job: ViewedJob) -> None:

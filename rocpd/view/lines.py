@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -90,12 +90,8 @@ class DrawnLane:
 _COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
 
 
-@frozen
-class DrawnCurve:
-    """The values of a counter, each of which holds until the next, and their times [ns of the common time line]."""
-
-    time: Ints
-    value: Floats
+DrawnCurve: TypeAlias = tuple[Ints, Floats]
+"""Times [ns of the common time line] and values of a counter, each of which holds until the next."""
 
 
 @frozen
@@ -146,7 +142,7 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
     place = line_of(session).place(number)
     with contextlib.closing(ConnectionCache()) as cache:
         tables = session.in_rows.rank_tables(number)
-        return cache.run(run_task, RankTask(place.rank, tables, work, session.job.files.facts))
+        return run_task(RankTask(place.rank, tables, work, session.job.files.facts), cache.lend)
 
 
 @frozen
@@ -229,8 +225,9 @@ class RowsTile:
 
 def _values(curve: DrawnCurve, edges: Ints) -> list[float | None]:
     """Return the highest value of a counter in each pixel; None before the first."""
-    at = np.searchsorted(curve.time, edges, side="right").tolist()
-    values = np.append(-np.inf, curve.value)
+    times, known = curve
+    at = np.searchsorted(times, edges, side="right").tolist()
+    values = np.append(-np.inf, known)
     highest = (float(values[low : high + 1].max()) for low, high in pairwise(at))
     return [round(value, 6) if math.isfinite(value) else None for value in highest]
 
@@ -290,8 +287,8 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
             "kind": shown.kind.name.lower() if shown else "group",
         }
         if shown and shown.unit is not None:
-            curves[len(rows)] = curve = _curve(events, node.track)
-            row |= {"unit": shown.unit, "most": float(np.max(curve.value, initial=0))}
+            _, values = curves[len(rows)] = _curve(events, node.track)
+            row |= {"unit": shown.unit, "most": float(np.max(values, initial=0))}
         elif shown:
             lane = slices.take(np.flatnonzero(track == node.track))
             lane = lane.take(np.lexsort((-lane.end, lane.start)))
@@ -307,13 +304,10 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
 def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> DrawnLane:
     """Return all slices of a batch of events; `colours` gets names of colours that are new."""
     batch = events.slices[number]
-    if batch.kind is None:
-        of_batch, texts = (
-            batch.category,
-            [_OWN_COLOURS.get(text) or domain_of(text) for text in events.categories.texts],
-        )
-    else:
-        of_batch, texts = batch.kind, events.kinds.texts
+    of_batch, texts = batch.kind, events.kinds.texts
+    if of_batch is None:
+        of_batch = batch.category
+        texts = [_OWN_COLOURS.get(text) or domain_of(text) for text in events.categories.texts]
     codes = np.array([colours.setdefault(text, len(colours)) for text in texts], np.int64)
     zero = np.zeros(len(batch), np.int64)
     colour = codes[of_batch] if len(batch) else zero
@@ -325,7 +319,7 @@ def _curve(events: RankEvents, track: int | None) -> DrawnCurve:
     rows = [(batch, batch.track == track) for batch in events.counters]
     time, value = np.concatenate([b.time[of] for b, of in rows]), np.concatenate([b.value[of] for b, of in rows])
     order = np.argsort(time, kind="stable")
-    return DrawnCurve(time[order], value[order])
+    return time[order], value[order]
 
 
 def _with_depths(lane: DrawnLane) -> DrawnLane:
@@ -404,13 +398,9 @@ def _values_of(events: RankEvents, slices: Slices, row: int) -> Iterator[tuple[s
 
 def _text(events: RankEvents, each: Annotation, row: int) -> str:
     value = each.values[row]
-    return (
-        events.strings.texts[int(value)]
-        if each.text
-        else f"{value:,}"
-        if each.values.dtype.kind == "i"
-        else f"{value:,.4g}"
-    )
+    if each.text:
+        return events.strings.texts[int(value)]
+    return f"{value:,}" if each.values.dtype.kind == "i" else f"{value:,.4g}"
 
 
 def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, int]]:

@@ -34,7 +34,7 @@ from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 from rocpd.session import Session
-from rocpd.view.desk import Answer, Stamp, ViewedJob
+from rocpd.view.desk import Answer, HeldJob, ViewedJob
 
 STATES = WORK
 """The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
@@ -214,27 +214,24 @@ class Overview:
     """
 
     def __init__(self, job: ViewedJob) -> None:
-        self._job, self._lock = job, threading.Lock()
-        self._session: Session | None = None
-        self._stamp: Stamp = ()
+        self._job, self._lock, self._held = job, threading.Lock(), HeldJob()
+        self._outlined: Session | None = None
         self._coming: Iterator[tuple[Rank, Outline | RocpdError]] = iter(())
         self._outlines: dict[int, Outline | RocpdError] = {}
         self.is_complete, self._read = False, 0.0
 
     def open(self, session: Session) -> None:
         """Take a session of the job, which is then closed here."""
-        self._session, self._stamp, self._outlines = session, self._job.stamp(), {}
-        self.is_complete = False
+        self._held.take(self._job, session)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
         """Yield the open job, while others who ask wait. Errors as `rocpd.connect`."""
         with self._lock:
-            if self._session is None or self._stamp != self._job.stamp():
-                self.close()
-                self.open(self._job.connect())
-            assert self._session
-            yield self._session
+            session = self._held.open(self._job)
+            if session is not self._outlined:
+                self._outlined, self._outlines, self.is_complete = session, {}, False
+            yield session
 
     def read(self, report: Progress | None) -> None:
         """Read the first and last times of ranks, which pages wait for. Errors as `rocpd.connect`.
@@ -331,6 +328,4 @@ class Overview:
 
     def close(self) -> None:
         """Close the job; idempotent."""
-        session, self._session = self._session, None
-        if session:
-            session.close()
+        self._held.close()

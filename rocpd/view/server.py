@@ -57,31 +57,24 @@ HEADERS_OF_UI = {
 """The headers of a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
 
 
-class Guard:
-    """The secret of one server."""
+def admitted(secret: str, path: str, headers: Mapping[str, str]) -> str | None:
+    """Return what follows the secret of a server in a path; None: the request is refused.
 
-    def __init__(self) -> None:
-        self.token = secrets.token_urlsafe(24)
-
-    def admits(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """Return what follows the secret in a path; None: the request is refused.
-
-        >>> guard = Guard()
-        >>> guard.admits(f"/{guard.token}/schema", {"Host": "127.0.0.1:8000"})
-        'schema'
-        >>> guard.admits(f"/{guard.token}/schema", {"Host": "evil.example"}) is None
-        True
-        """
-        token, slash, rest = path.removeprefix("/").partition("/")
-        host, origin = headers.get("Host") or "", headers.get("Origin")
-        is_ours = (
-            bool(slash)
-            and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
-            and _LOCAL.fullmatch(host) is not None
-            and origin in (None, f"http://{host}")
-            and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
-        )
-        return rest if is_ours else None
+    >>> admitted("s3cret", "/s3cret/schema", {"Host": "127.0.0.1:8000"})
+    'schema'
+    >>> admitted("s3cret", "/s3cret/schema", {"Host": "evil.example"}) is None
+    True
+    """
+    token, slash, rest = path.removeprefix("/").partition("/")
+    host, origin = headers.get("Host") or "", headers.get("Origin")
+    is_ours = (
+        bool(slash)
+        and hmac.compare_digest(token.encode("utf-8", "replace"), secret.encode())
+        and _LOCAL.fullmatch(host) is not None
+        and origin in (None, f"http://{host}")
+        and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+    )
+    return rest if is_ours else None
 
 
 ONLINE = "https://ui.perfetto.dev"
@@ -189,7 +182,7 @@ class ViewServer(ThreadingHTTPServer):
         self, job: ViewedJob, ui: PerfettoUi, limits: ViewLimits, port: int = 0, base: ViewedJob | None = None
     ) -> None:
         self.job, self.base, self.ui, self.limits = job, base, ui, limits
-        self.guard = Guard()
+        self.token = secrets.token_urlsafe(24)
         self.desk = Desk(job)
         jobs = {name: of for name, of in (("", job), ("base", base)) if of}
         self.overviews = {name: Overview(of) for name, of in jobs.items()}
@@ -200,7 +193,7 @@ class ViewServer(ThreadingHTTPServer):
         except OSError as error:
             raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
         self.port = self.server_address[1]
-        self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
+        self.address = f"http://127.0.0.1:{self.port}/{self.token}/"
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[threading.Thread]:
@@ -275,8 +268,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._fail(HTTPStatus.NOT_FOUND, "no such file")
 
-    def ask(self, question: Question, limit_s: float, desk: Desk | None = None) -> None:
+    def ask(self, question: Question, desk: Desk | None = None) -> None:
         """Send the answer to a question."""
+        limits = self.server.limits
+        limit_s = limits.sql_s if isinstance(question, Statement) else limits.other_s
         self.send_answer((desk or self.server.desk).ask(question, limit_s))
 
     def send_answer(self, answer: Answer) -> None:
@@ -287,7 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Send the answer to what the time line asks, of the job or its base (`of`); one process reads a rank, and has
         it for the next question.
         """
-        self.ask(question, self.server.limits.other_s, self.server.lines[_side(self.server, values)][rank % _READERS])
+        self.ask(question, self.server.lines[_side(self.server, values)][rank % _READERS])
 
     def trace(self, body: dict[str, str]) -> None:
         """Send a trace of a part."""
@@ -305,7 +300,7 @@ class _Handler(BaseHTTPRequestHandler):
         if routes is _GETS and ("Content-Length" in self.headers or "Transfer-Encoding" in self.headers):
             self.close_connection = True  # what would be taken for the next request is not read
         path, _, query = self.path.partition("?")
-        name = self.server.guard.admits(path, self.headers)  # type: ignore[arg-type]
+        name = admitted(self.server.token, path, self.headers)  # type: ignore[arg-type]
         if name is None:
             self._fail(HTTPStatus.FORBIDDEN, "refused: open the address that rocpd view printed")
             return
@@ -442,18 +437,17 @@ def _slice(request: _Handler, values: dict[str, str]) -> None:
 def _flames(request: _Handler, values: dict[str, str]) -> None:
     from rocpd.view.compared import FlameGraphs
 
-    request.ask(FlameGraphs(values.get("source", "calls"), _taken_part(values)), request.server.limits.other_s)
+    request.ask(FlameGraphs(values.get("source", "calls"), _taken_part(values)))
 
 
 def _differences(request: _Handler, values: dict[str, str]) -> None:
     from rocpd.view.compared import ComparedJobs, ComparedSteps
 
-    base, limit_s = request.server.base, request.server.limits.other_s
-    if base:
-        request.ask(ComparedJobs(base), limit_s)
+    if base := request.server.base:
+        request.ask(ComparedJobs(base))
     else:
         step, against = (_whole(values, name) for name in ("step", "against"))
-        request.ask(ComparedSteps(str(step), "others" if against is None else str(against)), limit_s)
+        request.ask(ComparedSteps(str(step), "others" if against is None else str(against)))
 
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
@@ -480,14 +474,12 @@ _GETS: dict[str, _Route] = {
     "flames": _flames,
     "differences": _differences,
     "slice": _slice,
-    "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
-    "report": lambda request, values: request.ask(
-        Page(_taken_part(values), request.server.job.inputs), request.server.limits.other_s
-    ),
+    "start": lambda request, _: request.ask(TimeLineStart()),
+    "report": lambda request, values: request.ask(Page(_taken_part(values), request.server.job.inputs)),
 }
 _POSTS: dict[str, _Route] = {
     "sql": lambda request, body: request.ask(
-        Statement(body.get("sql", ""), request.server.limits.sql_rows, _taken_part(body)), request.server.limits.sql_s
+        Statement(body.get("sql", ""), request.server.limits.sql_rows, _taken_part(body))
     ),
     "trace": _Handler.trace,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.pool import ConnectionCache, Pool, borrow
+from rocpd.federate.run.pool import ConnectionCache, Pool, borrow, run_lending
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.session import Session
 from tests.build import TraceBuilder
@@ -39,7 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def _connection(session: Session, rank: int) -> apsw.Connection:
-    with borrow(session.ranks[rank].opening, session.rank_tables(rank)) as database:
+    with borrow(session.job.share_of[rank]) as database:
         database.connection.execute("SELECT 1").fetchall()
         return database.connection
 
@@ -92,7 +93,9 @@ def _durations(reader: RankReader) -> list[int]:
 def test_a_file_is_kept_until_another_is_read(files: list[Path]) -> None:
     with rocpd.connect(files) as session:
         cache = ConnectionCache()
-        first, again, other = (cache.run(functools.partial(_connection, session), rank) for rank in (0, 0, 1))
+        first, again, other = (
+            run_lending(cache.lend, functools.partial(_connection, session), rank) for rank in (0, 0, 1)
+        )
         assert first is again
         with pytest.raises(apsw.ConnectionClosedError):
             first.execute("SELECT 1")
@@ -108,35 +111,35 @@ def test_nothing_is_kept_outside_of_tasks(files: list[Path]) -> None:
         _connection(session, 0).execute("SELECT 1")
 
 
-def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: list[Path]) -> None:
+def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: list[Path], opened: list[Path]) -> None:
+    with rocpd.connect(files) as session, contextlib.closing(ConnectionCache()) as cache:
+        share, left = session.job.share_of[0], list[Iterator[object]]()
+        opened.clear()
+        with pytest.raises(KeyError), cache.lend(share):
+            raise KeyError
+        with cache.lend(share) as database:
+            left.append(iter(database.connection.execute("SELECT 1 FROM sqlite_master")))
+            next(left[0])
+        with cache.lend(share):
+            assert opened == [files[0]] * 3
+        with cache.lend(share):
+            assert opened == [files[0]] * 3
+
+
+def test_a_session_keeps_none_in_the_middle_of_a_statement(files: list[Path], opened: list[Path]) -> None:
     with rocpd.connect(files) as session:
-        cache = ConnectionCache()
-        left: list[Iterator[object]] = []
-
-        def fails(_: int) -> None:
-            with borrow(session.ranks[0].opening, session.rank_tables(0)):
-                raise KeyError
-
-        def leaves(_: int) -> None:
-            with borrow(session.ranks[0].opening, session.rank_tables(0)) as database:
-                left.append(iter(database.connection.execute("SELECT 1 FROM sqlite_master")))
-                next(left[0])
-
-        with pytest.raises(KeyError):
-            cache.run(fails, 0)
-        assert cache.take(session.job.share_of[0]) is None
-        cache.run(leaves, 0)
-        assert cache.take(session.job.share_of[0]) is None
+        pool, share = session.job.files.pool, session.job.share_of[0]
+        with pool.lend(share) as database:
+            left = iter(database.connection.execute("SELECT 1 FROM sqlite_master"))
+            next(left)
+        opened.clear()
+        for _ in range(2):
+            with pool.lend(share):
+                assert opened == [files[0]]
 
 
 def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:
-    with rocpd.connect(files) as session:
-        cache = ConnectionCache()
-
-        def both(_: int) -> bool:
-            where = session.ranks[0].opening, session.rank_tables(0)
-            with borrow(*where) as first, borrow(*where) as second:
-                return first is second
-
-        assert not cache.run(both, 0)
-        cache.close()
+    with rocpd.connect(files) as session, contextlib.closing(ConnectionCache()) as cache:
+        share = session.job.share_of[0]
+        with cache.lend(share) as first, cache.lend(share) as second:
+            assert first is not second

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.federate.describe import Problem, describe, problems_of, shared
+from rocpd.federate.describe import Problem, describe, shared
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.opening import FileNote, Opening, lines_of
 from tests.build import TraceBuilder
@@ -32,7 +32,7 @@ def test_what_is_shared_is_what_ranks_have(tmp_path: Path) -> None:
             trace.kernel("gemm", 50 + broken, 40)
         trace.write(tmp_path / f"rank{number}.db")
     with rocpd.connect(tmp_path) as session:
-        (problem,) = shared(problems_of(session))
+        (problem,) = shared(describe(session, ["problems"]).problems)
         by_rank = session.info()["problems"].fetchall()
     assert (problem.ranks, problem.text[:31]) == ((1, 2, 3, 4), "rocpd_kernel_dispatch: 10 rows ")
     assert [(rank, text.split(" row")[0]) for rank, text in by_rank] == [

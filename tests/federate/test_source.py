@@ -72,7 +72,7 @@ def test_passes_have_folders_of_hosts(tmp_path: Path, monkeypatch: pytest.Monkey
     expected = ["pass_1/host/1_results.db", "pass_2/host/2_results.db"]
     assert names(find_sources(tmp_path), tmp_path) == expected
     monkeypatch.chdir(tmp_path)
-    assert names(find_sources(environ={}), tmp_path) == expected
+    assert names(find_sources(), tmp_path) == expected
 
 
 def test_an_index_may_point_elsewhere(tmp_path: Path) -> None:
@@ -99,19 +99,20 @@ def test_with_nothing_given_the_working_directory_counts(
     files: list[str], note: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(lay(tmp_path, *files))
-    sources = find_sources(environ={})
+    sources = find_sources()
     assert (names(sources, tmp_path), sources.notes) == (expected, (note,))
 
 
 def test_an_index_in_the_working_directory_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(lay(tmp_path, "a.db", "r0.db") / "index.yaml", "r0.db")
     monkeypatch.chdir(tmp_path)
-    assert find_sources([], {}) == SourceFiles((Path("r0.db"),), ("input: index.yaml (1 file)",))
+    assert find_sources([]) == SourceFiles((Path("r0.db"),), ("input: index.yaml (1 file)",))
 
 
 def test_rocpd_input_comes_before_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(lay(tmp_path, "here.db", "x/a.db", "y.db"))
-    sources = find_sources(environ={"ROCPD_INPUT": f"{tmp_path}/x:{tmp_path}/y.db"})
+    monkeypatch.setenv("ROCPD_INPUT", f"{tmp_path}/x:{tmp_path}/y.db")
+    sources = find_sources()
     assert (names(sources, tmp_path), sources.notes) == (["x/a.db", "y.db"], ("input: 2 files from $ROCPD_INPUT",))
     monkeypatch.setenv("ROCPD_INPUT", str(tmp_path / "y.db"))
     assert names(find_sources(), tmp_path) == ["y.db"]
@@ -149,5 +150,5 @@ def test_errors_name_what_was_given(given: str, message: str, tmp_path: Path, mo
 def test_nothing_given_and_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="no input") as error:
-        find_sources(environ={})
+        find_sources()
     assert "ROCPD_INPUT" in (error.value.hint or "")

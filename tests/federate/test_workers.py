@@ -51,7 +51,7 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
 
 
 def test_this_process_is_one_of_them_for_short_tasks() -> None:
-    with contextlib.closing(Workers(2, Here(ConnectionCache()))) as both:
+    with contextlib.closing(Workers(2, Here(ConnectionCache().lend))) as both:
         assert {*both.each(_pid, [0])} == {os.getpid()}
         assert len({*both.each(_pid, range(8))} - {os.getpid()}) <= 1
         both.rest()

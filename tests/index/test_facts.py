@@ -13,6 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.base import NULL, frozen
+from rocpd.base.cache import file_entries
 from rocpd.facts.columns import TextCodes
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import Spread
@@ -21,7 +22,7 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index import facts
-from rocpd.index.facts import FactFolder, kept_facts
+from rocpd.index.facts import FactFolder
 from rocpd.index.packed import packed, unpacked
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.host.calls import CallTree
@@ -69,7 +70,7 @@ def _of(files: list[Path], select: Callable[[rocpd.Session], Federation], index:
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_tables_are_the_same(job: list[Path], name: str, read: list[Fact]) -> None:
     plain = _of(job, SELECTIONS[name], "off")
-    assert not kept_facts().entries()
+    assert not file_entries("facts").entries()
     assert _of(job, SELECTIONS["all"], "auto") == _of(job, SELECTIONS["all"], "off")
     read.clear()
     assert _of(job, SELECTIONS[name], "auto") == plain
@@ -144,7 +145,7 @@ def test_a_file_that_changes_meanwhile_keeps_none(job: list[Path], tmp_path: Pat
         kept.derived(FACT, 1)
         _change(copy, "CREATE TABLE another (id)")
         kept.keep()
-    assert not kept_facts().entries()
+    assert not file_entries("facts").entries()
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -157,7 +158,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 def test_what_is_damaged_is_not_read(job: list[Path], read: list[Fact]) -> None:
     plain = _of(job, SELECTIONS["all"], "auto")
-    every, files = [*read], [path for entry in kept_facts().entries() for path in entry.folder.glob("*-*")]
+    every, files = [*read], [path for entry in file_entries("facts").entries() for path in entry.folder.glob("*-*")]
     contents = [path.read_bytes() for path in files]
     assert all(_kept(job, every))
     for damaged in DAMAGE.values():
@@ -172,7 +173,7 @@ def test_other_layouts_and_small_jobs_have_none(
 ) -> None:
     with rocpd.connect(job) as session:
         session.summary("idle")
-    assert not kept_facts().entries()
+    assert not file_entries("facts").entries()
     with rocpd.connect(job, limits=ANY_SIZE) as session:
         session.summary("idle")
         session.summary("gaps")
@@ -185,7 +186,7 @@ def test_other_layouts_and_small_jobs_have_none(
 def test_facts_take_their_share_at_most(job: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "_MOST", 0.01)
     _of(job, SELECTIONS["all"], "auto")
-    for entry in kept_facts().entries():
+    for entry in file_entries("facts").entries():
         kept = sum(path.stat().st_size for path in entry.folder.glob("*-*"))
         assert kept <= 0.01 * Path(entry.source).stat().st_size
 

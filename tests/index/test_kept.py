@@ -14,13 +14,13 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.base.cache import file_entries
 from rocpd.cli import diagnostics, run
 from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
 from rocpd.index import kept
 from rocpd.index.build import build
-from rocpd.index.kept import kept_answers
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
@@ -107,7 +107,7 @@ def _few(folder: Path) -> tuple[list[Path], Path]:
 
 
 def _answers() -> list[Path]:
-    return sorted(kept_answers().root.glob("*/*.pickle"))
+    return sorted(file_entries("answers").root.glob("*/*.pickle"))
 
 
 @pytest.mark.parametrize("folder", [[], ["-d", "elsewhere"]], ids=["cache", "elsewhere"])
@@ -231,7 +231,7 @@ def test_what_others_may_have_written_is_not_read(tmp_path: Path, monkeypatch: p
     for path in _answers():
         path.write_bytes(hashlib.blake2b(harm, digest_size=16).digest() + harm)
     monkeypatch.chdir(tmp_path)
-    root = kept_answers().root
+    root = file_entries("answers").root
     for shared in ([root], list(root.iterdir())):
         for each in shared:
             each.chmod(0o720)
@@ -258,7 +258,7 @@ def test_nothing_is_kept_without_an_index(tmp_path: Path) -> None:
     _copies(files, folder, "off")
     shutil.rmtree(folder)
     _copies(files, folder)
-    assert not kept_answers().root.exists()
+    assert not file_entries("answers").root.exists()
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,4 +272,4 @@ def test_no_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     files, folder = _few(tmp_path)
     monkeypatch.setattr("rocpd.index.columnar.has_cache_folder", lambda: False)
     assert _copies(files, folder) == _copies(files, folder, "off")
-    assert not kept_answers().root.exists()
+    assert not file_entries("answers").root.exists()

@@ -20,10 +20,11 @@ from sqlglot import exp
 import rocpd
 from rocpd.base import QueryError, RocpdError, Row, UsageError
 from rocpd.federate.limits import Limits
+from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS
 from rocpd.index.expressions import Expressions
-from rocpd.index.typed import Typed, Untranslatable, ValueKind
+from rocpd.index.typed import Typed, ValueKind
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, TraceBuilder
@@ -296,7 +297,7 @@ def test_what_the_parser_says_of_a_node_is_not_lost() -> None:
     expressions = Expressions(find_column, {})
     assert expressions.typed(node).sql == "(a LIKE 'b%' ESCAPE '\\')"
     node.args["negate"] = True
-    with pytest.raises(Untranslatable, match="glob with negate"):
+    with pytest.raises(Unfaithful, match="glob with negate"):
         expressions.typed(node)
 
 

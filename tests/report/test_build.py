@@ -16,7 +16,7 @@ from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure, Findings, Folded, Name, Report, Table, Text
+from rocpd.report.model import Block, Figure, Findings, Folded, Name, Report, Table, Text, tables_in
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.summary.findings import Verdict
 from tests.build import TraceBuilder
@@ -36,7 +36,7 @@ def test_the_first_lines_name_what_was_planted(options: JobOptions, report: Repo
     truth = plan(options)
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
-    job, straggler, *others = (finding.text for finding in found.findings)
+    job, straggler, *others = (each.finding.text for each in found.conclusions)
     assert job.startswith("4 ranks on 2 nodes")
     assert straggler.startswith(f"rank {truth.straggler_rank} costs ")
     assert any(text.startswith(f"step {truth.slow_step} is slow") for text in others)
@@ -72,7 +72,7 @@ def test_a_late_host_is_marked_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["kernels", "stragglers", "idle", "copies", "memory", "launch"])
 def test_tables_are_those_of_the_analysis(files: tuple[Path, ...], report: Report, name: str) -> None:
-    (table,) = (table for table in report.tables() if table.name == name)
+    (table,) = (table for table in tables_in(report.sections) if table.name == name)
     with rocpd.connect(files) as session:
         summary = session.summary(name)
     assert table.total == len(summary.fetchall())
@@ -89,14 +89,14 @@ def test_tables_are_those_of_the_analysis(files: tuple[Path, ...], report: Repor
 
 
 def test_parts_of_each_rank_add_up(report: Report) -> None:
-    (table,) = (table for table in report.tables() if table.title == "Budget of each rank")
+    (table,) = (table for table in tables_in(report.sections) if table.title == "Budget of each rank")
     percent = [column.name for column in table.columns].index("percent")
     for rank in range(4):
         assert sum(row[percent] for row in table.rows if row[0] == rank) == pytest.approx(100)
 
 
 def test_distributions_hold_every_dispatch(report: Report) -> None:
-    (table,) = (table for table in report.tables() if table.name == "kernels")
+    (table,) = (table for table in tables_in(report.sections) if table.name == "kernels")
     names = [column.name for column in table.columns]
     for row in table.rows:
         assert sum(row[names.index("distribution")].counts) == row[names.index("calls")]
@@ -182,13 +182,13 @@ def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:
         section.name: [block.text for block in section.blocks if isinstance(block, Text)] for section in report.sections
     }
     assert "These are 12 separate runs, not one job: nothing compares their ranks." in texts["job"]
-    tables = {table.name for table in report.tables()}
+    tables = {table.name for table in tables_in(report.sections)}
     assert not {"waits", "stragglers", "heat"} & tables
     assert "bottleneck" in tables
     assert "queue-depth" not in {figure.name for figure in report.figures()}  # over days in which nothing runs
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
-    assert found.findings[0].text.startswith("12 separate runs, not one job")
+    assert found.conclusions[0].finding.text.startswith("12 separate runs, not one job")
 
 
 def test_inside_of_kernels_comes_where_something_was_recorded_or_it_is_named(open_job: OpenJob, tmp_path: Path) -> None:
@@ -206,4 +206,4 @@ def test_inside_of_kernels_comes_where_something_was_recorded_or_it_is_named(ope
         assert [table.name for table in tables] == ["hot-spots", "pc-lines", "stall-reasons", "memory-access"]
         assert all(table.rows for table in tables)
         (found,) = [block for block in section.blocks if isinstance(block, Findings)]
-        assert "of its time at gemm.cpp:" in found.findings[0].text
+        assert "of its time at gemm.cpp:" in found.conclusions[0].finding.text

@@ -45,10 +45,10 @@ def test_it_says_what_diff_says(section: Section, compared: Report, document: di
     texts = [finding["text"] for finding in document["findings"]]  # type: ignore[attr-defined]
     found = section.blocks[0]
     assert isinstance(found, Findings)
-    assert [finding.text for finding in found.findings] == texts
+    assert [each.finding.text for each in found.conclusions] == texts
     verdict = compared.sections[0].blocks[0]
     assert isinstance(verdict, Findings)
-    assert verdict.findings[1].text == texts[0]
+    assert verdict.conclusions[1].finding.text == texts[0]
     assert texts[0].startswith("unclear: step ")  # so few steps of one run a side
 
 
@@ -103,7 +103,7 @@ def test_every_format_has_it(compared: Report, section: Section, tmp_path: Path,
     entries.load(REPORT_FORMATS[ending].home, ending)(compared, path)
     found = section.blocks[0]
     assert isinstance(found, Findings)
-    text = found.findings[0].text.partition(",")[0]
+    text = found.conclusions[0].finding.text.partition(",")[0]
     if ending == ".xlsx":
         book = openpyxl.load_workbook(path)
         assert any(text in str(row[1].value) for row in book["Verdict"].iter_rows())

@@ -22,7 +22,7 @@ import rocpd
 from rocpd.base import entries
 from rocpd.chart.model import Bars, Timeline
 from rocpd.report.build import ReportOptions, build, write_plots
-from rocpd.report.model import Findings, Report
+from rocpd.report.model import Findings, Report, tables_in
 from rocpd.report.writers import REPORT_FORMATS
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
@@ -56,7 +56,7 @@ def _sampled() -> TraceBuilder:
 def first_finding(report: Report) -> str:
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
-    return found.findings[1].text
+    return found.conclusions[1].finding.text
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_workbook_holds_exact_numbers(report: Report, outputs: Outputs) -> None:
     assert "Collectives" in book.sheetnames  # "…, and who waits for whom" is too long
     assert len(book.sheetnames) <= 12
     assert first_finding(report) in [row[1].value for row in book["Verdict"].iter_rows()]
-    (table,) = (table for table in report.tables() if table.name == "kernels")
+    (table,) = (table for table in tables_in(report.sections) if table.name == "kernels")
     sheet = book["Kernels"]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B4", f"A3:K{3 + len(table.rows)}")
     _, units, heads, *rows = ([cell.value for cell in row] for row in sheet.iter_rows(max_col=len(table.columns)))

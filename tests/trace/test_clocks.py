@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rocpd.base import NULL, Floats, Ints
+from rocpd.federate.select.align import Shift
 from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from tests.conftest import private
 
@@ -51,6 +52,11 @@ def meetings(
     return Meetings(*(np.where(absent, NULL, each) for each in (entered, left, ended)))
 
 
+def on_line(line: ClockLine, times: Ints) -> Ints:
+    """Return times of a clock as those of the reference."""
+    return Shift(line.offset_ns, line.at_ns, line.drift).to_line(times)
+
+
 def errors(of: World, found: Meetings, lines: tuple[ClockLine | None, ...]) -> list[tuple[float, ClockLine]]:
     """Return by how much each clock is wrong at its worst, against the reference."""
     known = [line for line in lines if line]
@@ -60,7 +66,7 @@ def errors(of: World, found: Meetings, lines: tuple[ClockLine | None, ...]) -> l
     for clock, line in enumerate(lines):
         if line and clock != reference:
             times = found.ended[found.ended[:, clock] != NULL, clock]
-            wrong = line.offsets(times) - of.true_difference(times, clock, reference)
+            wrong = on_line(line, times) - times - of.true_difference(times, clock, reference)
             result.append((float(np.abs(wrong).max()), line))
     return result
 
@@ -141,7 +147,7 @@ def test_half_of_the_collectives_held_out_keep_their_order() -> None:
     halves = [Meetings(*(c[part::2] for c in (found.entered, found.left, found.ended))) for part in range(2)]
     lines = align_clocks(halves[0])
     entered, left = (
-        np.array([line.offsets(column) + column for line, column in zip(lines, side.T, strict=True) if line])
+        np.array([on_line(line, column) for line, column in zip(lines, side.T, strict=True) if line])
         for side in (halves[1].entered, halves[1].left)
     )
     assert (entered.max(0) <= left.min(0)).all()

@@ -55,7 +55,7 @@ def ask(server: ViewServer) -> Ask:
 
     def send(name: str, body: object = None, *, token: str | None = None, **headers: str) -> Said:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-        path = f"/{server.guard.token if token is None else token}/{name}"
+        path = f"/{server.token if token is None else token}/{name}"
         data = None if body is None else json.dumps(body)
         sent = {"Content-Type": "application/json"} | {key.replace("_", "-"): value for key, value in headers.items()}
         connection.request("GET" if data is None else "POST", path, data, sent)

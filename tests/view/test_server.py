@@ -166,14 +166,14 @@ def test_answers_have_a_limit_in_bytes(ask: Ask, values: str) -> None:
 
 @pytest.mark.parametrize("body", [b"[" * 60_000, b'{"sql": "select \'\\ud800\'"}', b"\xff", b'{"sql": 1e999}'])
 def test_whatever_is_asked_is_answered(body: bytes, server: ViewServer) -> None:
-    head = f"POST /{server.guard.token}/sql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head = f"POST /{server.token}/sql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_the_body_of_a_get_is_no_request(server: ViewServer) -> None:
-    get = f"GET /{server.guard.token}/job HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    get = f"GET /{server.token}/job HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(f"{get}Content-Length: {len(get) + 2}\r\n\r\n{get}\r\n".encode())
         received = b"".join(iter(lambda: connection.recv(1 << 16), b""))

@@ -9,40 +9,20 @@ from weakref import WeakSet
 from rocpd.base.process import renew_when_forked
 from rocpd.base.sqlite import apsw
 
-_ALLOWED = {
+_ACTIONS = {str(name): code for name, code in apsw.mapping_authorizer_function.items() if isinstance(code, int)}
+_TEMP_BY_NAME = {code for name, code in _ACTIONS.items() if "_TEMP_" in name}  # SQLITE_CREATE_TEMP_TABLE …
+_READS = {
     apsw.SQLITE_SELECT,
     apsw.SQLITE_READ,
     apsw.SQLITE_RECURSIVE,
     apsw.SQLITE_TRANSACTION,
     apsw.SQLITE_SAVEPOINT,
-    # what only temp is changed by
-    apsw.SQLITE_CREATE_TEMP_INDEX,
-    apsw.SQLITE_CREATE_TEMP_TABLE,
-    apsw.SQLITE_CREATE_TEMP_TRIGGER,
-    apsw.SQLITE_CREATE_TEMP_VIEW,
-    apsw.SQLITE_DROP_TEMP_INDEX,
-    apsw.SQLITE_DROP_TEMP_TABLE,
-    apsw.SQLITE_DROP_TEMP_TRIGGER,
-    apsw.SQLITE_DROP_TEMP_VIEW,
 }
-_TEMP_BY_DATABASE = {
-    apsw.SQLITE_INSERT,
-    apsw.SQLITE_UPDATE,
-    apsw.SQLITE_DELETE,
-    apsw.SQLITE_ALTER_TABLE,
-    apsw.SQLITE_CREATE_INDEX,  # of temp where the name says so: temp.name
-    apsw.SQLITE_CREATE_TABLE,
-    apsw.SQLITE_CREATE_TRIGGER,
-    apsw.SQLITE_CREATE_VIEW,
-    apsw.SQLITE_DROP_INDEX,
-    apsw.SQLITE_DROP_TABLE,
-    apsw.SQLITE_DROP_TRIGGER,
-    apsw.SQLITE_DROP_VIEW,
-    apsw.SQLITE_ANALYZE,
-    apsw.SQLITE_REINDEX,
-    apsw.SQLITE_CREATE_VTABLE,
-    apsw.SQLITE_DROP_VTABLE,
-}
+_ALLOWED = _READS | _TEMP_BY_NAME
+# CREATE and DROP are of temp also where the name says so: temp.name
+_OF_A_DATABASE = ("SQLITE_CREATE_", "SQLITE_DROP_", "SQLITE_ALTER_TABLE", "SQLITE_ANALYZE", "SQLITE_REINDEX")
+_TEMP_BY_DATABASE = {code for name, code in _ACTIONS.items() if name.startswith(_OF_A_DATABASE)} - _TEMP_BY_NAME
+_TEMP_BY_DATABASE |= {apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE}
 _PRAGMAS_WITH_ARGUMENT = {
     "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check",
     "quick_check", "table_info", "table_list", "table_xinfo",

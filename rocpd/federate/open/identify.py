@@ -86,6 +86,12 @@ AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"""
 
 _LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
 
+_Contents: TypeAlias = Sequence[tuple[str, str, str | None]]
+"""Type, name and text of all that a file is made of."""
+
+_Tables: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Table -> its columns."""
+
 _Metadata: TypeAlias = dict[str, list[tuple[str, str]]]
 """Table -> (tag, value) of its rows."""
 
@@ -94,7 +100,7 @@ _Metadata: TypeAlias = dict[str, list[tuple[str, str]]]
 class _Form:
     """The tables of a rank: base name -> columns; where ids may occur twice, or are the numbers of rows."""
 
-    tables: Mapping[str, tuple[str, ...]]
+    tables: _Tables
     keyless: frozenset[str]
     by_id: frozenset[str]
 
@@ -132,7 +138,7 @@ class Rank:
     guid: str
     suffix: str
     opening: Opening
-    tables: Mapping[str, tuple[str, ...]]
+    tables: _Tables
     version: str
     hostname: str | None = None
     machine_id: str | None = None
@@ -154,7 +160,7 @@ class Rank:
         """Return what tells it from other ranks, not every column of its tables."""
         return visible(f"<{self.label}: {self.opening.path}>")
 
-    def as_tables(self, further: Mapping[str, tuple[str, ...]] | None = None) -> RankTables:
+    def as_tables(self, further: _Tables | None = None) -> RankTables:
         """Return its tables as a connection to its own file names them; `further`: as for `RankTables`."""
         tables = RankTables(self.suffix, self.tables, None, self.number, self.hostname, further or {})
         return replace(tables, guid=self.guid, keyless=self.keyless, by_id=self.by_id)
@@ -209,7 +215,7 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
 
 
 def _known_form(
-    connection: apsw.Connection, opening: Opening, contents: Sequence[tuple[str, str, str | None]]
+    connection: apsw.Connection, opening: Opening, contents: _Contents
 ) -> tuple[_Metadata, dict[str, _Form]] | None:
     """Return what `_forms` does for a file that differs from one before it in nothing but its suffix, else None."""
     suffix, key = _apart_from_suffix(contents)
@@ -223,9 +229,7 @@ def _known_form(
     return metadata, {suffix: form}
 
 
-def _forms(
-    connection: apsw.Connection, opening: Opening, contents: Sequence[tuple[str, str, str | None]]
-) -> tuple[_Metadata, dict[str, _Form]]:
+def _forms(connection: apsw.Connection, opening: Opening, contents: _Contents) -> tuple[_Metadata, dict[str, _Form]]:
     """Return the rows of metadata, and suffix -> its tables."""
     layouts = _layouts(connection, contents)
     views = {name: sql or "" for kind, name, sql in contents if kind == "view"}
@@ -246,7 +250,7 @@ def _forms(
     return metadata, forms
 
 
-def _apart_from_suffix(contents: Sequence[tuple[str, str, str | None]]) -> tuple[str, str]:
+def _apart_from_suffix(contents: _Contents) -> tuple[str, str]:
     """Return the suffix of the first table that has one, and all that a file is made of with marks in its place."""
     tables = (name for kind, name, _ in contents if kind == "table")
     suffix = next((split[1] for split in map(versions.split_suffix, tables) if split), "")
@@ -255,7 +259,7 @@ def _apart_from_suffix(contents: Sequence[tuple[str, str, str | None]]) -> tuple
     return suffix, marked
 
 
-def _layouts(connection: apsw.Connection, contents: Sequence[tuple[str, str, str | None]]) -> dict[str, _Layout]:
+def _layouts(connection: apsw.Connection, contents: _Contents) -> dict[str, _Layout]:
     """Return table -> layout."""
     tables: dict[str, _Layout] = {}
     for name, sql in ((name, sql or "") for kind, name, sql in contents if kind == "table"):
@@ -279,7 +283,7 @@ def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
     return _Layout(columns, has_id and not has_key, bool(connection.execute(_BY_ID, (name,)).fetchall()))
 
 
-def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) -> _Metadata:
+def _metadata(connection: apsw.Connection, tables: _Tables) -> _Metadata:
     """Return table -> (tag, value) of its rows; what is no UTF-8 comes as `\\xNN` and agrees with nothing."""
     metadata = (name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_"))
     names = [name for name in metadata if {"tag", "value"} <= set(map(str.lower, tables[name]))]
@@ -294,9 +298,7 @@ def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) 
     }
 
 
-def _check_compression(
-    opening: Opening, metadata: Mapping[str, list[tuple[str, str]]], views: Mapping[str, str]
-) -> None:
+def _check_compression(opening: Opening, metadata: _Metadata, views: Mapping[str, str]) -> None:
     if how := versions.compression_of([row for rows in metadata.values() for row in rows], views.values()):
         raise InputError(
             f"{opening.path}: is a rocpd database with compressed tables, {how}: a draft that is not supported",
@@ -304,9 +306,7 @@ def _check_compression(
         )
 
 
-def _suffixes(
-    opening: Opening, tables: Mapping[str, Sequence[str]], metadata: Mapping[str, list[tuple[str, str]]]
-) -> tuple[str, ...]:
+def _suffixes(opening: Opening, tables: _Tables, metadata: _Metadata) -> tuple[str, ...]:
     path = opening.path
     if kind := versions.foreign_kind(tables):
         raise ForeignError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
@@ -323,21 +323,19 @@ def _suffixes(
     return (*declared, *sorted(used - set(declared)))
 
 
-def _check_version(opening: Opening, metadata: Mapping[str, list[tuple[str, str]]]) -> None:
+def _check_version(opening: Opening, metadata: _Metadata) -> None:
     for rows in metadata.values():
         version = versions.declared_version(rows)
         if versions.as_tuple(version)[0] != 3:
             raise InputError(f"{opening.path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
 
 
-def _declared(metadata: Mapping[str, list[tuple[str, str]]]) -> tuple[str, ...]:
+def _declared(metadata: _Metadata) -> tuple[str, ...]:
     """Return the suffixes that metadata names."""
     return tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
 
 
-def _check_views(
-    opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
-) -> None:
+def _check_views(opening: Opening, tables: _Tables, views: Mapping[str, str], suffixes: Sequence[str]) -> None:
     """Refuse a file with a stored view that names a missing table with a suffix: the table was lost."""
     if lost := sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys()):
         view = next(name for name, sql in views.items() if lost[0] in sql)
@@ -359,9 +357,7 @@ def _bases(text: str) -> frozenset[str]:
     return frozenset(re.findall(rf"\b(rocpd_\w+?){_MARK}(?!\w)", text))
 
 
-def _tables_by_suffix(
-    tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]
-) -> dict[str, dict[str, tuple[str, ...]]]:
+def _tables_by_suffix(tables: _Tables, suffixes: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return suffix -> base name -> columns."""
     by_suffix: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
     for name, columns in tables.items():
@@ -371,13 +367,7 @@ def _tables_by_suffix(
     return by_suffix
 
 
-def _rank(
-    connection: apsw.Connection,
-    opening: Opening,
-    suffix: str,
-    form: _Form,
-    metadata: Mapping[str, list[tuple[str, str]]],
-) -> Rank:
+def _rank(connection: apsw.Connection, opening: Opening, suffix: str, form: _Form, metadata: _Metadata) -> Rank:
     tables = form.tables
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = (value for tag, value in rows if tag == "guid")
@@ -415,12 +405,7 @@ def _number(value: object) -> int | None:
 
 
 def _first_row(
-    connection: apsw.Connection,
-    tables: Mapping[str, tuple[str, ...]],
-    base: str,
-    suffix: str,
-    columns: Sequence[str],
-    row_id: object = None,
+    connection: apsw.Connection, tables: _Tables, base: str, suffix: str, columns: Sequence[str], row_id: object = None
 ) -> dict[str, Any]:
     """Return one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
     available = tables.get(base, ())

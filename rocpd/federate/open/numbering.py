@@ -158,7 +158,10 @@ def _without_first(processes: Sequence[Rank]) -> list[Rank]:
 def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     """Return the ranks with the numbers of their runs, which count from 0 in the order of ranks."""
     runs: list[_Run] = []
-    for machine in _by_machine(rank for rank in ranks if MEASURED.isdisjoint(rank.tables)):
+    with_events = (rank for rank in ranks if MEASURED.isdisjoint(rank.tables))
+    # One whose machine is unknown stands alone.
+    machines = by_key((rank.number if rank.machine_id is None else rank.machine_id, rank) for rank in with_events)
+    for machine in machines.values():
         taken: list[_Run] = []
         for part in map(_Run.of, _at_one_time(machine)):
             run = next((run for run in runs if run not in taken and run.may_be_of(part)), None)
@@ -172,12 +175,6 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     runs.sort(key=lambda run: min(rank.number for rank in run.members))
     number = {rank.number: index for index, run in enumerate(runs) for rank in run.members}
     return tuple(dataclasses.replace(rank, run=number.get(rank.number, 0)) for rank in ranks)
-
-
-def _by_machine(ranks: Iterable[Rank]) -> list[list[Rank]]:
-    """Return the ranks of each machine; one whose machine is unknown stands alone."""
-    machines = by_key((rank.number if rank.machine_id is None else rank.machine_id, rank) for rank in ranks)
-    return list(machines.values())
 
 
 def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:

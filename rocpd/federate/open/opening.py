@@ -21,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from rocpd.base import ForeignError, InputError, OutputError, by_key, frozen, leftovers
-from rocpd.base.identity import JOURNALS
+from rocpd.base.identity import JOURNALS, status_of
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
@@ -266,10 +266,8 @@ def _check_last_page(path: Path, header: bytes) -> None:
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    status = status_of(path)
+    return status.st_size if status else 0
 
 
 def _is_hot_journal(journal: Path) -> bool:
@@ -318,14 +316,12 @@ def first_open(paths: Iterable[Path]) -> Path | None:
     """Return a file that a process of this machine has open, as far as this user can see; without /proc nothing is."""
     by_inode: dict[tuple[int, int], Path] = {}
     for path in paths:
-        with contextlib.suppress(OSError):
-            status = path.stat()
+        if status := status_of(path):
             by_inode[status.st_dev, status.st_ino] = path
     for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            status = link.stat()
-            if (status.st_dev, status.st_ino) in by_inode:
-                return by_inode[status.st_dev, status.st_ino]
+        status = status_of(link)
+        if status and (status.st_dev, status.st_ino) in by_inode:
+            return by_inode[status.st_dev, status.st_ino]
     return None
 
 
@@ -351,8 +347,7 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
 
 
 def _try(uri: str, busy_ms: int) -> None:
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    with contextlib.closing(apsw.Connection(uri, flags=flags)) as connection:
+    with contextlib.closing(apsw.Connection(uri, flags=_FLAGS)) as connection:
         connection.set_busy_timeout(busy_ms)
         connection.pragma("schema_version")  # takes the lock, but does not read the schema, which takes a millisecond
 

@@ -38,10 +38,7 @@ class SourceFiles:
 
 
 def find_sources(
-    inputs: Input | Iterable[Input] | None = None,
-    environ: Mapping[str, str] | None = None,
-    skip_bad: bool = False,
-    find_foreign: FindForeign = lambda _: (),
+    inputs: Input | Iterable[Input] | None = None, skip_bad: bool = False, find_foreign: FindForeign = lambda _: ()
 ) -> SourceFiles:
     """Return the files that the inputs stand for.
 
@@ -49,7 +46,6 @@ def find_sources(
         inputs: files, globs, folders (searched for `*.db`, `*/*.db` and `pass_*/*/*.db`), `*.rpdb` folders,
             `index.yaml` files. None or empty: `$ROCPD_INPUT` (several paths with `:`), else the files of the working
             directory.
-        environ: replaces `os.environ`.
         skip_bad: leave out, with a note, what does not exist or holds no database.
         find_foreign: asked about folders that hold no database.
 
@@ -63,7 +59,7 @@ def find_sources(
     else:
         items = [os.fspath(item) for item in inputs]
     if not items:
-        return _default(os.environ if environ is None else environ, find_foreign)
+        return _default(find_foreign)
     paths: list[Path] = []
     notes: list[str] = []
     for item in items:
@@ -80,8 +76,8 @@ def find_sources(
         return SourceFiles(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
 
 
-def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> SourceFiles:
-    if variable := [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]:
+def _default(find_foreign: FindForeign) -> SourceFiles:
+    if variable := [item for item in os.environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]:
         with _as_input_error("$ROCPD_INPUT"):
             paths = _distinct(path for item in variable for path in _expand(item, find_foreign))
         return SourceFiles(paths, (f"input: {_files(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))

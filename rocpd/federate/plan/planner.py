@@ -21,8 +21,8 @@ from rocpd.base import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated
-from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
-from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, create_table
+from rocpd.federate.plan.sqltext import name_parameters, read_select, text_of
+from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, Unfaithful, create_table
 from rocpd.federate.unify import Unifier
 from rocpd.schema.calculated import bare
 from rocpd.schema.load import TABLES, VIEWS, view
@@ -81,12 +81,8 @@ class Sharded:
     keys: Mapping[str, str]
 
 
-@frozen
-class Gathered:
-    """A table that a step makes."""
-
-    table: str
-
+Gathered: TypeAlias = str
+"""The table that a step makes."""
 
 Lowered: TypeAlias = Sharded | Gathered
 
@@ -118,7 +114,7 @@ class Lowering:
         left, right = (self.lower(side, ctes) for side in (node.this, node.expression))
         if isinstance(left, Sharded) and isinstance(right, Sharded):
             return self._union(left, right)
-        tables = (side.table if isinstance(side, Gathered) else self._gather_rows(side) for side in (left, right))
+        tables = (self._gather_rows(side) if isinstance(side, Sharded) else side for side in (left, right))
         return self._combine(" UNION ALL ".join(f'SELECT * FROM "{table}"' for table in tables))
 
     def _select(self, tree: exp.Select, outer_ctes: Mapping[str, Lowered]) -> Lowered:
@@ -185,7 +181,7 @@ class Lowering:
         if len({column.lower() for column in columns}) < len(columns):
             columns = tuple(f"column {i}" for i in range(len(columns)))
         self.steps.append(Combine(name, columns, self._skeleton.add(name, columns, select), select))
-        return Gathered(name)
+        return name
 
     def _combine_all(self, tree: exp.Select, ctes: Mapping[str, Lowered]) -> Gathered:
         """Run a SELECT as it is over gathered tables, which everything in it names."""
@@ -199,7 +195,7 @@ class Lowering:
             lowered = ctes.get(name) or self._view(name)
             if not isinstance(lowered, Gathered):
                 raise Unfaithful(f"{node.name} inside an expression")
-            node.replace(_table(lowered.table, node.alias or node.name))
+            node.replace(_table(lowered, node.alias or node.name))
         return self._combine(text_of(tree))
 
     def _next_name(self) -> str:
@@ -251,9 +247,9 @@ class Lowering:
         else:
             raise Unfaithful("a FROM with more than tables and subqueries")
         if isinstance(lowered, Gathered):
-            reads.add(lowered.table)
-            node.replace(_table(lowered.table, alias))
-            return Source(alias.lower(), self._columns_of(f'SELECT * FROM "{lowered.table}"'), sharded=False)
+            reads.add(lowered)
+            node.replace(_table(lowered, alias))
+            return Source(alias.lower(), self._columns_of(f'SELECT * FROM "{lowered}"'), sharded=False)
         reads |= lowered.reads
         identifier = exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None
         node.replace(exp.Subquery(this=lowered.tree.copy(), alias=identifier))

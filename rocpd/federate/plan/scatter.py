@@ -12,13 +12,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from rocpd.base import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
-from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
-from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.plan.sqltext import qualified_text_of, text_of
+from rocpd.federate.plan.steps import Scatter, Unfaithful
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import keyed_name, lookup_name, lookups
@@ -186,6 +187,10 @@ def partial_select(scope: Scope, sorting: Sorting) -> tuple[Scatter, str]:
     return _Split(scope).scatter_and_select(sorting)
 
 
+_Items: TypeAlias = Mapping[str, exp.Expr]
+"""Result column -> its expression."""
+
+
 class _Split:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -233,7 +238,7 @@ class _Split:
             merges = ()
         return Scatter("", (*groups, *partials), (), text, gives_few_rows=True, merges=merges, by_name=by_name)
 
-    def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
+    def _grouped_text(self, groups: _Items, partials: _Items, view: str = "") -> str:
         rest = {key: value for key, value in self._tree.args.items() if key not in ("expressions", "having", "group")}
         scattered = exp.Select(**copy.deepcopy(rest))
         named = ((name, item.copy()) for name, item in (*groups.items(), *partials.items()))
@@ -245,7 +250,7 @@ class _Split:
         text = text_of(scattered)
         return text + (f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}" if groups else "")
 
-    def _names_by_id(self, groups: Mapping[str, exp.Expr]) -> dict[str, str]:
+    def _names_by_id(self, groups: _Items) -> dict[str, str]:
         """Return group -> view column for groups by a name: a rank groups by the id, then looks the few names up."""
         source = self._tree.args["from_"].this
         if self._tree.args.get("joins") or not isinstance(source, exp.Table) or source.name.lower() not in VIEWS:
@@ -254,9 +259,7 @@ class _Split:
         columns = {group: item.name.lower() for group, item in groups.items() if isinstance(item, exp.Column)}
         return {group: column for group, column in columns.items() if column in known}
 
-    def _text_by_id(
-        self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], names: Mapping[str, str]
-    ) -> str:
+    def _text_by_id(self, groups: _Items, partials: _Items, names: Mapping[str, str]) -> str:
         view = self._tree.args["from_"].this.name.lower()
         keyed = {
             group: exp.column(exp.to_identifier(f"{names[group]}__key")) if group in names else item

@@ -14,7 +14,7 @@ from dataclasses import field
 from sqlglot import exp
 
 from rocpd.base import frozen
-from rocpd.federate.plan.sqltext import Unfaithful
+from rocpd.federate.plan.steps import Unfaithful
 
 KEYS = ("guid", "rank")
 

@@ -15,6 +15,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from rocpd.federate.plan.steps import Unfaithful
 from rocpd.schema.quote import quote_name
 
 PARAMETER = "rocpd_p"
@@ -40,10 +41,6 @@ class _Dialect(SQLite):
             if is_comma and join is not None:
                 join.set("kind", None)
             return join
-
-
-class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
-    """The statement cannot be taken apart; the text gives the reason."""
 
 
 class _Generator(SQLite.Generator):  # type: ignore[misc, valid-type] # sqlglot builds it at run time

@@ -34,6 +34,10 @@ class IndexUse(enum.StrEnum):
     OFF = "off"
 
 
+class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
+    """A statement cannot be taken apart, or answered by anything but SQLite; the text gives the reason."""
+
+
 @frozen
 class Step:
     """A step of a plan: the rows of `select` are kept as `table`, with `columns` of SQLite's `types`."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rocpd.base.sqlite import apsw
+from rocpd.base.sqlite import READWRITE, apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, as_input_error
@@ -37,15 +37,12 @@ def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
 
 def attached(ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) -> Unifier:
     """Return the views over `tables` on an in-memory connection with the files of all ranks attached read-only."""
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(":memory:", flags=flags)
+    connection = _opened(":memory:", busy_ms)
     try:
-        connection.set_busy_timeout(busy_ms)
         for opening, schema in schemas_of(ranks).items():
             with as_input_error(opening.path):
                 connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
         guard(connection)
-        add_functions(connection)
     except BaseException:
         connection.close()
         raise
@@ -58,14 +55,9 @@ class CopiedDatabase(Unifier):
     def __init__(self, shares: Sequence[Share], note: Callable[[str], None], busy_ms: int) -> None:
         # Only selected rows are copied, so the copies need no conditions.
         by_rank = {n: tables for share in shares for n, tables in zip(share.ranks, share.tables, strict=True)}
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        super().__init__(
-            apsw.Connection("", flags=flags),
-            tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank)),
-        )
-        self.connection.set_busy_timeout(busy_ms)
+        every = tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank))
+        super().__init__(_opened("", busy_ms), every)
         guard(self.connection)
-        add_functions(self.connection)
         self._shares = shares
         self._note = note
         self._copied: dict[str, set[str]] = {}
@@ -143,9 +135,15 @@ class CopiedDatabase(Unifier):
         self.connection.execute(f"INSERT INTO main.{name} SELECT {items} FROM source.{name}{condition}")
 
 
-def add_functions(connection: apsw.Connection) -> None:
-    """Add the aggregate `stddev(x)`: the sample deviation (n - 1), NULL for fewer than two numbers."""
+def _opened(name: str, busy_ms: int) -> apsw.Connection:
+    """Return a connection to which files can be attached by their URI.
+
+    It has the aggregate `stddev(x)`: the sample deviation (n - 1), NULL for fewer than two numbers.
+    """
+    connection = apsw.Connection(name, flags=READWRITE)
+    connection.set_busy_timeout(busy_ms)
     connection.create_aggregate_function("stddev", SampleDeviation, 1)
+    return connection
 
 
 class SampleDeviation:

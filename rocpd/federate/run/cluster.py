@@ -10,25 +10,25 @@ import itertools
 import pickle
 import socket
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rocpd.base import Answer, Progress, RocpdError, Row, UsageError, frozen
 from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits
+from rocpd.federate.run.local import in_batches, sizes_of
 from rocpd.federate.run.pool import ConnectionCache, Share, ShareDatabase
 from rocpd.federate.run.rank_reader import RankTask, run_task
 from rocpd.federate.run.request import Request
-from rocpd.federate.run.threads import Task, in_order
+from rocpd.federate.run.threads import in_order
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-Item = TypeVar("Item")
 
 _TASKS_PER_THREAD = 4  # so that all threads end at about the same time
 _MOST_BYTES = 256 << 20  # of a task
@@ -139,11 +139,9 @@ class Cluster:
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """As `Executor.each`."""
         with self._as_rocpd_errors():
-            ranks = [task.rank for task in tasks]
-            sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
-            workers = [self._workers(rank.opening.path, rank.hostname) for rank in ranks]
-            batches = self._batches(tasks, [sizes[rank.opening] for rank in ranks], workers)
-            with contextlib.closing(self._in_order(partial(self._submit, _each, run_task), batches)) as answers:
+            workers = [self._workers(task.rank.opening.path, task.rank.hostname) for task in tasks]
+            batches = self._batches(tasks, sizes_of(tasks), workers)
+            with contextlib.closing(self._in_order(partial(self._submit, _each), batches)) as answers:
                 for answers_of_batch in answers:
                     yield from answers_of_batch
 
@@ -162,12 +160,10 @@ class Cluster:
                 yield pickle.loads(answer)
 
     def _ask(self, request: Request, batch: _Batch) -> Future[Any]:
-        return self._submit(_rows, request.of_shares(batch.items), batch)
+        return self._submit(partial(_rows, request.of_shares(batch.items)), batch)
 
-    def _submit(self, work: Callable[..., object], argument: object, batch: _Batch) -> Future[Any]:
-        return cast(
-            "Future[Any]", self._client.submit(work, argument, batch.items, workers=batch.workers or None, pure=False)
-        )
+    def _submit(self, work: Callable[..., object], batch: _Batch) -> Future[Any]:
+        return cast("Future[Any]", self._client.submit(work, batch.items, workers=batch.workers or None, pure=False))
 
     @contextlib.contextmanager
     def _futures(self) -> Iterator[deque[Future[Any]]]:
@@ -197,7 +193,9 @@ class Cluster:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(worker["nthreads"] for worker in workers)
 
-    def _batches(self, items: Sequence[Item], sizes: Sequence[int], workers: Sequence[tuple[str, ...]]) -> list[_Batch]:
+    def _batches(
+        self, items: Sequence[Any], sizes: Sequence[float], workers: Sequence[tuple[str, ...]]
+    ) -> list[_Batch]:
         """Put neighbours with the same workers into batches, so that all tasks read about as much.
 
         Args:
@@ -208,13 +206,9 @@ class Cluster:
         total = sum(sizes)
         most = min(max(total // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
         batches: list[_Batch] = []
-        size_of_batch = 0
-        for item, size, able in zip(items, sizes, workers, strict=True):
-            if not batches or batches[-1].workers != able or size_of_batch + size > most:
-                batches.append(_Batch([], able))
-                size_of_batch = 0
-            batches[-1].items.append(item)
-            size_of_batch += size
+        for able, neighbours in itertools.groupby(zip(items, sizes, workers, strict=True), key=itemgetter(2)):
+            alike, sizes_of_alike, _ = zip(*neighbours, strict=True)
+            batches += [_Batch(batch, able) for batch in in_batches(alike, sizes_of_alike, most)]
         return batches
 
     def _batches_of(self, shares: Sequence[Share]) -> list[_Batch]:
@@ -288,11 +282,11 @@ def _added_up(partials: Iterable[bytes], merges: Sequence[str]) -> bytes:
     return pickle.dumps(reduced(itertools.chain.from_iterable(map(pickle.loads, partials)), merges))
 
 
-def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
+def _each(tasks: Iterable[RankTask[Any]]) -> bytes:
     """On a worker: do some tasks."""
     stopped = _cancelled()
     with contextlib.closing(ConnectionCache()) as cache:
-        return pickle.dumps([cache.run(work, task) for task in tasks if not stopped()])
+        return pickle.dumps([run_task(task, cache.lend) for task in tasks if not stopped()])
 
 
 def _cancelled() -> Callable[[], bool]:

@@ -5,8 +5,6 @@ Sessions that differ in their selection share one of these; it is closed once.
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
@@ -20,25 +18,6 @@ from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
-
-
-class Turn:
-    """A lock that one thread holds at a time, as often as it likes; in a forked child nobody does."""
-
-    def __init__(self) -> None:
-        self.renew()
-        process.renew_when_forked(self)
-
-    def renew(self) -> None:
-        """Let nobody hold it."""
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_error: object) -> None:
-        with contextlib.suppress(RuntimeError):  # nobody holds it: the block has forked
-            self._lock.release()
 
 
 class Closable(Protocol):
@@ -83,7 +62,7 @@ class Files:
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)
         self._dependents: WeakSet[Closable] = WeakSet()
         self._closed = False
-        self.turn = Turn()
+        self.turn = process.Turn()
         process.renew_when_forked(self)
 
     def renew(self) -> None:

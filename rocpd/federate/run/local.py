@@ -11,18 +11,20 @@ import itertools
 import sys
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from rocpd.base import Answer, Progress, Row, process
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.pool import Pool, Share, StatementConnections
+from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankTask, run_task
 from rocpd.federate.run.request import Request
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers
+
+Item = TypeVar("Item")
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
@@ -84,12 +86,7 @@ class Local:
         self._processes = jobs
         self._limits = limits
         self._workers: Workers | None = None
-        self.renew()
-        process.renew_when_forked(self)
-
-    def renew(self) -> None:
-        """Let no other thread hold the lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._turn = process.Turn()
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """Yield the rows of all shares, in order; errors as for `Request.chunks`."""
@@ -129,26 +126,27 @@ class Local:
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order; as `Executor.each`."""
         if self._process_count(tasks) == 1:
-            connections = StatementConnections(self._pool)
             for task in tasks:
-                yield connections.run(run_task, task)
+                yield run_task(task, self._pool.lend)
             return
-        with self._lock:
+        with self._turn:
             if not self._workers:
                 from rocpd.federate.run.workers import Here, Workers
 
-                here = Here(StatementConnections(self._pool)) if max(_sizes(tasks)) < _SHORT_BYTES else None
+                here = Here(self._pool.lend) if max(sizes_of(tasks)) < _SHORT_BYTES else None
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES), here)
         if not self._workers.here:
-            self._pool.close_idle()  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
+            self._pool.keep_only(())  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
         process.give_back()
-        with contextlib.closing(self._workers.each(_run_batch, _batches(tasks, self._workers.count))) as batches:
-            for answers in batches:
+        sizes = sizes_of(tasks)
+        batches = in_batches(tasks, sizes, min(sum(sizes) / (_BATCHES * self._workers.count), _BATCH_BYTES))
+        with contextlib.closing(self._workers.each(_run_batch, batches)) as answers_of_batches:
+            for answers in answers_of_batches:
                 yield from answers
 
     def _process_count(self, tasks: Sequence[RankTask[Answer]]) -> int:
         count = self._processes
-        size = sum(_sizes(tasks))
+        size = sum(sizes_of(tasks))
         if size < sum(task.brief_bytes for task in tasks):
             return 1
         if count is None:
@@ -166,23 +164,25 @@ class Local:
             self._workers.close()
 
 
-def _sizes(tasks: Sequence[RankTask[Answer]]) -> list[float]:
+def sizes_of(tasks: Sequence[RankTask[Answer]]) -> list[float]:
     """Return how much of its file each rank is [bytes]."""
     ranks_of_file = Counter(task.rank.opening for task in tasks)
     return [task.rank.opening.size / ranks_of_file[task.rank.opening] for task in tasks]
 
 
-def _batches(tasks: Sequence[RankTask[Answer]], processes: int) -> list[list[RankTask[Answer]]]:
-    """Put neighbours that are small together: a process is sent at one time what all of them hang on."""
-    sizes = _sizes(tasks)
-    most = min(sum(sizes) / (_BATCHES * processes), _BATCH_BYTES)
-    batches: list[list[RankTask[Answer]]] = []
+def in_batches(items: Iterable[Item], sizes: Iterable[float], most: float) -> list[list[Item]]:
+    """Put neighbours that are small together: who works on them is sent at one time what all of them hang on.
+
+    >>> in_batches("abcd", (1, 2, 3, 9), 3)
+    [['a', 'b'], ['c'], ['d']]
+    """
+    batches: list[list[Item]] = []
     filled = 0.0
-    for task, size in zip(tasks, sizes, strict=True):
+    for item, size in zip(items, sizes, strict=True):
         if not batches or filled + size > most:
             batches.append([])
             filled = 0.0
-        batches[-1].append(task)
+        batches[-1].append(item)
         filled += size
     return batches
 

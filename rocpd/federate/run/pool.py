@@ -13,9 +13,10 @@ import re
 import resource
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from rocpd.base import Answer, Parameters, frozen, process
 from rocpd.base.sqlite import apsw
@@ -124,33 +125,33 @@ class Pool:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = max(4, min(limits.idle_connections, soft // _PART_OF_DESCRIPTORS))
         self._idle: dict[Share, ShareDatabase] = {}
-        self._first: dict[Opening, apsw.Connection] = {}
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
         process.renew_when_forked(self)
 
     def renew(self) -> None:
         """Have no connections, in a forked child."""
-        process.abandon(self._idle, self._busy, self._first)
-        self._idle, self._busy, self._first, self._lock = {}, set(), {}, threading.Lock()
+        process.abandon(self._idle, self._busy)
+        self._idle, self._busy, self._lock = {}, set(), threading.Lock()
 
     def keep(self, opening: Opening, connection: apsw.Connection) -> None:
         """Keep the connection by which a file was identified, or close it where there is no room."""
+        database = ShareDatabase(Share(opening, 0, (), ()), connection)
         with self._lock:
-            has_room = len(self._first) < self._most
+            has_room = len(self._idle) < self._most
             if has_room:
-                self._first[opening] = connection
+                self._idle[database.share] = database
         if not has_room:
             connection.close()
-        elif len(self._first) > _MOST_WITH_PAGES:
+        elif len(self._idle) > _MOST_WITH_PAGES:
             connection.release_memory()
 
     def keep_only(self, openings: Collection[Opening]) -> None:
-        """Close the connections to all files but some."""
+        """Close the connections to all files but some, if they are not in use."""
         with self._lock:
-            others = [self._first.pop(opening) for opening in [*self._first] if opening not in openings]
-        for connection in others:
-            connection.close()
+            others = [self._idle.pop(share) for share in [*self._idle] if share.opening not in openings]
+        for database in others:
+            database.close()
 
     @contextlib.contextmanager
     def lend(self, share: Share) -> Iterator[ShareDatabase]:
@@ -160,9 +161,9 @@ class Pool:
             InputError: the file cannot be opened.
         """
         with self._lock:
-            idle = self._idle.pop(share, None)
-            first = None if idle else self._first.pop(share.opening, None)
-        database = idle or ShareDatabase(share, first)
+            same = share if share in self._idle else next((e for e in self._idle if e.opening is share.opening), None)
+            idle = self._idle.pop(same) if same else None
+        database = idle or ShareDatabase(share)
         database.share = share  # another selection may have used the connection
         with self._lock:
             self._busy.add(database)
@@ -171,51 +172,26 @@ class Pool:
         finally:
             self._take_back(database)
 
-    def take(self, share: Share) -> ShareDatabase | None:
-        """Return an idle connection to the file of a share, in use from now on; None: there is none."""
-        with self._lock:
-            first = self._first.pop(share.opening, None)
-            same = share if share in self._idle else next((e for e in self._idle if e.opening is share.opening), None)
-            database = ShareDatabase(share, first) if first else self._idle.pop(same) if same else None
-            if database:
-                self._busy.add(database)
-            return database
-
-    def put_back(self, database: ShareDatabase) -> None:
-        """Keep a connection that is no longer in use, taken from here or not."""
-        with self._lock:
-            self._busy.add(database)
-        self._take_back(database)
-
     def _take_back(self, database: ShareDatabase) -> None:
         with self._lock:
-            if database not in self._busy:  # closed meanwhile
-                database.close()
-                return
+            was_closed = database not in self._busy
             self._busy.discard(database)
-            surplus = [self._idle.pop(database.share).connection] if database.share in self._idle else []
+            if was_closed or database.connection.txn_state() != apsw.SQLITE_TXN_NONE:
+                database.close()  # a statement was left open, which would keep the file locked
+                return
+            surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
             self._idle[database.share] = database
             if len(self._idle) > _MOST_WITH_PAGES:
                 database.connection.release_memory()
-            if len(self._idle) + len(self._first) > self._most:
+            if len(self._idle) > self._most:
                 # Statements go through the shares in turn: the least recently used ones come next, so they are kept.
-                before = next(itertools.islice(reversed(self._idle), 1, None), database.share)
-                surplus.append(self._first.popitem()[1] if self._first else self._idle.pop(before).connection)
+                surplus.append(self._idle.pop(next(itertools.islice(reversed(self._idle), 1, None))))
         for old in surplus:
-            old.close()
-
-    def close_idle(self) -> None:
-        """Close the connections that are not in use."""
-        with self._lock:
-            idle = [*self._idle.values()]
-            self._idle.clear()
-        self.keep_only(())
-        for database in idle:
-            database.close()
+            old.connection.close()
 
     def close(self) -> None:
         """Close everything."""
-        self.close_idle()
+        self.keep_only(())
         with self._lock:
             databases = [*self._busy]
             self._busy.clear()
@@ -227,82 +203,57 @@ class Pool:
 
 
 Task = TypeVar("Task")
+Lend: TypeAlias = Callable[[Share], AbstractContextManager[ShareDatabase]]
+"""Lends a connection to the file of a share for the length of a block."""
 
-_THREAD = threading.local()  # its `cache` is that of the worker whose task runs in this thread
+_THREAD = threading.local()  # its `lend` lends connections to the task that runs in this thread
+
+
+def run_lending(lend: Lend, work: Callable[[Task], Answer], task: Task) -> Answer:
+    """Return `work(task)`; what it borrows comes from `lend`."""
+    outer = getattr(_THREAD, "lend", None)
+    _THREAD.lend = lend
+    try:
+        return work(task)
+    finally:
+        _THREAD.lend = outer
+
+
+def borrow(share: Share) -> AbstractContextManager[ShareDatabase]:
+    """Return a connection to the file of a share for the length of a block, a new one outside of tasks.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    lend: Lend | None = getattr(_THREAD, "lend", None)
+    return lend(share) if lend else contextlib.closing(ShareDatabase(share))
 
 
 class ConnectionCache:
-    """Runs tasks one after the other; the file that `borrow` opens for one stays open for the next."""
+    """Lends connections to tasks that run one after the other: the file that one has read stays open for the next."""
 
     def __init__(self) -> None:
         self._idle: ShareDatabase | None = None
 
-    def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
-        """Return `work(task)`."""
-        outer = getattr(_THREAD, "cache", None)
-        _THREAD.cache = self
+    @contextlib.contextmanager
+    def lend(self, share: Share) -> Iterator[ShareDatabase]:
+        """Lend a connection to the file of a share for the length of a block; errors as `Pool.lend`."""
+        if self._idle and self._idle.share.opening != share.opening:
+            self.close()
+        database, self._idle = self._idle or ShareDatabase(share), None
         try:
-            return work(task)
-        finally:
-            _THREAD.cache = outer
-
-    def take(self, share: Share) -> ShareDatabase | None:
-        """Remove and return the open connection if it is to the file of this share; else close it."""
-        idle, self._idle = self._idle, None
-        if idle and idle.share.opening != share.opening:
-            idle.close()
-            return None
-        return idle
-
-    def put_back(self, database: ShareDatabase) -> None:
-        """Keep a connection open that is no longer in use."""
+            yield database
+        except BaseException:
+            database.close()
+            raise
         self.close()
-        self._idle = database
+        if database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
+            self._idle = database
+        else:  # a statement was left open, which would keep the file locked
+            database.close()
 
     def close(self) -> None:
         """Close what is open; idempotent."""
         if self._idle:
             self._idle.close()
             self._idle = None
-
-
-class StatementConnections(ConnectionCache):
-    """Runs tasks in the process of the session, on the connections that its statements use: files are open already."""
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__()
-        self._pool = pool
-
-    def take(self, share: Share) -> ShareDatabase | None:
-        """Remove and return an idle connection to the file of this share."""
-        return self._pool.take(share)
-
-    def put_back(self, database: ShareDatabase) -> None:
-        """Keep a connection open that is no longer in use."""
-        self._pool.put_back(database)
-
-
-@contextlib.contextmanager
-def borrow(opening: Opening, tables: RankTables) -> Iterator[ShareDatabase]:
-    """Yield a connection to a file for the duration of a block.
-
-    Args:
-        opening: the file.
-        tables: those of any rank in it; each statement names the tables that it reads.
-
-    Raises:
-        InputError: the file cannot be opened.
-    """
-    cache: ConnectionCache | None = getattr(_THREAD, "cache", None)
-    share = Share(opening, 0, (tables.rank or 0,), (tables,))
-    database = (cache.take(share) if cache else None) or ShareDatabase(share)
-    try:
-        yield database
-    except BaseException:
-        database.close()
-        raise
-    # A statement left open would keep the file locked.
-    if cache and database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
-        cache.put_back(database)
-    else:
-        database.close()

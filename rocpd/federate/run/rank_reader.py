@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias
 
 from rocpd.base import Answer, Parameters, Row, frozen
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.pool import ShareDatabase, borrow
+from rocpd.federate.run.pool import Lend, Share, ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of
 
 
@@ -228,6 +228,10 @@ class RankTask(Generic[Answer]):
     brief_bytes: int = 0
 
 
+DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
+"""Does tasks, and yields their answers in order."""
+
+
 class _NotKeptError(BaseException):
     """Work asks for what is not kept; no work takes it for an error of its own."""
 
@@ -255,9 +259,7 @@ def _lend_nothing() -> AbstractContextManager[ShareDatabase]:
     raise _NotKeptError
 
 
-def with_kept(
-    tasks: Sequence[RankTask[Answer]], do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
-) -> Generator[Answer, None, None]:
+def with_kept(tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
     """Yield the answers of tasks, in order: here while facts alone give them, from the first that lacks one on by `do`.
 
     Starting processes takes longer than reading what is kept of many ranks.
@@ -277,10 +279,10 @@ def with_kept(
         yield from do(tasks[kept:])
 
 
-def run_task(task: RankTask[Answer]) -> Answer:
+def run_task(task: RankTask[Answer], lend: Lend = borrow) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
     facts = task.facts.of(task.rank) if task.facts else None
-    with borrow(task.rank.opening, task.tables) as database:
+    with lend(Share(task.rank.opening, 0, (task.rank.number,), (task.tables,))) as database:
         known: dict[object, Any] | None = {} if facts else None
         answer = task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts))
     if facts:

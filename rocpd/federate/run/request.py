@@ -20,7 +20,7 @@ from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.steps import Scatter, Step, create_table, drop_table, insert_text
 from rocpd.federate.result import Cursor, spooled
 from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.rank_reader import RankTask
+from rocpd.federate.run.rank_reader import DoTasks, RankTask
 from rocpd.schema.render import RankTables
 
 Bindings: TypeAlias = Mapping[str, Any]
@@ -62,11 +62,7 @@ class Columnar(Protocol):
             UsageError: the ranks have to be asked; the message says why.
         """
 
-    def each(
-        self,
-        tasks: Sequence[RankTask[Answer]],
-        do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]],
-    ) -> Generator[Answer, None, None]:
+    def each(self, tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
         """Yield the answers of tasks, in order: those of an earlier time where they hold, else what `do` yields.
 
         Args:

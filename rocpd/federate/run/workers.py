@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
 from rocpd.base import Answer, ClosedError, RocpdError, leftovers, process
-from rocpd.federate.run.pool import ConnectionCache
+from rocpd.federate.run.pool import ConnectionCache, Lend, run_lending
 from rocpd.federate.run.threads import Task, on_threads
 
 _SERVE = """
@@ -113,12 +113,12 @@ class Workers:
 class Here:
     """This process as a worker, for short tasks: it has imported all, its files are open, and no answer is pickled."""
 
-    def __init__(self, cache: ConnectionCache) -> None:
-        self._cache = cache
+    def __init__(self, lend: Lend) -> None:
+        self._lend = lend
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
         """Return `work(task)`."""
-        return self._cache.run(work, task)
+        return run_lending(self._lend, work, task)
 
     def kill(self) -> None:
         """Let the task end: it is a short one."""
@@ -234,7 +234,7 @@ def serve(parent: int) -> None:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            _dump(_answer(cache, work, task), answers)
+            _dump(_answer(cache.lend, work, task), answers)
             answers.flush()
 
 
@@ -264,9 +264,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _answer(cache: ConnectionCache, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
+def _answer(lend: Lend, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
     try:
-        return True, cache.run(work, task)
+        return True, run_lending(lend, work, task)
     except Exception as error:  # noqa: BLE001 (it is raised in the parent)
         try:
             pickle.loads(pickle.dumps(error))

@@ -70,11 +70,6 @@ class ClockLine:
     likely_ns: int
     collectives: int
 
-    def offsets(self, times: Ints) -> Ints:
-        """Return what is added at times of the clock [ns]."""
-        drifted: Ints = np.rint((times - self.at_ns) * self.drift).astype(np.int64)
-        return self.offset_ns + drifted
-
 
 class ContradictionError(Exception):
     """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective.
@@ -331,22 +326,23 @@ class _Corridors:
 
 def _highest(is_rising: Callable[[Floats], Flags], low: Floats, high: Floats) -> Floats:
     """Return where a concave function is highest in each of many ranges."""
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        rising = is_rising(middle)
-        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    low, high = _narrowed(is_rising, low, high)
     return (low + high) / 2
 
 
 def _border(fits: Callable[[Floats], Flags], inside: Floats, outside: Floats) -> Floats:
     """Return how far from `inside` towards `outside` it fits."""
-    whole = fits(outside)
-    near, far = inside, outside
+    near, _ = _narrowed(fits, inside, outside)
+    return np.where(fits(outside), outside, near)
+
+
+def _narrowed(holds: Callable[[Floats], Flags], near: Floats, far: Floats) -> tuple[Floats, Floats]:
+    """Return the last place where something holds, seen from `near`, where it does, and the first where it does not."""
     for _ in range(_STEPS):
         middle = (near + far) / 2
-        fit = fits(middle)
-        near, far = np.where(fit, middle, near), np.where(fit, far, middle)
-    return np.where(whole, outside, near)
+        does = holds(middle)
+        near, far = np.where(does, middle, near), np.where(does, far, middle)
+    return near, far
 
 
 def _along_paths(view: _View, seen: Flags, reference: int) -> tuple[dict[int, OffsetLine], dict[int, int]]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.option import regular_expression
@@ -133,23 +133,14 @@ def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
     return notes
 
 
-class OfRank(NamedTuple):
-    """The conditions of filters on one rank.
+def of_rank(filters: Filters, reader: RankReader) -> tuple[dict[str, str], list[str]]:
+    """Return the conditions of filters on one rank, and notes on their agents and categories that the rank lacks.
 
-    Args:
-        conditions: base table -> condition on its rows; all rows count in tables that are not named. `RANK_EVENTS`
-            stands for the rank's events, whose name depends on the connection.
-        unmatched: notes on the agents and categories of the filters that the rank lacks.
+    Conditions are those on rows of base tables; all rows count in tables that are not named. `RANK_EVENTS` stands for
+    the rank's events, whose name depends on the connection.
     """
-
-    conditions: dict[str, str]
-    unmatched: list[str]
-
-
-def of_rank(filters: Filters, reader: RankReader) -> OfRank:
-    """Return what filters say of one rank."""
     kept = reader.keeping()
-    return OfRank(_row_conditions(filters, kept), [*_unmatched_words(filters, kept)])
+    return _row_conditions(filters, kept), [*_unmatched_words(filters, kept)]
 
 
 def _row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.option import regular_expression
@@ -40,10 +40,13 @@ class WholeTrace:
     map_ranks: MapRanks
     note: Callable[[str], None]
 
-    def on_clocks(self, time: int) -> dict[int, int | None]:
+    def on_clocks(self, time: int) -> Sides:
         """Return a time of the common line by the clock of each rank [ns]."""
         return {rank: self.line.shift(rank).to_clock(time) for rank in self.ranks}
 
+
+Sides: TypeAlias = dict[int, int | None]
+"""Rank number -> time by its clock [ns], None: open."""
 
 _MARKERS = f'SELECT name, start, "end", tid FROM markers WHERE {VALID_TIMES} ORDER BY start, id'
 _LIST = 'rocpd query "select name, start from markers" lists them'
@@ -65,9 +68,7 @@ def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, in
     return _completed(times, wanted, trace, min if at_start else max)
 
 
-def of_step(
-    wanted: str, pattern: re.Pattern[str], trace: WholeTrace
-) -> tuple[dict[int, int | None], dict[int, int | None]]:
+def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[Sides, Sides]:
     """Return start and end of a step on each rank [ns by its clock].
 
     Args:

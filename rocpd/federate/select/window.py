@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rocpd.federate.select.align import TimeLine
-    from rocpd.federate.select.landmarks import WholeTrace
+    from rocpd.federate.select.landmarks import Sides, WholeTrace
 
 _POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
-
-_Sides = dict[int, int | None]  # rank number -> time by its clock [ns], None: open
 
 
 @frozen
@@ -97,7 +95,7 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
     return Cut(parts, window.counting, known_launches(trace))
 
 
-def _sides(window: Window, trace: WholeTrace) -> tuple[_Sides, _Sides]:
+def _sides(window: Window, trace: WholeTrace) -> tuple[Sides, Sides]:
     """Return start and end of the window on each rank."""
     from rocpd.federate.select.landmarks import hottest, of_kernels, of_step
 
@@ -120,7 +118,7 @@ def _refuse_others(window: Window, way: str, message: str) -> None:
         raise UsageError(message, "give one of them alone")
 
 
-def _parts(starts: _Sides, ends: _Sides, line: TimeLine) -> dict[int, Part] | None:
+def _parts(starts: Sides, ends: Sides, line: TimeLine) -> dict[int, Part] | None:
     """Return the part of each rank in its own clock; None if it is everything of all."""
     outside = True
     parts: dict[int, Part] = {}
@@ -148,7 +146,7 @@ def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None
             note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
 
 
-def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_start: bool) -> _Sides:
+def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_start: bool) -> Sides:
     name = "start" if at_start else "end"
     if point is not None and marker is not None:
         raise UsageError(f"--{name} and --{name}-marker both set the {name}", "give one of them")

@@ -36,6 +36,7 @@ from rocpd.compare.measure import (
     measure,
 )
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
+from rocpd.compare.problems import Answered, Trouble, problems_of
 from rocpd.facts.agent_time import CAUSES
 from rocpd.facts.columns import as_text, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
@@ -157,6 +158,7 @@ class RunProfile:
         facts: what it was.
         selection: what of it counts, in words; empty: all of it.
         guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
+        problems: question -> the problems that analyses find there in the whole of it; without what is not known.
     """
 
     name: str
@@ -171,6 +173,7 @@ class RunProfile:
     facts: RunFacts
     selection: str = ""
     guids: tuple[str, ...] = ()
+    problems: Answered = field(default_factory=dict)
 
     @property
     def units(self) -> int:
@@ -280,6 +283,9 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
+    known["problems"] = {
+        question: tuple(Trouble(*each) for each in some) for question, some in known.get("problems", {}).items()
+    }
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
     facts: dict[str, Any] = known["facts"]
@@ -502,7 +508,7 @@ class MeasuredRun:
         if not rows:
             known = f"{PLURALS[unit]} are {numbers[0]} to {numbers[-1]}"
             raise UsageError(f"no such {unit} in all ranks, or no other", known)
-        about = replace(self.about, numbers=tuple(numbers[row] for row in rows))
+        about = replace(self.about, numbers=tuple(numbers[row] for row in rows), problems={})
         members = [member.of_units(rows) for member in self.members]
         return replace(self, about=about, members=members, counts=self.counts[:, rows]).profile()
 
@@ -633,7 +639,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
     reading = answers.reading
     measured = _measured(answers)
     runs = sorted({each.rank.run for each in measured.values()})
-    made = []
+    made, problems = [], problems_of(reading)
     for run in runs:
         ranks = [each for each in measured.values() if each.rank.run == run]
         waits, groups = _match(reading.session, ranks)
@@ -652,6 +658,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
             of_job = steps_of_ranks(reading.session, options.step_marker)
             warm = warm_steps([of_job[each.rank.number] for each in ranks])
         about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
+        about = replace(about, problems=problems)
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
         if metric.has_whole and peak is None:

@@ -309,6 +309,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "cost_ns": cause.cost,
         "cost_alone_ns": cause.alone,
         "cost_percent": percent,
+        "mainly": cause.mainly,
         "times_longest": cause.longest,
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,

@@ -600,7 +600,7 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
 
 
 _FEWEST = 8  # collectives to make units of
-_STAGES = {Stage.STEPS: 1, Stage.SPANS: 1, Stage.READING: 6}  # measuring takes as long as so many analyses
+_STAGES = {Stage.STEPS: 1, Stage.SPANS: 1, Stage.READING: 8}  # measuring takes as long as six analyses, of eight
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -611,8 +611,11 @@ def measured_runs(
     """Read each run of a job; `progress` is called with (time that passed, time that all takes) [ms]. As `runs_of`."""
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
+    reading = Reading(session, asked)
     with session.job.reporting(progress, _STAGES):
-        return runs_of(asked_of(Reading(session, asked), options, metric), name, options, metric)
+        runs = runs_of(asked_of(reading, options, metric), name, options, metric)
+        problems = problems_of(reading)
+    return [replace(run, about=replace(run.about, problems=problems)) for run in runs]
 
 
 def asked_of(
@@ -639,7 +642,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
     reading = answers.reading
     measured = _measured(answers)
     runs = sorted({each.rank.run for each in measured.values()})
-    made, problems = [], problems_of(reading)
+    made = []
     for run in runs:
         ranks = [each for each in measured.values() if each.rank.run == run]
         waits, groups = _match(reading.session, ranks)
@@ -658,7 +661,6 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
             of_job = steps_of_ranks(reading.session, options.step_marker)
             warm = warm_steps([of_job[each.rank.number] for each in ranks])
         about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
-        about = replace(about, problems=problems)
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
         if metric.has_whole and peak is None:

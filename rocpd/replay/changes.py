@@ -98,6 +98,11 @@ class Change:
     factor: float = 1.0
 
     @property
+    def is_bound(self) -> bool:
+        """Whether nobody can do it as a whole: what takes no time any more gains at most as much."""
+        return self.verb is Verb.SCALE and not self.factor
+
+    @property
     def what(self) -> str:
         """Its object, as the command line has it: `rank:6`."""
         return f"{self.kind}:{self.name}" if self.name else self.kind
@@ -212,7 +217,7 @@ class Changing:
         return other
 
     def resolved(self, asked: Sequence[Change]) -> tuple[Change, ...]:
-        """Return the changes with the rank that is the straggler, each once.
+        """Return the changes with what is the straggler, each once: a rank, where one is to blame, else a host or link.
 
         Raises:
             RocpdError: there is no straggler.
@@ -220,12 +225,9 @@ class Changing:
         return tuple(dict.fromkeys(self._straggler(each) if each.kind == "straggler" else each for each in asked))
 
     def _straggler(self, change: Change) -> Change:
-        cause = next((cause for cause in self.causes if cause.kind is CauseKind.RANK), None)
+        cause = min(self.causes, key=lambda cause: cause.kind is not CauseKind.RANK, default=None)
         if cause is None:
-            others = ", ".join(str(of_cause(cause)) for cause in self.causes)
-            raise RocpdError(
-                f"{change}: there is none", f"there is {others}" if others else "rocpd whatif JOB says why"
-            )
+            raise RocpdError(f"{change}: there is none", "rocpd whatif JOB says why")
         return of_cause(cause)
 
     def excess(self, change: Change, hosts: tuple[Change, ...] = ()) -> Ints:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rocpd.base import RocpdError, UsageError
+from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction
@@ -76,6 +77,30 @@ def test_the_straggler_is_the_rank_that_is_to_blame(slowed: Replays) -> None:
     (cause,) = slowed.causes()
     assert slowed.predict(asked(["straggler"])) == slowed.predict([cause])
     assert str(cause).startswith("--without rank:")
+
+
+def test_a_host_that_is_late_as_a_whole_is_the_straggler(tmp_path: Path) -> None:
+    job = graph_of(tmp_path, ranks=6, nodes=2, seed=3, steps=4, plant="late-node=800", profile="gemm")
+    found = Replays(job, steps_of(job)).predict(asked(["straggler"]))
+    assert [change.kind for change in found.changes] == ["host"]
+
+
+@pytest.mark.parametrize(
+    ("plant", "change"),
+    [
+        ("pageable-copies", "--overlap copies"),
+        ("launch-bound", "--scale launch=0"),
+        ("lost-overlap", "--overlap comm"),
+        ("exposed-communication", "--scale collective=0"),  # there is nothing to hide it behind
+        ("none", None),
+    ],
+)
+def test_what_a_step_waits_for_is_tried_without(plant: str, change: str | None, tmp_path: Path) -> None:
+    job = graph_of(tmp_path, seed=3, steps=4, plant=plant)
+    *each, together = Replays(job, steps_of(job)).tried(Stages(None))
+    assert [str(one) for one in each] == ([change] if change else [])
+    assert together.changes == ()
+    assert not each or each[0].gain > 0.05
 
 
 @pytest.mark.parametrize(

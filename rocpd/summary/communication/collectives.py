@@ -182,7 +182,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
     causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
-    return Explanation(", ".join(cause.text for cause in causes), evidence)
+    return Explanation(", ".join(cause.text for cause in causes if cause.text), evidence)
 
 
 def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanation | None:
@@ -266,10 +266,11 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
 
 
 def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
-    if not late.clock or not peer.clock or late.clock > (1 - _MATTERS) * peer.clock:
+    if not late.clock or not peer.clock:
         return None
     percent = (1 - late.clock / peer.clock) * 100
-    return Explanation(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
+    text = f"its clock is {percent:.2g} % lower" if percent >= _MATTERS * 100 else ""
+    return Explanation(text, {"clock_lower_percent": percent})
 
 
 class RankCommunication(NamedTuple):
@@ -461,9 +462,9 @@ def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> 
 def _explained(judgement: Judgement, cause: Explanation | None) -> Judgement:
     """Return the verdict with the cause."""
     finding, *others = judgement.findings
-    if not cause or not cause.text:
+    if not cause:
         return judgement
-    text = f"{finding.text}; {cause.text}"
+    text = "; ".join(filter(None, (finding.text, cause.text)))
     explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
     return replace(judgement, findings=(explained, *others))
 

@@ -88,6 +88,14 @@ class Cause:
     alone: int = 0
 
     @property
+    def costs(self) -> int:
+        """What a step would take less without it, and without those before it where these hide it [ns].
+
+        This is what is said of it, and what `rocpd whatif` regains.
+        """
+        return self.cost if self.is_hidden else self.alone
+
+    @property
     def is_hidden(self) -> bool:
         """Whether most of what it costs shows only once those before it are removed."""
         return self.alone < _HIDDEN * self.cost

@@ -89,9 +89,9 @@ class Cause:
 
     @property
     def costs(self) -> int:
-        """What a step would take less without it, and without those before it where these hide it [ns].
+        """The time that a step would take less without it, and without those before it where these hide it [ns].
 
-        This is what is said of it, and what `rocpd whatif` regains.
+        This is said of it everywhere: `rocpd whatif` regains so much.
         """
         return self.cost if self.is_hidden else self.alone
 

@@ -69,7 +69,7 @@ _IN_STEP = {
     IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
     "garbage collection.",
 }
-"""What grew most in a step -> what to look at besides."""
+"""Part that grew most in a slow step -> where to look besides."""
 _PARTS = {"compute": "compute", "communication": "communication", "copy": "copies", IDLE: "idle time"}
 
 

@@ -1,4 +1,4 @@
-"""The problems of runs that come or go from one side of a comparison to the other, as analyses of each run find them."""
+"""The problems that one side of a comparison has and the other lacks, as analyses of each run find them."""
 
 from __future__ import annotations
 

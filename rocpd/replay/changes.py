@@ -202,7 +202,6 @@ class Changing:
 
     def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
         self.job, self.blaming, self.causes = job, blaming, causes
-        self.late = tuple(without("host", name) for name in blaming.late_hosts())
         self.counts = blaming.counts
         self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
@@ -256,14 +255,10 @@ class Changing:
         return self.less[known]
 
     def beside(self, change: Change) -> tuple[Change, ...]:
-        """Return the changes that take late hosts away beside which a rank is, that a change takes away.
-
-        Where such a host has most ranks, what is usual is to be late: compared with them the rank would be early.
-        """
+        """Return the changes that take late hosts away beside which a rank is, that a change takes away."""
         if change.kind != "rank":
             return ()
-        own = self.job.hosts.get(int(change.name))
-        return tuple(host for host in self.late if host.name != own)
+        return tuple(without("host", host.name) for host in self.blaming.late_beside([int(change.name)]))
 
     def applied(
         self,

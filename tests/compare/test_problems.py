@@ -24,6 +24,7 @@ def test_a_side_that_cannot_tell_has_no_news() -> None:
 
 
 def test_most_runs_of_a_side_have_it() -> None:
-    few, most = [{SLOW: (RANK_3,)}, {SLOW: ()}, {SLOW: ()}], [{SLOW: (RANK_3,)}, {SLOW: (RANK_3,)}, {SLOW: ()}]
-    assert said({SLOW: ()}, *few) == []
-    assert said({SLOW: ()}, *most) == [f"new in 2 of 3 runs: {RANK_3.text}"]
+    slow: Answered = {SLOW: (RANK_3,)}
+    good: Answered = {SLOW: ()}
+    assert said(good, slow, good, good) == []
+    assert said(good, slow, slow, good) == [f"new in 2 of 3 runs: {RANK_3.text}"]

@@ -17,7 +17,7 @@ from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction
-from rocpd.replay.changes import Change, Changing, Verb, changes
+from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
@@ -83,6 +83,16 @@ def test_a_host_that_is_late_as_a_whole_is_the_straggler(tmp_path: Path) -> None
     job = graph_of(tmp_path, ranks=6, nodes=2, seed=3, steps=4, plant="late-node=800", profile="gemm")
     found = Replays(job, steps_of(job)).predict(asked(["straggler"]))
     assert [change.kind for change in found.changes] == ["host"]
+
+
+@pytest.mark.parametrize("seed", [3, 4301])  # the late host is no cause of its own, or the second one
+def test_a_cause_costs_what_a_replay_without_it_regains(seed: int, tmp_path: Path) -> None:
+    job = graph_of(tmp_path, ranks=6, nodes=2, seed=seed, steps=6, plant="straggler=20,late-node")
+    replays = Replays(job, steps_of(job))
+    found = [replays.predict([of_cause(cause)]) for cause in replays.found.causes]
+    regained = [each.step_ns - each.predicted_step_ns for each in found]
+    assert [cause.costs for cause in replays.found.causes] == pytest.approx(regained, abs=1)
+    assert any(cause.costs != cause.cost for cause in replays.found.causes)
 
 
 @pytest.mark.parametrize(

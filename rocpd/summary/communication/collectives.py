@@ -84,7 +84,7 @@ TABLES = by_name(
         Field("collectives", "", "collectives that it took part in"),
         Field("times_last", "", "how often it came last; of several that came last together each has its share"),
         Field("percent_last", "%", "share of its collectives"),
-        Field("caused_wait_ns", "ns", "how long all others waited for it in all steps together: what a step loses has `causes`"),
+        Field("caused_wait_ns", "ns", "how long others waited for it, all together; what a step loses: `causes`"),
         Field("own_wait_ns", "ns", "how long it waited for others"),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
@@ -317,7 +317,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 2, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 3, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:

@@ -307,7 +307,6 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.costs,
-        "cost_alone_ns": cause.alone,
         "cost_percent": percent,
         "mainly": cause.mainly,
         "times_longest": cause.longest,

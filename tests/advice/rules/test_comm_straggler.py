@@ -22,7 +22,7 @@ from tests.advice.made import found, table
 )
 def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, object], hint: str) -> None:
     verdict = Finding("rank 0 costs a lot", "comm.straggler", rank=0, evidence={"cost_percent": 9.0, **evidence})
-    tables = {"ranks": table("ranks", [{"rank": 0}], [verdict]), "communication": [{"class": "transfer"}]}
-    (finding,) = found(COMM_STRAGGLER, tables)
+    ranks = table("ranks", [{"rank": 0}], [verdict])
+    (finding,) = found(COMM_STRAGGLER, {"ranks": ranks, "communication": [{"class": "transfer"}]})
     assert finding.action
     assert hint in finding.action

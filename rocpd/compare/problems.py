@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from rocpd.base import by_key
 from rocpd.summary.communication.ranks import ranks
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -17,34 +18,20 @@ _ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocat
 _WHAT = ("hostname", "link", "mainly", "call", "marker")  # in the evidence: what a finding is about beside a rank
 
 
-class Trouble(NamedTuple):
-    """A problem of a run, as one of its analyses finds it.
-
-    Args:
-        about: whom it concerns and what takes longer there, to find it again in another run.
-        text: as the analysis says it.
-    """
-
-    about: str
-    text: str
-
-
-Answered: TypeAlias = Mapping[str, tuple[Trouble, ...]]
-"""Question -> the problems that a run has there; without those that it can't answer."""
+Answered: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Question -> whom and what a problem is about -> the problem, as an analysis of a run says it; without questions that
+it can't answer."""
 
 
 def problems_of(reading: Reading) -> Answered:
     """Return the problems of a job."""
-    answered: dict[str, tuple[Trouble, ...]] = {}
+    answered: dict[str, Mapping[str, str]] = {}
     options = dict.fromkeys(_ANALYSES, reading.options)
     for name, tables in known_tables(reading.of_tables(_ANALYSES), _ANALYSES, options):
-        if isinstance(tables, str) or name not in tables:
-            continue
-        found = tables[name].findings
-        for rule in _RULES if reading.session.runs == 1 else ():
-            of_rule = [each for each in found if each.rule == rule]
-            if of_rule and not any(each.verdict is Verdict.UNKNOWN for each in of_rule):
-                answered[rule] = tuple(Trouble(_about(each), each.text) for each in of_rule if _is_sure(each))
+        findings = () if isinstance(tables, str) or reading.session.runs > 1 else tables[name].findings
+        for rule, some in by_key((each.rule, each) for each in findings if each.rule in _RULES).items():
+            if not any(each.verdict is Verdict.UNKNOWN for each in some):
+                answered[rule] = {_about(each): each.text for each in some if _is_sure(each)}
     return answered
 
 
@@ -61,18 +48,14 @@ def _about(finding: Finding) -> str:
 def new_and_gone(base: Sequence[Answered], new: Sequence[Answered]) -> Iterator[str]:
     """Yield a sentence on each problem that most runs of one side have, and none of the other."""
     for rule in _RULES:
-        sides = [[run[rule] for run in side if rule in run] for side in (base, new)]
-        if all(sides):
-            yield from _only("new", sides[1], sides[0])
-            yield from _only("no longer", sides[0], sides[1])
+        before, after = ([run[rule] for run in side if rule in run] for side in (base, new))
+        if before and after:
+            yield from _only("new", after, before)
+            yield from _only("no longer", before, after)
 
 
-def _only(word: str, having: Sequence[Sequence[Trouble]], lacking: Sequence[Sequence[Trouble]]) -> Iterator[str]:
-    others = {problem.about for run in lacking for problem in run}
-    texts: dict[str, list[str]] = {}
-    for problem in (problem for run in having for problem in run if problem.about not in others):
-        texts.setdefault(problem.about, []).append(problem.text)
-    for each in texts.values():
-        if len(each) * 2 > len(having):
-            often = f" in {len(each)} of {len(having)} runs" if len(having) > 1 else ""
-            yield f"{word}{often}: {each[-1]}"
+def _only(word: str, having: Sequence[Mapping[str, str]], lacking: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for about, texts in by_key(problem for run in having for problem in run.items()).items():
+        if len(texts) * 2 > len(having) and not any(about in run for run in lacking):
+            often = f" in {len(texts)} of {len(having)} runs" if len(having) > 1 else ""
+            yield f"{word}{often}: {texts[-1]}"

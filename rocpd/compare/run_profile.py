@@ -36,7 +36,7 @@ from rocpd.compare.measure import (
     measure,
 )
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
-from rocpd.compare.problems import Answered, Trouble, problems_of
+from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
 from rocpd.facts.columns import as_text, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
@@ -158,7 +158,7 @@ class RunProfile:
         facts: what it was.
         selection: what of it counts, in words; empty: all of it.
         guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
-        problems: question -> the problems that analyses find there in the whole of it; without what is not known.
+        problems: those that analyses find in the whole of it.
     """
 
     name: str
@@ -283,9 +283,6 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
-    known["problems"] = {
-        question: tuple(Trouble(*each) for each in some) for question, some in known.get("problems", {}).items()
-    }
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
     facts: dict[str, Any] = known["facts"]

@@ -14,7 +14,7 @@ from rocpd.advice.rules.communication import has_more_work
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.steps import IDLE
+from rocpd.summary.time.steps import IDLE, PARTS
 from rocpd.table.human import readable
 
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
@@ -70,7 +70,6 @@ _IN_STEP = {
     "garbage collection.",
 }
 """Part that grew most in a slow step -> where to look besides."""
-_PARTS = {"compute": "compute", "communication": "communication", "copy": "copies", IDLE: "idle time"}
 
 
 def _step_outlier(case: Case) -> Iterator[Finding]:
@@ -120,9 +119,9 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     if row["grew"] is None:
         return ""
     on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
-    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_by_ns'], 'ns')} longer{on}"
+    longer = f"{PARTS[row['grew']]} {readable(row['grew_by_ns'], 'ns')} longer{on}"
     grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
-    return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
+    return f"; in {step}: {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 
 
 def _usual_steps(finding: Finding) -> Sequence[Change]:

@@ -16,12 +16,13 @@ tables of [analyses](analyses.md), in one pass over the ranks; each finding has
 
 - the numbers that it rests on, with rank, agent, step and the window of the time line, and the command that shows them;
 - **what it gains**: the job is replayed without the problem ([`rocpd whatif`](whatif.md)); how much shorter a step gets
-  then is the gain, and `gain` below the finding has the bounds and the command that replays it again. It is the whole
-  of what the problem takes: launches that cost nothing, communication that takes no time. Where no replay can say it,
-  in a part of the trace, or without steps, it is `up to` a share of the step of the critical rank, the one that the
-  others wait for, or else the one that communicates least. Gains do not add up: two findings may be about the same
-  time;
-- what to do, with a page that explains it;
+  then is the gain, and `gain` below the finding has the bounds and the command that replays it again. Where nobody can
+  do that as a whole, such as launches that cost nothing, or communication that nothing is left to hide behind, it is
+  `up to` that much. Where no replay can say it, in a part of the trace, or without steps, it is `up to` a share of the
+  step of the critical rank, the one that the others wait for, or else the one that communicates least. Gains do not add
+  up: two findings may be about the same time;
+- on which other ranks it is so, where the finding names the critical rank;
+- what to do, as far as the recording does not rule it out, with a page that explains it;
 - how sure it is: `certain` follows from what was recorded, `likely` is not chance, a `hint` may have other reasons.
 
 Findings come in the order of what they gain; what the recording lacks comes first, since it limits all others. What

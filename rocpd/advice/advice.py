@@ -79,10 +79,11 @@ class Advice:
 
 
 def gain(finding: Finding) -> str:
-    """Return what a finding gains: `26 %` by a replay, `up to 26 %` without; a dash where it costs no time."""
+    """Return what a finding gains: `26 %`, `up to 26 %` where that may be nothing; a dash where it costs no time."""
     if finding.gain_percent is None:
         return "-"
-    return f"{'' if finding.regained_by else 'up to '}{finding.gain_percent:.0f} %"
+    least, _ = finding.gain_bounds or (0.0, 0.0)
+    return f"{'' if round(least) > 0 else 'up to '}{finding.gain_percent:.0f} %"
 
 
 def bounds(finding: Finding) -> str:
@@ -134,10 +135,12 @@ def unable(advice: Advice) -> list[tuple[str, str]]:
 
 def looked(advice: Advice) -> str:
     """Return what was and was not looked at, in a sentence."""
-    reported = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
-    count = len(reported) + len(advice.silent)
-    text = f"{amount(count, 'rule')} looked, {len(reported)} of them found something"
-    if not reported:
+    rules = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
+    count = len(rules) + len(advice.silent)
+    by = "it" if len(advice.findings) == 1 else "these"
+    explained = f", {len(advice.explained)} more explained by {by}" if advice.explained else ""
+    text = f"{amount(count, 'rule')} looked: {amount(len(advice.findings), 'finding')}{explained}"
+    if not advice.findings:
         text = f"{amount(count, 'rule')} looked and found nothing: that is not to say that nothing is wrong"
     could_not = len(advice.unable)
     text += f"; {could_not} could not look" if could_not else ""

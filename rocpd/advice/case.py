@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from rocpd.base import frozen
+from rocpd.base import by_key, frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
@@ -156,6 +156,7 @@ class Case:
         limits: thresholds of the rule.
         categories: what kernels do, by their names.
         known: rows of tables that were looked at before.
+        known_of: table -> rank -> its rows, of such tables.
     """
 
     job: JobFacts
@@ -163,6 +164,7 @@ class Case:
     limits: Mapping[str, float]
     categories: Categories
     known: dict[str, list[Row]] = field(default_factory=dict)
+    known_of: dict[str, dict[int | None, list[Row]]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[Row]:
         """Return the rows of a table, which are not to be changed; none where it is missing."""
@@ -185,7 +187,9 @@ class Case:
 
     def of_critical(self, table: str) -> list[Row]:
         """Return the rows of a table that belong to the critical rank."""
-        return [row for row in self.rows(table) if row["rank"] == self.job.critical]
+        if table not in self.known_of:
+            self.known_of[table] = by_key((row["rank"], row) for row in self.rows(table))
+        return self.known_of[table].get(self.job.critical, [])
 
     def needs_steps(self) -> None:
         """Make sure that what is looked at are steps without warm-up.

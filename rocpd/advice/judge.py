@@ -9,6 +9,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import Progress, RocpdError, entries
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.stages import Stage
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
 from rocpd.federate.describe import importers_of
@@ -43,6 +45,9 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
         return finding
     try:
         predicted = replays().predict(changes)
+        if rule.otherwise and predicted.gain < _NOTHING:
+            action, changes = rule.otherwise
+            predicted, finding = replays().predict(changes), replace(finding, action=action)
     except RocpdError:  # nothing of that in the steps that count
         return finding
     least, most = predicted.gains
@@ -50,11 +55,12 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     return replace(
         finding,
         gain_percent=predicted.gain * 100,
-        gain_bounds=(least * 100, most * 100),
+        gain_bounds=(0.0 if any(change.is_bound for change in changes) else least * 100, most * 100),
         regained_by=f"rocpd whatif JOB {words}",
     )
 
 
+_NOTHING = 0.02  # of a step: gains no more than that are none
 _BEYOND = 2.0  # times: an effect that costs so much more than its cause has others
 USUAL = 2  # problems, or causes, that a job has
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
@@ -221,7 +227,26 @@ def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
             separate = need.table in OF_ONE_JOB and case.job.runs > 1
             why = f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank"
             raise CannotLookError(why if separate else need.without)
-    return [finding for finding in rule.found(case) if finding.gain_percent is None or finding.gain_percent >= least]
+    found = (each for each in rule.found(case) if each.gain_percent is None or each.gain_percent >= least)
+    return [replace(each, text=each.text + _elsewhere(rule, case, each)) for each in found]
+
+
+def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
+    """Say which ranks a rule finds the same of, where it names the critical one; nothing where that is the only one."""
+    if not re.search(rf"\brank {case.job.critical}\b", finding.text):
+        return ""
+    ranks = [rank for rank in case.job.ranks if rank == finding.rank or _is_found(rule, case, rank)]
+    if len(ranks) < 2:
+        return ""
+    count, every = len(ranks), len(case.job.ranks)
+    return f"; it is so on {f'all {every} ranks' if count == every else f'{count} of {every} ranks: {listed(ranks)}'}"
+
+
+def _is_found(rule: Rule, case: Case, rank: int) -> bool:
+    """Whether a rule finds something of a rank, were it the critical one."""
+    with suppress(CannotLookError):
+        return any(each.rank == rank for each in rule.look(replace(case, job=replace(case.job, critical=rank))))
+    return False
 
 
 def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:

@@ -68,6 +68,7 @@ class Rule:
         explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
         without: changes with which the job is replayed to say what a finding of this rule gains; nothing: no replay
             can say it.
+        otherwise: action, and changes, of findings for which these gain nothing.
         shown_by, action, reference: of its findings that say nothing else, as `Finding`.
     """
 
@@ -79,6 +80,7 @@ class Rule:
     thresholds: tuple[Threshold, ...] = ()
     explains: Callable[[Finding, Finding], bool] = lambda _cause, _other: False
     without: Callable[[Finding], Sequence[Change]] = lambda _: ()
+    otherwise: tuple[str, Sequence[Change]] | None = None
     shown_by: str | None = None
     action: str | None = None
     reference: str | None = None

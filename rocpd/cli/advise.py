@@ -135,7 +135,8 @@ def whatif(
     """Predict how long a step would take, had something been different.
 
     The job is replayed, who waits for whom, with the changes; without any, with each cause that was found taken away,
-    and with all of them. Between what and what the answer lies comes with it, and what a step then waits for.
+    with all of them, and without copies, communication or host work where a step waits long for these. Between what
+    and what the answer lies comes with it, and what a step then waits for.
 
     Examples:
         rocpd whatif job/

@@ -22,7 +22,8 @@ from rocpd.compare.attribution import (
 )
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
-from rocpd.compare.outliers import explained_by_steps
+from rocpd.compare.outliers import outlying_steps
+from rocpd.compare.problems import new_and_gone
 from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile, on_both_sides
 from rocpd.facts.short_names import kernel_name
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -270,8 +271,7 @@ def compare(
         decision = replace(decision, confidence=Confidence.LIKELY)
     names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
     comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject)
-    long = tuple(explained_by_steps(base, new)) if metric.name == STEP and compared.is_enough else ()
-    return replace(comparison, findings=tuple(_findings(comparison, long)))
+    return replace(comparison, findings=tuple(_findings(comparison, base, new)))
 
 
 def _why_not_alike(
@@ -328,13 +328,17 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
     return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
 
 
-def _findings(comparison: Comparison, long: Sequence[str]) -> Iterator[Finding]:
-    """Yield all that is to be said; `long`: of steps that make the difference."""
+def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+    """Yield all that is to be said of two sides."""
     yield _verdict(comparison)
     if comparison.comparability.is_enough:
+        for text in new_and_gone(*([run.problems for run in side] for side in (base, new))):
+            yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _explained(comparison)
-        for text in long:
-            yield Finding(f"{text}{_grown(comparison)}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
+        if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
+            text, is_all = steps
+            grown = _grown(comparison) if is_all else ""
+            yield Finding(f"{text}{grown}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
     yield _compared(comparison)
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"

@@ -36,7 +36,7 @@ r are correlated by 2 / pi arcsin(r)."""
 _NO_DEVIATION = 1e-12  # of logarithms: stands for no deviation at all
 _MOST = 200  # degrees of freedom; more are as many
 _NEGLIGIBLE = 1e-3  # of the largest weight
-_OUTSIDE, _FEW = 3 * 1.4826, 0.1  # median deviations, and share of values that may lie farther out than these
+_OUTSIDE, _FEW = 3 * 1.4826, 0.25  # median deviations, and share of values that may lie farther out than these
 
 
 @frozen

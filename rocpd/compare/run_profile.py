@@ -36,6 +36,7 @@ from rocpd.compare.measure import (
     measure,
 )
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
+from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
 from rocpd.facts.columns import as_text, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
@@ -157,6 +158,7 @@ class RunProfile:
         facts: what it was.
         selection: what of it counts, in words; empty: all of it.
         guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
+        problems: those that analyses find in the whole of it.
     """
 
     name: str
@@ -171,6 +173,7 @@ class RunProfile:
     facts: RunFacts
     selection: str = ""
     guids: tuple[str, ...] = ()
+    problems: Answered = field(default_factory=dict)
 
     @property
     def units(self) -> int:
@@ -502,7 +505,7 @@ class MeasuredRun:
         if not rows:
             known = f"{PLURALS[unit]} are {numbers[0]} to {numbers[-1]}"
             raise UsageError(f"no such {unit} in all ranks, or no other", known)
-        about = replace(self.about, numbers=tuple(numbers[row] for row in rows))
+        about = replace(self.about, numbers=tuple(numbers[row] for row in rows), problems={})
         members = [member.of_units(rows) for member in self.members]
         return replace(self, about=about, members=members, counts=self.counts[:, rows]).profile()
 
@@ -594,7 +597,7 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
 
 
 _FEWEST = 8  # collectives to make units of
-_STAGES = {Stage.FIRST: 1, Stage.READING: 6}  # measuring takes as long as so many analyses
+_STAGES = {Stage.FIRST: 1, Stage.READING: 8}  # measuring takes as long as six analyses, of eight
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -605,9 +608,13 @@ def measured_runs(
     """Read each run of a job; `progress` is called with (time that passed, time that all takes) [ms]. As `runs_of`."""
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
+    reading = Reading(session, asked)
     with session.job.reporting(progress, _STAGES):
         read_first(session, options.step_marker)
-        return runs_of(asked_of(Reading(session, asked), options, metric), name, options, metric)
+        answers = asked_of(reading, options, metric)
+        problems = problems_of(reading, answers.beside) if metric.kind == STEP and session.runs == 1 else {}
+        runs = runs_of(answers, name, options, metric)
+    return [replace(run, about=replace(run.about, problems=problems)) for run in runs]
 
 
 def asked_of(

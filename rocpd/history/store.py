@@ -270,6 +270,7 @@ def redacted(run: RunProfile) -> RunProfile:
         ranks=tuple(replace(rank, host=hosts.get(rank.host or "")) for rank in run.ranks),
         facts=replace(run.facts, commands=commands, environment=environment),
         guids=tuple(map(_opaque, run.guids)),
+        problems={},
     )
 
 

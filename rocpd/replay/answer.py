@@ -80,7 +80,8 @@ class WhatIf:
         steps: how many steps count; 0: none are marked, and the whole job is one.
         matched: share of the time in communication kernels whose partners are known.
         together: with all changes.
-        each: with each cause that was found, the largest gain first; nothing where changes were asked for.
+        each: with each cause that was found, and without each large part of what a step waits for, which `together`
+            leaves as it is, the largest gain first; nothing where changes were asked for.
     """
 
     steps: int
@@ -120,17 +121,19 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     """Yield at most ten lines."""
     together, unit = answer.together, "step" if answer.steps else "whole job"
     takes = readable(together.step_ns, "ns")
-    if not together.changes:
-        yield f"a {unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
-    else:
+    if together.changes:
         would = readable(together.predicted_step_ns, "ns")
         yield f"a {unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
-        for prediction in answer.each[:_MOST] if len(answer.each) > 1 else ():
-            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}"
+    else:
+        yield f"a {unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
+    if [each.changes for each in answer.each or (together,)] == [together.changes]:
+        yield from [f"  {together}"] if together.changes else []
+    else:
+        for prediction in answer.each[:_MOST]:
+            most = " (at most)" if any(change.is_bound for change in prediction.changes) else ""
+            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}{most}"
         if len(answer.each) > _MOST:
             yield f"  and {len(answer.each) - _MOST} more: --format json"
-        if len(answer.each) < 2:
-            yield f"  {together}"
     binds = list(_bound(together))
     if binds:
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"

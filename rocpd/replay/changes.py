@@ -98,6 +98,11 @@ class Change:
     factor: float = 1.0
 
     @property
+    def is_bound(self) -> bool:
+        """Whether nobody can do it as a whole: what takes no time any more gains at most as much."""
+        return self.verb is Verb.SCALE and not self.factor
+
+    @property
     def what(self) -> str:
         """Its object, as the command line has it: `rank:6`."""
         return f"{self.kind}:{self.name}" if self.name else self.kind
@@ -197,7 +202,6 @@ class Changing:
 
     def __init__(self, job: JobGraph, blaming: Blaming, causes: Sequence[Cause]) -> None:
         self.job, self.blaming, self.causes = job, blaming, causes
-        self.late = tuple(without("host", name) for name in blaming.late_hosts())
         self.counts = blaming.counts
         self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
@@ -212,7 +216,7 @@ class Changing:
         return other
 
     def resolved(self, asked: Sequence[Change]) -> tuple[Change, ...]:
-        """Return the changes with the rank that is the straggler, each once.
+        """Return the changes with what is the straggler, each once: a rank, where one is to blame, else a host or link.
 
         Raises:
             RocpdError: there is no straggler.
@@ -220,12 +224,9 @@ class Changing:
         return tuple(dict.fromkeys(self._straggler(each) if each.kind == "straggler" else each for each in asked))
 
     def _straggler(self, change: Change) -> Change:
-        cause = next((cause for cause in self.causes if cause.kind is CauseKind.RANK), None)
+        cause = min(self.causes, key=lambda cause: cause.kind is not CauseKind.RANK, default=None)
         if cause is None:
-            others = ", ".join(str(of_cause(cause)) for cause in self.causes)
-            raise RocpdError(
-                f"{change}: there is none", f"there is {others}" if others else "rocpd whatif JOB says why"
-            )
+            raise RocpdError(f"{change}: there is none", "rocpd whatif JOB says why")
         return of_cause(cause)
 
     def excess(self, change: Change, hosts: tuple[Change, ...] = ()) -> Ints:
@@ -254,14 +255,10 @@ class Changing:
         return self.less[known]
 
     def beside(self, change: Change) -> tuple[Change, ...]:
-        """Return the changes that take late hosts away beside which a rank is, that a change takes away.
-
-        Where such a host has most ranks, what is usual is to be late: compared with them the rank would be early.
-        """
+        """Return the changes that take late hosts away beside which a rank is, that a change takes away."""
         if change.kind != "rank":
             return ()
-        own = self.job.hosts.get(int(change.name))
-        return tuple(host for host in self.late if host.name != own)
+        return tuple(without("host", host.name) for host in self.blaming.late_beside([int(change.name)]))
 
     def applied(
         self,

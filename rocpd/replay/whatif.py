@@ -17,11 +17,12 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Progress, RocpdError, frozen
+from rocpd.base import Floats, Ints, Progress, RocpdError, by_key, frozen
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
@@ -30,7 +31,7 @@ from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming, CauseKind
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import Change, Changing, Verb, in_ns, of_cause, without_doubtful
+from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point
@@ -43,10 +44,19 @@ _FEWEST = 2  # steps that count
 _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
+_LARGE = 0.1  # of a step, that it waits for a part: then it is tried without
+_REGAINED = 0.25  # of that, that a change regains which is named
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
 _PASSES = 4  # over what is asked, at most: as asked, and with the bounds on up to three graphs
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds whose excess is estimated by comparing ranks."""
+
+_OF_PARTS = {
+    "copies": (OVERLAPPED["copies"],),
+    "communication": (OVERLAPPED["comm"], FREE["collective"]),
+    "host": (FREE["launch"], FREE["host"]),
+}
+"""Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most."""
 
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
@@ -111,17 +121,30 @@ class Replays:
         costs = [change for change in every if self._step(self._exact.applied([*causes, change]).replay()) <= usual]
         return [*causes, *costs]
 
+    def _of_parts(self, causes: Sequence[Change]) -> Iterator[Change]:
+        """Yield for each large part of what a step waits for without some causes the first change that regains much."""
+        job = self._exact.applied(causes)
+        times = job.replay()
+        usual, waits = self._step(times), by_key((bind.part, bind.time) for bind in self._binds(job, times))
+        long = {part: sum(some) for part, some in waits.items() if sum(some) >= _LARGE * usual}
+        for part in (part for part in _OF_PARTS if part in long):
+            for change in _OF_PARTS[part]:
+                with suppress(RocpdError, OverflowError):  # nothing of that is recorded, or damaged
+                    if usual - self._step(self._exact.applied([*causes, change]).replay()) >= _REGAINED * long[part]:
+                        yield change
+                        break
+
     def tried(self, course: Stages) -> list[Prediction]:
-        """Return what each cause costs, tried one by one, the most first; the last is all of them together.
+        """Return what each cause costs, tried one by one, the most first; then large parts; the last is all causes.
 
         Args:
             course: of the command that asks.
         """
         causes = self.causes()
-        every = [*([cause] for cause in causes), causes]
+        every = [*([change] for change in (*causes, *self._of_parts(causes))), causes]
         with course.during(Stage.CAUSES, len(every)) as planned:
             *each, together = self._predictions(every, partial(course.step, planned))
-        return [*sorted(each, key=lambda one: one.predicted_step_ns), together]
+        return [*sorted(each, key=lambda one: (one.changes[0] not in causes, one.predicted_step_ns)), together]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
         """Return how long a step would take with some changes.
@@ -323,7 +346,7 @@ def what_if(
     step_marker: str = STEP_MARKER,
     progress: Progress | None = None,
 ) -> WhatIf:
-    """Return what changes would gain; without any, what each cause that is found costs.
+    """Return what changes would gain; without any, what each cause that is found costs, and each large part.
 
     Args:
         session: one job; its whole steps count, whatever the window.

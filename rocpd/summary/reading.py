@@ -224,6 +224,11 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
     def __next__(self) -> tuple[Rank, Answer]:
         return next(self._answers)
 
+    def beside(self, others: Reading) -> Tables:
+        """Ask the same as an analysis that runs beside others, whose notes nobody hears; this then has the answers."""
+        yield (asked := others.each(self._work))
+        self.known = asked.known
+
     def task(self, windows: Mapping[int, RankWindow]) -> Callable[[RankReader], tuple[Answer, Counter[str]]]:
         """Return the work as `map_ranks` takes it."""
         return partial(work_on_rank, work=self._work, options=self.reading.options, windows=windows)

@@ -132,7 +132,7 @@ def test_findings_say_where_and_how_much(tmp_path: Path) -> None:
     }
     slow = found["step.outlier"]
     assert slow.evidence["grew"] == "compute"
-    assert "compute took" in slow.text
+    assert "in it: compute " in slow.text
     assert re.search(r"most in hipDeviceSynchronize, \d+ % of it in step # / \w+", found["sync.calls"].text)
     assert 2 <= (found["alloc.steady"].gain_percent or 0) < 4
     leak = found["memory.leak"]

@@ -216,3 +216,10 @@ def test_few_runs_that_deviate_by_more_are_not_taken_for_quiet_ones() -> None:
     assert many.ratio
     assert many.ratio.high
     assert math.log(many.ratio.high / many.ratio.estimate) < 0.05
+
+
+@pytest.mark.parametrize("outliers", [(4,), (0, 4)])
+def test_few_steps_that_take_five_times_as_long_hide_no_change(outliers: tuple[int, ...]) -> None:
+    usual = [1.01, 0.99, 1.0, 1.005, 1.0, 0.995, 1.002, 0.998]
+    new = [time * 1.35 * (5 if step in outliers else 1) for step, time in enumerate(usual)]
+    assert decide([usual], [new], DiffOptions()).verdict == "slower"

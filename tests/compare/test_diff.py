@@ -222,7 +222,8 @@ def test_a_damaged_file_is_left_out_where_that_is_asked_for(jobs: dict[str, Path
 def test_numbers_of_sentences_stand_in_the_tables(profiles: dict[str, RunProfile]) -> None:
     """How much longer, in which part, on which rank, and on which rank less."""
     comparison = between(profiles["base"], profiles["straggler"])
-    verdict, explained, *_ = comparison.findings
+    verdict, news, explained, *_ = comparison.findings
+    assert news.text.startswith("new: rank 0 costs ")
     times = [comparison.attribution.unit, *comparison.attribution.parts.values()]
     changes = [each.change for each in times] + [(r.new or 0) - (r.base or 0) for r in comparison.ranks]
     medians = [readable(value, "ns") for value in comparison.decision.medians]

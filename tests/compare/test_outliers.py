@@ -10,7 +10,7 @@ import pytest
 
 from rocpd.compare.comparison import compare
 from rocpd.compare.options import DiffOptions
-from rocpd.compare.outliers import explained_by_steps
+from rocpd.compare.outliers import outlying_steps
 from rocpd.compare.run_profile import STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.simulator import JobOptions, plan, simulate
 from tests.compare.test_diff import STEP, profile_of
@@ -30,7 +30,7 @@ def with_steps(*numbers: int, longer: float = 2.0) -> list[float]:
 
 
 def said(base: RunProfile, new: RunProfile) -> str:
-    return "; ".join(explained_by_steps([base], [new]))
+    return (outlying_steps([base], [new]) or ("",))[0]
 
 
 def test_one_step_that_makes_the_difference_is_named() -> None:
@@ -38,6 +38,11 @@ def test_one_step_that_makes_the_difference_is_named() -> None:
         "step 5 makes 99 % of the difference of the means, which medians hide: it takes 1.99 ms, the median is 1.00 ms"
     )
     assert said(run(with_steps(5)), run(USUAL)).startswith("step 5 of the base makes 99 % ")
+
+
+def test_one_step_beside_a_change_of_all_is_told_apart() -> None:
+    text = said(run(USUAL), run([time * 1.3 for time in with_steps(5, longer=2.0)]))
+    assert text.startswith("step 5 makes 35 % of the difference of the means, and the verdict leaves that out: ")
 
 
 def test_several_steps_are_named_together() -> None:
@@ -71,7 +76,7 @@ def test_runs_of_which_a_median_alone_is_known_have_no_steps() -> None:
 
 def test_of_several_runs_it_is_said_which_one_has_the_step() -> None:
     runs = [run(USUAL, name="b1"), run(with_steps(5, longer=5.0), name="b2")]
-    (text,) = explained_by_steps([run(USUAL)], runs)
+    text, _ = outlying_steps([run(USUAL)], runs) or ("", False)
     assert text.startswith("step 5 of b2 makes ")
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from rocpd.base import RocpdError, UsageError
+from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction
-from rocpd.replay.changes import Change, Changing, Verb, changes
+from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
@@ -76,6 +77,40 @@ def test_the_straggler_is_the_rank_that_is_to_blame(slowed: Replays) -> None:
     (cause,) = slowed.causes()
     assert slowed.predict(asked(["straggler"])) == slowed.predict([cause])
     assert str(cause).startswith("--without rank:")
+
+
+def test_a_host_that_is_late_as_a_whole_is_the_straggler(tmp_path: Path) -> None:
+    job = graph_of(tmp_path, ranks=6, nodes=2, seed=3, steps=4, plant="late-node=800", profile="gemm")
+    found = Replays(job, steps_of(job)).predict(asked(["straggler"]))
+    assert [change.kind for change in found.changes] == ["host"]
+
+
+@pytest.mark.parametrize("seed", [3, 4301])  # the late host is no cause of its own, or the second one
+def test_a_cause_costs_what_a_replay_without_it_regains(seed: int, tmp_path: Path) -> None:
+    job = graph_of(tmp_path, ranks=6, nodes=2, seed=seed, steps=6, plant="straggler=20,late-node")
+    replays = Replays(job, steps_of(job))
+    found = [replays.predict([of_cause(cause)]) for cause in replays.found.causes]
+    regained = [each.step_ns - each.predicted_step_ns for each in found]
+    assert [cause.costs for cause in replays.found.causes] == pytest.approx(regained, abs=1)
+    assert any(cause.costs != cause.cost for cause in replays.found.causes)
+
+
+@pytest.mark.parametrize(
+    ("plant", "change"),
+    [
+        ("pageable-copies", "--overlap copies"),
+        ("launch-bound", "--scale launch=0"),
+        ("lost-overlap", "--overlap comm"),
+        ("exposed-communication", "--scale collective=0"),  # there is nothing to hide it behind
+        ("none", None),
+    ],
+)
+def test_what_a_step_waits_for_is_tried_without(plant: str, change: str | None, tmp_path: Path) -> None:
+    job = graph_of(tmp_path, seed=3, steps=4, plant=plant)
+    *each, together = Replays(job, steps_of(job)).tried(Stages(None))
+    assert [str(one) for one in each] == ([change] if change else [])
+    assert together.changes == ()
+    assert not each or each[0].gain > 0.05
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rocpd.advice.rules.communication import has_more_work
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.steps import IDLE
+from rocpd.summary.time.steps import IDLE, PARTS
 from rocpd.table.human import readable
 
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
@@ -56,7 +56,20 @@ RANK_IMBALANCE = Rule(
 )
 
 
-_PARTS = {"compute": "compute", "communication": "communication", "copy": "copies", IDLE: "idle time"}
+_COMPARE = (
+    "Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which kernels "
+    "and which ranks take longer"
+)
+_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB` shows it", "no clocks of GPUs are sampled here"
+_IN_STEP = {
+    "compute": ". Where all kernels take longer, look at the clock in that step ({clock}), and for other processes on "
+    "the GPU; where some do, at their grids.",
+    "communication": ". Look at what else used the links then: checkpoints, other jobs.",
+    "copy": "; `rocpd summary slowest-copies JOB --step N` which copies.",
+    IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
+    "garbage collection.",
+}
+"""Part that grew most in a slow step -> where to look besides."""
 
 
 def _step_outlier(case: Case) -> Iterator[Finding]:
@@ -92,7 +105,13 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
     grew = {name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None}
     evidence = {"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count, **grew}
     found = case.finding(text, lost * 100 / total, evidence, Confidence.CERTAIN, {**worst, "rank": rank}, "max_ns")
-    return replace(found, step=str(worst["step"]))
+    return replace(found, step=str(worst["step"]), action=f"{_COMPARE}{_then(case, worst['grew'])}")
+
+
+def _then(case: Case, grew: str | None) -> str:
+    """Return what to look at in a slow step besides, by what takes longer in it."""
+    is_sampled = any(CLOCK.search(row["name"] or "") for row in case.rows("samples"))
+    return _IN_STEP.get(grew or IDLE, "").format(clock=_SAMPLED if is_sampled else _NOT_SAMPLED)
 
 
 def _meanwhile(row: Row, step: str, named: int | None) -> str:
@@ -100,9 +119,9 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     if row["grew"] is None:
         return ""
     on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
-    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_by_ns'], 'ns')} longer{on}"
+    longer = f"{PARTS[row['grew']]} {readable(row['grew_by_ns'], 'ns')} longer{on}"
     grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
-    return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
+    return f"; in {step}: {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 
 
 def _usual_steps(finding: Finding) -> Sequence[Change]:
@@ -131,9 +150,6 @@ STEP_OUTLIER = Rule(
         and (other.rule == "rank.imbalance" or (other.rule == "comm.straggler" and "stalls" in other.evidence))
     ),
     shown_by="rocpd summary steps JOB",
-    action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which "
-    "kernels and which ranks take longer; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, "
-    "checkpoint, allocation, garbage collection.",
     reference=_WORKLOAD,
 )
 

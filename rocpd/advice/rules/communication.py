@@ -15,14 +15,19 @@ from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
 
-MORE_WORK_PERCENT = 1.0
-"""A rank with so many more work-items is late because it has more to do."""
+MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
+"""A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
 
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
-    "The same kernels take longer there. Compare the GPU with the others (`amd-smi metric --clock --power`), look for "
-    "other processes on it (`amd-smi process`), and run the job without this node once. `rocpd diff JOB --rank N` says "
-    "which kernels take longer."
+    "The same kernels take longer there{clock}, look for other processes on it (`amd-smi process`), and run the job "
+    "without this node once. `rocpd diff JOB --rank N` says which kernels take longer."
+)
+_SAME_CLOCK = " at the same clock. Compare the memory of the GPU with the others (`amd-smi metric --ecc`)"
+_ANY_CLOCK = ". Compare the GPU with the others (`amd-smi metric --clock --power`)"
+_MORE_WORK = (
+    "It has more to do than the others. Give the ranks equal work: shards, tokens or experts of equal size. `rocpd "
+    "summary kernels JOB --by rank` shows which kernels differ."
 )
 _LATE = (
     "Its host starts it late, the GPU is as fast as the others. Look at what runs there before the step "
@@ -52,13 +57,18 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
 
 def _straggler_action(finding: Finding) -> str:
     evidence = finding.evidence
-    if "clock_lower_percent" in evidence:
+    lower = evidence.get("clock_lower_percent")
+    if isinstance(lower, float) and lower >= LOWER_PERCENT:
         return _LOWER_CLOCK
     if "later_ns" in evidence:
         return _LATE
     if "stalls" in evidence:
         return _SOMETIMES
-    return _LINK if "link" in evidence else _SLOWER
+    if "link" in evidence:
+        return _LINK
+    if has_more_work(finding):
+        return _MORE_WORK
+    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK)
 
 
 def has_more_work(finding: Finding) -> bool:
@@ -126,19 +136,27 @@ def _waiting_in_turn(case: Case) -> float:
     return sum(row["wait_ns"] or 0 for row in rows) * 100 / whole if whole else 0.0
 
 
+_SEND_LESS = (
+    "Send less, or faster: reduce in bf16, accumulate gradients over more micro-batches, shard so that fewer ranks "
+    "exchange, compare the bandwidth (`rocpd summary collectives JOB`) with that of the links. To start exchanges "
+    "earlier gains nothing in the order in which this job works (`rocpd whatif JOB --overlap comm`)."
+)
+
+
 COMM_EXPOSED = Rule(
     id="comm.exposed",
     asks="does computation hide communication?",
     fires="on each rank exposed transfers take {least_percent} % of the step or more (that of the rank that "
-    "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
+    "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains what the "
+    "replay regains that hides them behind computation; where that is nothing, at most their time",
     look=_comm_exposed,
-    without=lambda _: [FREE["collective"]],
+    without=lambda _: [OVERLAPPED["comm"]],
+    otherwise=(_SEND_LESS, [FREE["collective"]]),
     needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need("trace", KERNELS)),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
     shown_by="rocpd summary budget overlap communication JOB --by rank",
     action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
-    "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
-    "reduce in bf16, accumulate gradients.",
+    "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each.",
     reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
 )
 

@@ -13,6 +13,7 @@ from rocpd.facts.timeline import EXPOSED_COPIES
 from rocpd.replay.changes import OVERLAPPED
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.memory.copies import size_label
+from rocpd.summary.memory.memory import LEAK
 from rocpd.table.human import readable
 
 POOLED = ("hipMallocAsync", "hipMallocFromPoolAsync")
@@ -59,7 +60,7 @@ ALLOC_STEADY = Rule(
 
 def _memory_leak(case: Case) -> Iterator[Finding]:
     case.needs_steps()
-    for finding in case.problems("allocation-sites", "memory.leak"):
+    for finding in case.problems("allocation-sites", LEAK):
         steps = _steps_to_full(case, finding)
         full = f"; memory is full after about {steps:,.0f} more steps" if steps is not None else ""
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
@@ -79,7 +80,7 @@ def _gpus(case: Case) -> list[Row]:
 
 
 MEMORY_LEAK = Rule(
-    id="memory.leak",
+    id=LEAK,
     asks="does memory grow step by step?",
     fires="a call leaves memory that nothing frees in nearly every step. Gains no time: it ends the run when memory is "
     "full, after as many steps as are said",

@@ -84,7 +84,7 @@ TABLES = by_name(
         Field("collectives", "", "collectives that it took part in"),
         Field("times_last", "", "how often it came last; of several that came last together each has its share"),
         Field("percent_last", "%", "share of its collectives"),
-        Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
+        Field("caused_wait_ns", "ns", "how long others waited for it, all together; what a step loses: `causes`"),
         Field("own_wait_ns", "ns", "how long it waited for others"),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
@@ -94,7 +94,7 @@ TABLES = by_name(
         "causes",
         "What the job loses to ranks, hosts and links that differ from others, by replaying it without that.",
         Field("who", "", "rank, host or link; or all that differs"),
-        Field("cost_ns", "ns", "a step would take less"),
+        Field("cost_ns", "ns", "a step would take less without it; one that others hide: without these, too"),
         Field("cost_percent", "%", "share of a step"),
         Field("mainly", "", "what takes longer there"),
         Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
@@ -182,7 +182,7 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
     both = _read(late, pieces, categories), _read(peer, pieces, categories)
     causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
-    return Explanation(", ".join(cause.text for cause in causes), evidence)
+    return Explanation(", ".join(cause.text for cause in causes if cause.text), evidence)
 
 
 def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanation | None:
@@ -266,10 +266,11 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
 
 
 def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
-    if not late.clock or not peer.clock or late.clock > (1 - _MATTERS) * peer.clock:
+    if not late.clock or not peer.clock:
         return None
     percent = (1 - late.clock / peer.clock) * 100
-    return Explanation(f"its clock is {percent:.2g} % lower", {"clock_lower_percent": percent})
+    text = f"its clock is {percent:.2g} % lower" if percent >= _MATTERS * 100 else ""
+    return Explanation(text, {"clock_lower_percent": percent})
 
 
 class RankCommunication(NamedTuple):
@@ -316,7 +317,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 2, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 3, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:
@@ -461,9 +462,9 @@ def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> 
 def _explained(judgement: Judgement, cause: Explanation | None) -> Judgement:
     """Return the verdict with the cause."""
     finding, *others = judgement.findings
-    if not cause or not cause.text:
+    if not cause:
         return judgement
-    text = f"{finding.text}; {cause.text}"
+    text = "; ".join(filter(None, (finding.text, cause.text)))
     explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
     return replace(judgement, findings=(explained, *others))
 

@@ -216,7 +216,7 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
         is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
         steps = len(cause.stalls) if is_stall else cause.longest
         longer = _longer(cause, is_stall, len(found.steps)), cause.longer * 100
-        costs = cause.cost, cause.cost * 100 / found.step_ns
+        costs = cause.costs, cause.costs * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
         rest = len(found.steps), cause.waiting * 100, chance, which
         yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest)
@@ -294,8 +294,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
-    percent = cause.cost * 100 / found.step_ns
-    costs = f"costs {readable(cause.cost, 'ns')} of a step ({percent:.2g} %){_once(hiding, members)}"
+    percent = cause.costs * 100 / found.step_ns
+    costs = f"costs {readable(cause.costs, 'ns')} of a step ({percent:.2g} %){_once(hiding, members)}"
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
@@ -306,9 +306,9 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     }
     evidence: dict[str, object] = {
         "steps": count,
-        "cost_ns": cause.cost,
-        "cost_alone_ns": cause.alone,
+        "cost_ns": cause.costs,
         "cost_percent": percent,
+        "mainly": cause.mainly,
         "times_longest": cause.longest,
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,

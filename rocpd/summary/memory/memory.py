@@ -39,6 +39,9 @@ from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, most_fi
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Picture, by_name, table_of
 
+LEAK = "memory.leak"
+"""The rule of findings on memory that steps leave behind."""
+
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
 _FEWEST = 4  # steps, before a repeated allocation is a habit
 _MOST, _OFTEN = 0.9, 0.5  # of the steps
@@ -353,9 +356,10 @@ def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iter
         on = f"rank {ranks[0][0]}" if len(ranks) == 1 else f"each of {len(ranks)} ranks"
         left, each = readable(size, "bytes"), readable(size / len(ranks) / steps, "bytes")
         text = f"leak candidate: {_place(site)} leaves {left} behind, {each} a step on {on}"
-        left_behind = {"held_bytes": size, "ranks": len(ranks), "steps": int(steps)}
+        left_behind: dict[str, object] = {"held_bytes": size, "ranks": len(ranks), "steps": int(steps)}
+        left_behind |= {"call": site.call, "marker": site.marker}
         rank = ranks[0][0] if len(ranks) == 1 else None
-        yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=left_behind)
+        yield Finding(text, LEAK, Verdict.PROBLEM, Confidence.HINT, rank, evidence=left_behind)
     is_long = steps >= _FEWEST
     churning = [site for site, (churn, in_steps) in churned.items() if is_long and churn >= in_steps > every * _OFTEN]
     for site in sorted(churning, key=lambda site: -churned[site][0]):
@@ -369,7 +373,7 @@ def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iter
     if not leaks and not churning:
         verdict = Verdict.NONE if is_long else Verdict.UNKNOWN
         text = "no memory is left behind step after step" if is_long else "too few steps to see a leak"
-        yield Finding(text, "memory.leak", verdict, Confidence.LIKELY)
+        yield Finding(text, LEAK, verdict, Confidence.LIKELY)
 
 
 def _place(site: _Site) -> str:

@@ -1,0 +1,62 @@
+"""The problems that one side of a comparison has and the other lacks, as analyses of each run find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from rocpd.base import by_key
+from rocpd.summary.communication.ranks import ranks
+from rocpd.summary.communication.verdict import RULE as STRAGGLER
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.memory.memory import LEAK, allocation_sites
+from rocpd.summary.reading import Reading
+from rocpd.summary.run import Function, known_tables
+
+_RULES = (STRAGGLER, LEAK)
+_ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocation_sites}
+_WHAT = ("hostname", "link", "mainly", "call", "marker")  # in the evidence: what a finding is about beside a rank
+
+
+Answered: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Question -> whom and what a problem is about -> the problem, as an analysis of a run says it; without questions that
+it can't answer."""
+
+
+def problems_of(reading: Reading, measure: Function) -> Answered:
+    """Return the problems of a job, whose ranks are read once for these and what `measure` asks of them."""
+    answered: dict[str, Mapping[str, str]] = {}
+    analyses = {"measure": measure, **_ANALYSES}
+    options = dict.fromkeys(analyses, reading.options)
+    for name, tables in known_tables(reading.of_tables(_ANALYSES), analyses, options):
+        findings = () if isinstance(tables, str) or name not in tables else tables[name].findings
+        for rule, some in by_key((each.rule, each) for each in findings if each.rule in _RULES).items():
+            if not any(each.verdict is Verdict.UNKNOWN for each in some):
+                answered[rule] = {_about(each): each.text for each in some if _is_sure(each)}
+    return answered
+
+
+def _is_sure(finding: Finding) -> bool:
+    """Whether a finding is a problem that is no chance: what leaks is a fact, whatever it is for."""
+    is_chance = finding.rule == STRAGGLER and finding.confidence is Confidence.HINT
+    return finding.verdict is Verdict.PROBLEM and not is_chance
+
+
+def _about(finding: Finding) -> str:
+    return " ".join(map(str, [finding.rank, *(finding.evidence.get(name) for name in _WHAT)]))
+
+
+def new_and_gone(base: Sequence[Answered], new: Sequence[Answered]) -> Iterator[str]:
+    """Yield a sentence on each problem that most runs of one side have, and none of the other."""
+    for rule in _RULES:
+        before, after = ([run[rule] for run in side if rule in run] for side in (base, new))
+        if before and after:
+            yield from _only("new", after, before)
+            yield from _only("no longer", before, after)
+
+
+def _only(word: str, having: Sequence[Mapping[str, str]], lacking: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for about, texts in by_key(problem for run in having for problem in run.items()).items():
+        if len(texts) * 2 > len(having) and not any(about in run for run in lacking):
+            often = f" in {len(texts)} of {len(having)} runs" if len(having) > 1 else ""
+            yield f"{word}{often}: {texts[-1]}"

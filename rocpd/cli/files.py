@@ -258,7 +258,7 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
-        # What is kept of answers lies in the cache of who asks, not in the package.
+        # Facts lie in the cache of who asks, not in the package.
         options = IndexOptions(target / INDEX_FOLDER, no_summary=True)
         try:
             index(Inputs((str(target),)), options, Execution())
@@ -360,7 +360,7 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in
     $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
-    an index is left alone. What rocpd summary derives and asks of ranks is kept in the cache, too. The files are only
+    an index is left alone. The facts that rocpd summary derives of ranks are kept in the cache, too. The files are only
     read.
 
     Examples:
@@ -385,11 +385,11 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     if all(each.why_not for each in built):
         raise RocpdError("no rank can be indexed", "commands read the files, as they do without an index")
     if not asked.no_summary and not any(each.why_not for each in built):
-        _keep_answers(inputs, dataclasses.replace(execution, index=IndexUse.AUTO, index_folder=folder))
+        _keep_facts(inputs, dataclasses.replace(execution, index=IndexUse.AUTO, index_folder=folder))
 
 
-def _keep_answers(inputs: Inputs, execution: Execution) -> None:
-    """Ask what `rocpd summary` asks: with an index, what ranks answer is kept."""
+def _keep_facts(inputs: Inputs, execution: Execution) -> None:
+    """Ask what `rocpd summary` asks: with an index, the facts that it derives are kept."""
     from rocpd.summary.registry import OVERVIEW
     from rocpd.summary.run import run
 
@@ -421,10 +421,9 @@ def cache(asked: CacheOptions) -> None:
     """List or remove what was imported, indexed or kept of ranks.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
-    index lies beside them, and so do the facts that commands derived of files, and what ranks with an index answered
-    to analyses. Above $ROCPD_CACHE_SIZE (20G) of one of them, what was not used for the longest time goes by itself,
-    and with it what was made of files that have changed since. An index in a folder of your choice is neither listed
-    nor removed.
+    index lies beside them, and so do the facts that commands derived of files. Above $ROCPD_CACHE_SIZE (20G) of one of
+    them, what was not used for the longest time goes by itself, and with it what was made of files that have changed
+    since. An index in a folder of your choice is neither listed nor removed.
 
     Examples:
         rocpd cache list
@@ -436,7 +435,7 @@ def cache(asked: CacheOptions) -> None:
     from rocpd.index.entries import indexes
 
     imported = imports()
-    others = {"index": indexes(cache_root("index")), **{kind: file_entries(kind) for kind in ("facts", "answers")}}
+    others = {"index": indexes(cache_root("index")), "facts": file_entries("facts")}
     caches = [imported, *others.values()]
     if asked.action is CacheAction.CLEAR:
         freed = sum(each.clear() for each in caches)

@@ -91,10 +91,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
         notes.add(note)
     ranks = with_runs(numbered(with_machines(ranks)))
     files.index = how.index(ranks, [index.parent for index in sources.indexes])
-    # What is derived of a smaller job takes as long as looking for what was kept of it, and starting.
-    size = sum(opening.size for opening in used)
-    is_large = size >= max(how.limits.small_bytes, len(used) * how.limits.kept_bytes)
-    files.facts = how.facts() if is_large else None
+    files.fact_store = how.facts
     offsets = how.clock_offsets or {}
     return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=all_passes)
 

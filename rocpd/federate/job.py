@@ -124,8 +124,6 @@ class Job:
     def _spans(self) -> Mapping[int, Row]:
         """Return rank number -> the row of its span."""
         self.files.check_open()
-        if self.files.index and not self.files.index.why_not:
-            return {rank.number: row for rank, row in self.counted(Stage.FIRST, self.map_ranks(read_span))}
         kept = {rank.number: self.files.facts.of(rank) for rank in self.ranks} if self.files.facts else {}
         known: dict[int, Row] = {number: facts.known(_SPAN) or () if facts else () for number, facts in kept.items()}
         if not known or () in known.values():
@@ -233,8 +231,7 @@ class Job:
         """
         self.files.check_open()
         tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, brief_bytes) for rank in self.ranks]
-        index, do = self.files.index, partial(with_kept, do=self.files.executor.each)
-        with contextlib.closing(index.each(tasks, do) if index else do(tasks)) as answers:
+        with contextlib.closing(with_kept(tasks, self.files.executor.each)) as answers:
             yield from zip(self.ranks, answers, strict=True)
 
     def counted(self, stage: Stage, answers: Iterable[Item]) -> Iterator[Item]:

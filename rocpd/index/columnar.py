@@ -6,23 +6,21 @@ Imports neither DuckDB nor a parser before there is something to answer, and wha
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd.base import Answer, InputError, OutputError, Row, UsageError, process
-from rocpd.base.home import has_cache_folder, index_root
+from rocpd.base import InputError, OutputError, Row, UsageError, process
+from rocpd.base.home import index_root
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.rank_reader import DoTasks, RankTask
 from rocpd.federate.run.request import RankQuestion
 
 if TYPE_CHECKING:
     from rocpd.index.answers import StoredAnswers
     from rocpd.index.entries import IndexEntry
-    from rocpd.index.kept import KeptAnswers
 
 
 class Index:
@@ -44,14 +42,13 @@ class Index:
         self._stats: dict[Path, tuple[int, ...]] = {}
         self._why_not: str | None = None
         self._made: StoredAnswers | None = None
-        self._kept: KeptAnswers | None = None
         self._lock = threading.Lock()
         process.renew_when_forked(self)
 
     def renew(self) -> None:
         """Open the database anew in a forked child."""
         self._lock = threading.Lock()
-        self._made = self._kept = None
+        self._made = None
 
     @property
     def why_not(self) -> str:
@@ -79,17 +76,6 @@ class Index:
             raise UsageError(f"the index can't answer this: {answer}", "--strategy auto reads the files")
         return None
 
-    def each(self, tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
-        """Yield the answers of tasks; see `Columnar.each`."""
-        if self.why_not or not has_cache_folder():
-            yield from do(tasks)
-            return
-        if self._kept is None:
-            from rocpd.index.kept import KeptAnswers
-
-            self._kept = KeptAnswers({number: entry.folder.name for number, entry in self._entries.items()})
-        yield from self._kept.each(tasks, do)
-
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; see `Columnar.can_answer`."""
         return self.why_not or self._answers().why_not(question, shares)
@@ -105,8 +91,6 @@ class Index:
         """Close the database; idempotent."""
         if self._made:
             self._made.close()
-        if self._kept:
-            self._kept.close()
 
     def _answers(self) -> StoredAnswers:
         from rocpd.index.answers import StoredAnswers

@@ -12,25 +12,49 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.base import NULL, frozen
+from rocpd.base import NULL, RocpdError, frozen
 from rocpd.base.cache import file_entries
+from rocpd.cli import diagnostics
 from rocpd.facts.columns import TextCodes
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import Spread
+from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index import facts
+from rocpd.index.build import build
 from rocpd.index.facts import FactFolder
 from rocpd.index.packed import packed, unpacked
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.host.calls import CallTree
-from rocpd.summary.run import run
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import planned, run, run_planned
+from tests.conftest import Cli
 from tests.index.test_entries import _change
-from tests.index.test_kept import SELECTIONS, _tables
 
 ANY_SIZE = Limits(small_bytes=0, kept_bytes=0)
+
+SELECTIONS: dict[str, Callable[[rocpd.Session], Federation]] = {
+    "all": lambda session: session,
+    "clipped": lambda session: session.within(rocpd.Window("20%", "70%", clip=True)),
+    "step": lambda session: session.within(rocpd.Window(step=0)),
+    "filters": lambda session: session.where(rocpd.Filters(ranks="1", streams="0-1")),
+}
+
+
+def _tables(session: Federation) -> list[str]:
+    """The tables of all analyses with every digit, notes too, and the errors of those that lack data."""
+    lines = []
+    for name, tables in run_planned(Reading(session), planned(SUMMARIES)):
+        try:
+            for table in tables:
+                lines += [f"{name} {table.name} {table.columns} {table.findings}", *map(repr, table)]
+        except RocpdError as error:
+            lines.append(f"{name}: {error!r}")
+    return [*lines, *session.notes]
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +113,54 @@ def test_what_is_kept_needs_no_file(job: list[Path], monkeypatch: pytest.MonkeyP
     plain = shown()
     monkeypatch.setattr(Local, "each", lambda *_: pytest.fail("a rank was read"))
     assert shown() == plain
+
+
+@pytest.mark.parametrize("folder", [[], ["-d", "elsewhere"]], ids=["cache", "elsewhere"])
+def test_after_an_index_the_first_summary_reads_no_file(
+    folder: list[str], job: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """Building one derives what the summary goes by, whatever the size of files; `--no-summary` does not."""
+    monkeypatch.chdir(tmp_path)
+    use = ["--index-folder", "elsewhere"] if folder else []
+    plain = cli("summary", *job, "--index", "off").out
+    assert cli("index", *job, *folder, "--no-summary").code == 0
+    assert not file_entries("facts").entries()
+    assert cli("index", *job, *folder).code == 0
+    with monkeypatch.context() as reading:
+        reading.setattr(Local, "each", lambda *_: pytest.fail("a rank was read"))
+        assert cli("summary", *job, *use).out == plain
+
+
+ATTACHED = "select count(*) from kernels a join kernels b using (id)"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", "select count(*) from kernels"],
+        ["query", ATTACHED],
+        ["summary"],
+        ["summary", "gaps"],
+        ["summary", "--amd"],
+        ["advise"],
+        ["report", "--force"],
+    ],
+)
+def test_what_took_long_mentions_the_index(
+    words: list[str], job: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """Once, where there is none and one may be used."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(diagnostics, "LONG_S", -1.0)
+    monkeypatch.setattr(Engine, "_size", 1 << 30)
+    with rocpd.connect(job) as session:
+        build(session, tmp_path / "index")
+    without = 0 if ATTACHED in words else 1
+    asked: list[tuple[list[object], int]] = [([], without), (["--index-folder", tmp_path / "index"], 0)]
+    asked += [(["--index", "off"], 0)] if words[0] == "query" else []
+    for more, times in asked:
+        said = cli(*words, *job, *more)
+        assert (said.code, said.err.count("after `rocpd index` of these files")) == (0, times)
 
 
 def _shown(files: list[Path], index: str, options: Options, align: str) -> list[object]:

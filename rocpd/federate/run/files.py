@@ -5,7 +5,8 @@ Sessions that differ in their selection share one of these; it is closed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Protocol
 from weakref import WeakSet
 
@@ -39,7 +40,7 @@ class Files:
 
     Attributes:
         index: answers what it can without reading the files; None: nothing does.
-        facts: keeps what is derived of ranks; None: nothing does.
+        fact_store: returns what keeps facts, of a job that is worth it; None where nothing can.
         course: of the command that reads them.
         turn: held by the thread that uses a connection which several threads share.
     """
@@ -55,7 +56,7 @@ class Files:
         self.openings = tuple(dict.fromkeys(openings))
         self.limits = pool.limits
         self.index: Columnar | None = None
-        self.facts: FactStore | None = None
+        self.fact_store: Callable[[], FactStore | None] = lambda: None
         self.course = Stages(None)
         self._evidence = evidence
         self.pool = pool
@@ -64,6 +65,16 @@ class Files:
         self._closed = False
         self.turn = process.Turn()
         process.renew_when_forked(self)
+
+    @cached_property
+    def facts(self) -> FactStore | None:
+        """What keeps facts of ranks: of large files, and of all that are indexed; None: nothing does.
+
+        To derive those of a smaller job takes as long as looking for what was kept of it, and starting.
+        """
+        size, limits = sum(opening.size for opening in self.openings), self.limits
+        is_large = size >= max(limits.small_bytes, len(self.openings) * limits.kept_bytes)
+        return self.fact_store() if is_large or (self.index and not self.index.why_not) else None
 
     def renew(self) -> None:
         """Stay open in a forked child, unless another machine reads the files: that works for the parent alone."""
@@ -101,8 +112,8 @@ class Files:
             self._release()
             if self.index:
                 self.index.close()
-            if self.facts:
-                self.facts.close()
+            if facts := vars(self).get("facts"):  # looked for
+                facts.close()
             self.pool.close()
             for dependent in list(self._dependents):
                 dependent.close()

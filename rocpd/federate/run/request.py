@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from rocpd.base import Answer, Row, frozen
+from rocpd.base import Row, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
@@ -20,7 +20,6 @@ from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.steps import Scatter, Step, create_table, drop_table, insert_text
 from rocpd.federate.result import Cursor, spooled
 from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.federate.run.rank_reader import DoTasks, RankTask
 from rocpd.schema.render import RankTables
 
 Bindings: TypeAlias = Mapping[str, Any]
@@ -60,17 +59,6 @@ class Columnar(Protocol):
 
         Raises:
             UsageError: the ranks have to be asked; the message says why.
-        """
-
-    def each(self, tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
-        """Yield the answers of tasks, in order: those of an earlier time where they hold, else what `do` yields.
-
-        Args:
-            tasks: what is asked of ranks.
-            do: does some of the tasks, in order.
-
-        Raises:
-            what the works raise.
         """
 
     @property

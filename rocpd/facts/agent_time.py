@@ -139,13 +139,13 @@ def read_agent_times(
         causes: whether it is to be known why agents are idle; of streams it is not.
     """
     key = "agent times", time, reading.options.by is By.STREAM, reading.options.categories
-    return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, causes)))
+    history = read_history(reading) if causes else None  # each who asks says what it leaves out
+    return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, history)))
 
 
 def _agent_times(
-    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, causes: bool
+    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, history: History | None
 ) -> Iterator[AgentTime]:
-    history = read_history(reading) if causes else None
     is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
     # The same whatever time counts; of fewer operations rows have other numbers.
     key = "busy", reading.options.by is By.STREAM, reading.options.categories, len(ops.start)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, frozen
+from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.columns import as_text, columns, distinct, grouped, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
@@ -350,7 +350,11 @@ class Links:
     call: Ints
     start: Ints
     end: Ints
-    first: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    first: Flags
+
+    def take(self, rows: Ints | Flags) -> Links:
+        """Return some of them."""
+        return Links(self.linked[rows], self.call[rows], self.start[rows], self.end[rows], self.first[rows])
 
 
 def link(reader: RankReader, ops: Ops) -> Links:

@@ -211,7 +211,7 @@ DEFINITIONS = {
     "is-counted 1": "070f7d7723d9",
     "kernels-of-agents 1": "08915f82f7d0",
     "launches 1": "a7162d2079c4",
-    "launching 1": "f7cb4b7a21cb",
+    "launching 2": "ed36d0d68b83",
     "markers 1": "d840823b5d11",
     "measured 1": "20b08e914543",
     "memory 1": "b69f035f7110",

@@ -329,9 +329,7 @@ def whatif(material: Material) -> Iterator[Block]:
         for one in (*each, *([together] if len(each) > 1 else []))
     )
     step = readable(together.step_ns, "ns")
-    doc = (
-        f"The job is replayed without it; a step took {step}. How long it will take another time is a matter of chance."
-    )
+    doc = f"The job is replayed without it; a mean step took {step}. How long another takes is a matter of chance."
     command = f"rocpd whatif {material.inputs}"
     yield Table("whatif", "Steps without what was found", doc, _GAINS, rows, len(rows), command, "session.whatif()")
 

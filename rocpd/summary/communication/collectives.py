@@ -95,7 +95,7 @@ TABLES = by_name(
         "What the job loses to ranks, hosts and links that differ from others, by replaying it without that.",
         Field("who", "", "rank, host or link; or all that differs"),
         Field("cost_ns", "ns", "a step would take less"),
-        Field("cost_percent", "%", "share of a step"),
+        Field("cost_percent", "%", "share of a mean step"),
         Field("mainly", "", "what takes longer there"),
         Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
         Field("compute_longer_percent", "%", "how much longer it computes than others"),
@@ -104,6 +104,7 @@ TABLES = by_name(
         Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),
         Field("chance", "", "how probable it is that it does not last; NULL where that is not known"),
         Field("ranks", "", "numbers of the ranks that it concerns; NULL of all that differs", True),
+        Field("step_ns", "ns", "the mean step that cost_percent is a share of, time between steps included", True),
         title="What ranks, hosts and links cost",
     ),
     table_of(
@@ -316,7 +317,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 2, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 3, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:

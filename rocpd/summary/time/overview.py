@@ -202,7 +202,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
     products = Counter(str(name or "GPU") for rank in job for (name,) in session.reader(rank.number).rows(_PRODUCTS))
-    lasting = _whole_steps(tables, "is_warm_up", "mean_ns")
+    lasting = _whole_steps(tables, "is_warm_up", "period_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
     is_one = session.runs == 1
@@ -210,7 +210,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     parts = [
         f"{what} on {amount(len(nodes), 'node')}",
         *sorted(products, key=lambda product: (-products[product], product))[:2],
-        *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
+        *([f"{amount(len(steps), 'step')}, median {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
         *(commands if is_one or len(commands) == 1 else [amount(len(commands), "command")])[:1],
     ]

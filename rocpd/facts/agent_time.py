@@ -43,6 +43,10 @@ CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHE
 """The causes that idle time is divided into."""
 
 
+BETWEEN = "between calls"
+"""The name of idle time that is launching, and in no call."""
+
+
 def cause_code(cause: str) -> int:
     """Return the number of a cause."""
     return CAUSES.index(cause)

@@ -207,7 +207,7 @@ DEFINITIONS = {
     "copying calls 1": "f570ce07a6a6",
     "counters 1": "4fef4925686c",
     "graphs 1": "07a57571acfc",
-    "idle 1": "86dc35d34082",
+    "idle 2": "db1e0997388c",
     "is-counted 1": "070f7d7723d9",
     "kernels-of-agents 1": "08915f82f7d0",
     "launches 1": "a7162d2079c4",

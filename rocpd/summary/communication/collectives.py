@@ -111,7 +111,7 @@ TABLES = by_name(
         "waits",
         "Who waits for whom in collectives, without start-up.",
         Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
-        Field("late", "", "who came last"),
+        Field("late", "", "who came last, so that the waiter waited for it"),
         Field("collectives", "", "in how many collectives"),
         Field("wait_ns", "ns", "how long in all"),
         Field("max_wait_ns", "ns", "how long at most"),

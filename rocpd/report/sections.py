@@ -457,9 +457,11 @@ def roofline_groups(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield a sentence for each limit, in place of one for each kernel."""
     limits = {}
     for finding in findings:
-        if bound := finding.evidence.get("bound"):
+        if nearest := finding.evidence.get("nearest"):
             kernel = finding.text.partition(":")[0]
-            limits[kernel] = str(bound), float(str(finding.evidence[f"{bound}_percent"]))
+            limits[kernel] = str(nearest), float(str(finding.evidence[f"{nearest}_percent"]))
+        else:
+            yield finding
     for text in sentence_of(limits):
         yield Finding(text, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN)
 

@@ -32,6 +32,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
+from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -440,11 +441,11 @@ def _copying(times: _Times, copies: Mapping[str, _Copies]) -> Iterator[Finding]:
     share = times.copy * 100 / times.span
     name = max(copies, key=lambda direction: copies[direction].exposed)
     most = copies[name]
-    rate = most.size / most.time if most.time else 0.0
-    at = f" at {rate:.3g} GB/s" if most.size else ""
+    rate = gib_per_s(most.size, most.time)
+    at = f", all of which run at {rate:.3g} GiB/s" if rate else ""
     mostly = "" if most.exposed * 10 >= 9 * times.copy else f", {most.exposed * 100 / times.copy:.0f} % of that"
     text = f"{share:.0f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
-    evidence = {"exposed_percent": share, "direction": name, "gb_per_s": rate}
+    evidence = {"exposed_percent": share, "direction": name, "gib_per_s": rate}
     yield Finding(text, "copy.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
 

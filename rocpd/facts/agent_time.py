@@ -140,7 +140,7 @@ def read_agent_times(
         time: what counts; None: each agent's own time, from its first to its last operation that counts.
         ops: the operations of the rank that count.
         kinds: what each does, as `kinds_of`.
-        causes: whether it is to be known why agents are idle; of streams it is not.
+        causes: whether it is to be known why they are idle.
     """
     key = "agent times", time, reading.options.by is By.STREAM, reading.options.categories
     history = read_history(reading) if causes else None  # each who asks says what it leaves out
@@ -159,7 +159,7 @@ def _agent_times(
         start, end = gaps_between((busy.start, busy.end), low, high)
         idle = _idle(agent, start, end)
         if history:
-            known = history.idle(agent, low, high)
+            known = history.idle(agent, history.ops.lane(reading.options.by) == lane, low, high)
             idle = _with_causes(idle, _in_order(known)) if is_part else known
         spent = replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
         if time and time.taken:
@@ -257,9 +257,15 @@ class History:
     calls: Ints
     threads: dict[int, Activity]
 
-    def idle(self, agent: int, low: int, high: int) -> AgentTime:
-        """Return when an agent is idle between two times [ns], and why; in no order."""
-        ran = self.ops.take(np.flatnonzero(self.ops.agent == agent))
+    def idle(self, agent: int, rows: Flags, low: int, high: int) -> AgentTime:
+        """Return when an agent, or a stream of it, is idle between two times [ns], and why; in no order.
+
+        Args:
+            agent: its id.
+            rows: which of all operations are of it.
+            low, high: the times.
+        """
+        ran = self.ops.take(np.flatnonzero(rows))
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
         gaps = ran.gaps()

@@ -309,8 +309,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.cost * 100 / found.step_ns
-    step = f"a mean {'step' if unit == 'steps' else 'piece'} of {readable(found.step_ns, 'ns')}"
-    costs = f"costs {readable(cause.cost, 'ns')} ({percent:.2g} %) of {step}{_once(hiding, members)}"
+    step = "a mean step" if unit == "steps" else "a mean piece"
+    costs = f"costs {readable(cause.cost, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"

@@ -12,14 +12,14 @@ How many operations wait on each agent over time: launched and not started. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from rocpd.base import NULL, Flags, Floats, Ints, Row
-from rocpd.facts.agent_time import HOST, cause_code, lanes_in_time, read_agent_times
+from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code, read_agent_times
 from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import (
@@ -29,12 +29,11 @@ from rocpd.facts.operations import (
     functions_of,
     kinds_of,
     link,
-    next_launches,
     read_ops,
     rows_within,
     started,
 )
-from rocpd.facts.rank import Base, By, Key, RankReading, key_of
+from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import waiting
@@ -49,10 +48,11 @@ from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 from rocpd.table.human import readable
 
 _BOUND = 5.0  # percent of the time in which GPUs wait: less is no bound
-_WAITED_FOR = [
-    [cause_code(cause) for cause in causes] for causes in ([HostCall.LAUNCH.value], [*map(str, HostCall), HOST])
-]
-"""Causes of idle time: launches, and all that the host does."""
+_LAUNCHING_HOST, _HOST, _UNKNOWN = (
+    [cause_code(cause) for cause in causes]
+    for causes in ([HostCall.LAUNCH.value], [*map(str, HostCall), HOST], [UNKNOWN])
+)
+"""Causes of idle time: launches, all that the host does, and calls that are not known."""
 
 QUEUE_DEPTH = table_of(
     "queue-depth",
@@ -212,11 +212,13 @@ def _read_launches(
         (reading.rank.number, agent): depths(returned[rows], start[rows], np.array(edges, np.int64))
         for (agent,), rows in grouped([ops.agent])
     }
-    counts, alone = _onto_idle(by_agent, time, ops, returned)
+    kinds = kinds_of(ops, load(options.categories), names)
+    of_agents, of_lanes = (read_agent_times(each, time, ops, kinds, causes=True) for each in (by_agent, by_lane))
+    counts, alone = _onto_idle(of_agents, ops)
     delays = _delays(reading, names, ops, start, links.take(counts[links.linked]), alone)
     steps = time.steps if time and time.steps else sum(1 for _ in counted_steps(reading.reader, step))
-    sums = _sums(by_lane, time, ops, links, steps)
-    return sums, delays, queues, _launching(by_agent, time, ops, names)
+    waits = {(reading.rank.number, spent.agent): Sums(_waits(spent, _LAUNCHING_HOST, _HOST)) for spent in of_agents}
+    return _sums(by_lane, of_lanes, ops, links, steps), delays, queues, waits
 
 
 def _lanes(by: By | None) -> By | None:
@@ -224,30 +226,21 @@ def _lanes(by: By | None) -> By | None:
     return None if by is By.API else by
 
 
-def _launching(
-    reading: RankReading, time: RankTime | None, ops: Ops, names: OperationNames
-) -> dict[tuple[int, int], Sums]:
-    """Return how long each agent waits for launches, for all that its host does, and all its time [ns]."""
-    kinds = kinds_of(ops, load(reading.options.categories), names)
-    return {
-        (reading.rank.number, spent.agent): Sums(
-            (*(total(spent.length[np.isin(spent.cause, causes)]) for causes in _WAITED_FOR), total(spent.length))
-        )
-        for spent in read_agent_times(reading, time, ops, kinds, causes=True)
-    }
+def _waits(spent: AgentTime, *causes: Sequence[int]) -> list[int]:
+    """Return how long an agent is idle for each of some causes, and all its time [ns]."""
+    idle = [total(spent.length[np.isin(spent.cause, some)]) for some in causes]
+    return [*idle, total(spent.length)]
 
 
-def _onto_idle(reading: RankReading, time: RankTime | None, ops: Ops, returned: Ints) -> tuple[Flags, Ints]:
+def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
     """Return which operations count, and the delay of those that were launched onto an idle agent, `NULL` of others."""
     counts, delay = np.zeros(len(ops), bool), np.full(len(ops), NULL)
-    for lane, _, _, span in lanes_in_time(reading, time, ops):
-        rows = rows_within(ops, By.AGENT, lane, span)
-        counts[rows] = True
-        gaps = ops.take(rows).gaps()
-        after = rows[gaps.after]
-        waited = returned[after] - gaps.start
-        ends_it = waited > 0
-        delay[after[ends_it]] = np.maximum(gaps.length - waited, 0)[ends_it]
+    for spent in times:
+        counts[rows_within(ops, By.AGENT, spent.lane, spent.span)] = True
+        first = np.flatnonzero((spent.operation[1:] >= 0) & (spent.operation[:-1] < 0)) + 1
+        queued = spent.cause[first - 1] == cause_code(QUEUED)
+        after_host = np.isin(spent.cause[np.maximum(first - 1 - queued, 0)], _HOST)
+        delay[spent.operation[first[after_host]]] = np.where(queued, spent.length[first - 1], 0)[after_host]
     return counts, delay
 
 
@@ -279,38 +272,20 @@ def _spread_out(ops: Ops, links: Links, values: Ints, otherwise: int = 0) -> Int
     return column
 
 
-def _sums(reading: RankReading, time: RankTime | None, ops: Ops, links: Links, steps: int) -> _Waiting:
+def _sums(reading: RankReading, times: Iterable[AgentTime], ops: Ops, links: Links, steps: int) -> _Waiting:
     sums: _Waiting = {}
     by = reading.options.by
-    returned = _spread_out(ops, links, links.end, NULL)
+    linked = _spread_out(ops, links, np.ones(len(links.linked), np.int64))
     api, calls = (_spread_out(ops, links, column) for column in (_api_times(links), links.first.astype(np.int64)))
-    following = next_launches(reading, time.end) if time else {}
-    for lane, _, _, base in lanes_in_time(reading, time, ops):
-        rows = rows_within(ops, by, lane, base)
-        ran, at = ops.take(rows), returned[rows]
-        key = key_of(by or By.AGENT, reading.rank, lane)
-        counts = len(ran), int((at != NULL).sum()), int(calls[rows].sum())
+    for spent in times:
+        rows = rows_within(ops, by, spent.lane, spent.span)
+        key = key_of(by or By.AGENT, reading.rank, spent.lane)
+        counts = len(rows), total(linked[rows]), total(calls[rows])
         of_rank = 0 if key in sums else steps  # two agents of a rank go through the same steps
-        times = total(api[rows]), total(ran.duration), ran.span(base)
-        waiting = _waiting(ran, at, base, following.get(lane, 0))
-        merge(sums, {key: Sums((*counts, of_rank, *times, *waiting))})
+        bound, unknown, span = _waits(spent, _HOST, _UNKNOWN)
+        waits = total(api[rows]), total(ops.duration[rows]), span, total(spent.idle().length), bound, unknown
+        merge(sums, {key: Sums((*counts, of_rank, *waits))})
     return sums
-
-
-def _waiting(ops: Ops, returned: Ints, base: Base, following: int) -> tuple[int, int, int]:
-    """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns].
-
-    Args:
-        ops: what it did.
-        returned: when the call of each returned, `NULL` where unknown.
-        base: the time that counts.
-        following: when the call of what it did after that returned; 0: it did nothing.
-    """
-    gaps = ops.within(base).gaps(base)
-    known = np.append(returned, following)[gaps.after]
-    bound = np.minimum(gaps.length, known - gaps.start)
-    unknown = gaps.length[known == NULL]
-    return int(gaps.length.sum()), int(bound[bound > 0].sum()), int(unknown.sum())
 
 
 def _delay_rows(key: Key, delays: Mapping[str | None, Sums]) -> Iterator[Row]:

@@ -213,7 +213,7 @@ DEFINITIONS = {
     "launches 1": "a7162d2079c4",
     "launching 2": "ed36d0d68b83",
     "markers 1": "d840823b5d11",
-    "measured 1": "20b08e914543",
+    "measured 2": "d5704e9d7ddf",
     "memory 1": "b69f035f7110",
     "nesting 1": "ed05a1e569ff",
     "operations 1": "6c2bdb560b45",

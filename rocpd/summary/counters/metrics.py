@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, RocpdError, Row, UsageError, amount, by_key, frozen
+from rocpd.base import Ints, RocpdError, Row, UsageError, amount, by_key, frozen
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
@@ -18,10 +18,8 @@ from rocpd.counters.metrics import Calculated, Calculator, DerivedCalculator, Me
 from rocpd.counters.panels import PANELS, Per
 from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, NEAR, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
 from rocpd.facts.columns import grouped
-from rocpd.facts.operations import KERNEL, OperationNames, read_ops
-from rocpd.facts.rank import By, Key, Options, RankReading, key_of
+from rocpd.facts.rank import By, Key, Options, key_of
 from rocpd.facts.short_names import short_names
-from rocpd.facts.spread import total
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import Given, JobRelation
@@ -414,9 +412,10 @@ def roofline(reading: Reading) -> Tables:
         UsageError: the file of measured rates has none.
     """
     roofs = _measured(reading.options.roofs)
-    answers, programs = measured_in(reading, ("roofline",))
+    answers, programs = each_program(reading, _of_roofline, needs_values=True)
     yield answers
-    groups = of_panels(programs)
+    times: dict[str | None, int] = {}
+    groups = of_panels(_counting(programs, times))
     placed: dict[GroupKey, MeasuredKernel] = {}
     for key in sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:]))):
         if kernel := _kernel(groups[key], roofs):
@@ -427,7 +426,7 @@ def roofline(reading: Reading) -> Tables:
         )
     source = "measured" if roofs else "theoretical"
     rows = [row for key, kernel in placed.items() for row in _rows(key, kernel, groups[key], source)]
-    yield reading.summary(TABLES["roofline"], rows, findings=[*_not_placed(reading, placed), *_findings(placed)])
+    yield reading.summary(TABLES["roofline"], rows, findings=[*_not_placed(times, placed), *_findings(placed)])
 
 
 def _measured(path: Path | None) -> dict[str, float]:
@@ -482,11 +481,25 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
         yield (*division, name, level, kind, *made, *moved, highest, *said)
 
 
-def _not_placed(reading: Reading, placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
-    """Yield which of the kernels with most time have no counters that place them."""
-    times: dict[str | None, int] = {}
-    for _, of_rank in reading.each(_times_of_kernels):
+_KernelTimes = Mapping["str | None", int]
+"""Kernel -> time of its dispatches, with and without counters [ns]."""
+
+
+def _of_roofline(counted: Measured, rank: Rank, options: Options) -> tuple[KernelGroups, _KernelTimes]:
+    return _of_measured(counted, rank, options, ("roofline",)), counted.times
+
+
+def _counting(
+    programs: Iterable[tuple[Rank, tuple[KernelGroups, _KernelTimes]]], times: dict[str | None, int]
+) -> Iterator[tuple[Rank, KernelGroups]]:
+    """Yield the metrics of ranks; `times` gets the time of their kernels."""
+    for rank, (groups, of_rank) in programs:
         merge(times, of_rank)
+        yield rank, groups
+
+
+def _not_placed(times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
+    """Yield which of the kernels with most time have no counters that place them."""
     first = sorted(times, key=lambda name: -times[name])[:_FEW]
     known = {name for _, name, _ in placed}
     if lacking := [name for name in first if name and name not in known]:
@@ -494,15 +507,6 @@ def _not_placed(reading: Reading, placed: Mapping[GroupKey, MeasuredKernel]) -> 
         text = f"{len(lacking)} of the {amount(len(first), 'kernel')} with most time {have} no counters of operations"
         text += f" and bytes: {', '.join(short[name] for name in lacking)}"
         yield Finding(text, "kernel.uncounted", Verdict.NOTE, Confidence.CERTAIN)
-
-
-def _times_of_kernels(reading: RankReading) -> dict[str | None, int]:
-    """Return kernel -> time of its dispatches, with or without counters [ns]."""
-    names = OperationNames()
-    ops, times = read_ops(reading, names), dict[str | None, int]()
-    for (name,), rows in grouped([np.where(ops.kind == KERNEL, ops.name, NULL)]):
-        merge(times, {names.texts[name]: total(ops.duration[rows])} if name != NULL else {})
-    return times
 
 
 def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:

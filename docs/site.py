@@ -44,6 +44,7 @@ _STYLE = (
     ".md-typeset pre>code .said{white-space:pre-wrap;overflow-wrap:anywhere;"  # tables scroll, sentences need not
     "display:inline-block;--hang:min(var(--at,2ch),26vw);padding-left:var(--hang);text-indent:calc(-1*var(--hang))}"
     ".md-typeset pre>code .line{display:inline-block;max-width:100%;overflow:hidden;vertical-align:bottom}"
+    "@media(max-width:45em){.md-typeset pre>code.wraps{white-space:pre-wrap;overflow-wrap:anywhere}}"  # on phones
     ".md-tabs__link{opacity:1}.md-typeset :is(p,li,td) a{text-decoration:underline}"  # links are to be seen
     "[data-md-color-scheme=default]{--md-default-fg-color--light:#0000009c}"
     "[data-md-color-scheme=slate]{--md-code-hl-number-color:#ec8a7f;--md-code-hl-constant-color:#a99cea}"
@@ -57,6 +58,7 @@ _BREAKS_A_STANDARD = {
     re.compile(r"<th\b([^>]*)></th>"): r"<td\1></td>",
     re.compile(r'"nav",(\{class:"md-code__nav"\})'): r'"div",\1',
     re.compile(r'(\{class:"md-typeset__scrollwrap")\}'): r"\1,tabIndex:0}",
+    re.compile(r'<code>(?=<span class="(?:n|k|kn|nb|nd|c1)">|Usage: )'): '<code class="wraps">',
     re.compile(r'<span class="go">((?:(?!  )[^<\n])+)</span>'): r'<span class="go said">\1</span>',
     re.compile(r'(<span class="gp">\$ </span>[^\n]*)'): r'<span class="said">\1</span>',
     re.compile("</head>"): f"<style>{_STYLE}</style></head>",

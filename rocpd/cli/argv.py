@@ -148,11 +148,14 @@ def split_names(
 
     >>> split_names(["kernels", "gaps", "job/a.db"], ["kernels", "gaps"])
     (['kernels', 'gaps'], ['job/a.db'])
+    >>> split_names(["idle_calls"], ["idle-calls"])
+    (['idle-calls'], [])
 
     Raises:
         UsageError: a bare word that is neither.
     """
     names = [*known]
+    words = [spelt if (spelt := word.replace("_", "-")) in names and word not in names else word for word in words]
     inputs = [word for word in words if word not in names]
     for word in inputs:
         if re.fullmatch(r"[A-Za-z_-]+", word) and not os.path.lexists(word):

@@ -136,6 +136,7 @@ def diff(
 
     A side is one run or several. With one run a side most differences are unclear, because runs differ by themselves.
     Ends with 0 where the verdict is same or faster, 1 slower, 4 unclear; 2 is wrong usage, 3 any failure.
+    `rocpd schema diff-kernels` has what columns mean.
 
     Examples:
         rocpd diff before/ after/

@@ -168,13 +168,18 @@ def _columns(name: str) -> list[tuple[str, str, str]]:
     from rocpd.schema.load import TABLES, VIEWS, table, view
     from rocpd.summary.relations import RELATIONS, find
 
-    wanted = name.lower()
+    wanted = name.lower().replace("-", "_")
     if wanted in VIEWS:
         return [(column.name, column.unit, column.doc) for column in view(wanted).columns]
     if calculated := find(wanted):
         chosen = RELATIONS[calculated]().table
         columns = [(column.name, column.unit, column.doc) for column in chosen.columns]
         return columns + [(argument.name, "argument", argument.meaning) for argument in chosen.arguments]
+    if wanted.partition("_")[0] == "diff":  # of two jobs: SQL of one has no such table
+        from rocpd.compare.tables import TABLES as OF_DIFF
+
+        if of_diff := OF_DIFF.get(wanted.replace("_", "-")):
+            return [(field.name, field.unit, field.doc) for field in of_diff.fields]
     base = wanted if wanted in TABLES else f"rocpd_{wanted}"
     if base not in TABLES:
         relations = {each.replace("_", "-"): each for each in _names()}  # as `closest` spells words

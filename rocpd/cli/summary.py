@@ -155,7 +155,7 @@ def summary(
     """Show where the time went, exact over all ranks.
 
     Without names: what is wrong, what the time consists of, and what takes it. With names: those summaries, with
-    suitable units on the console and exact in files; `all` is every one.
+    suitable units on the console and exact in files; `all` is every one. `rocpd schema NAME` has what columns mean.
 
     With --amd, another option of AMD's tables, or --format and no names: the tables that AMD's users know. Durations
     are nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation. On the

@@ -389,7 +389,7 @@ def _of_runs(
     """Return what a comparison of runs is about."""
     measured = metric.name
     if measured == STEP:
-        measured = "time in which GPUs work" if base[0].unit == WINDOW else base[0].unit
+        measured = "time in which GPUs work" if base[0].unit == WINDOW else f"median {base[0].unit}"
     counted = "one run a side" if len(base) == len(new) == 1 else f"{len(base)} and {len(new)} runs"
     if warm_up := max(run.warm_up for run in (*base, *new)):
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"

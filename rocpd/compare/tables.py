@@ -19,8 +19,8 @@ from rocpd.table.human import Head, all_numbers, heading, readable, write_readab
 from rocpd.table.palette import Screen
 
 _TIMES = (
-    Field("base_ns", "ns", "per unit of the base"),
-    Field("new_ns", "ns", "per unit of the other side"),
+    Field("base_ns", "ns", "mean of a unit of the base, such as a step"),
+    Field("new_ns", "ns", "the same of the other side"),
     Field("change_ns", "ns", "how much longer"),
 )
 _PERCENT = Field("percent", "%", "change by the unit of the base")
@@ -62,12 +62,16 @@ TABLES = by_name(
         Field("match", "", "by what both sides have the same one; new, gone"),
         *_TIMES,
         _PERCENT,
-        Field("calls_ns", "ns", "of the change: other number of calls"),
-        Field("work_ns", "ns", "of the change: other grids"),
-        Field("speed_ns", "ns", "of the change: longer or shorter calls on equal grids"),
-        Field("overlap_ns", "ns", "of the change: more or less of it is hidden behind other work"),
-        Field("waiting_ns", "ns", "of the change: waiting for other ranks, and what is not matched", True),
-        Field("call_percent", "%", "change of the median call, on equal grids if there are any"),
+        Field("calls_ns", "ns", "of the change per unit: more or fewer calls"),
+        Field("work_ns", "ns", "of the change per unit: calls on other grids"),
+        Field("speed_ns", "ns", "of the change per unit: calls on equal grids that take longer (below 0: shorter)"),
+        Field(
+            "overlap_ns",
+            "ns",
+            "of the change per unit: time that other work no longer hides (below 0: that it hides now)",
+        ),
+        Field("waiting_ns", "ns", "of the change per unit: waiting for other ranks, and what is not matched", True),
+        Field("call_percent", "%", "how much longer the median call takes, on equal grids if there are any"),
         Field("base_calls", "", "calls per unit of the base", True),
         Field("new_calls", "", "calls per unit of the other side", True),
         Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),

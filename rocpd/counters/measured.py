@@ -90,6 +90,7 @@ class Measured:
         hardware: the kinds of GPU.
         unmatched: dispatches of passes that have no counterpart in the others.
         expressions: derived counter -> its formula, as the file has it.
+        times: kernel -> time of its dispatches, those without counters too [ns].
     """
 
     kernels: Ints
@@ -103,6 +104,7 @@ class Measured:
     hardware: tuple[Hardware, ...]
     unmatched: int = 0
     expressions: Mapping[str, str] = field(default_factory=dict)
+    times: Mapping[str | None, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:

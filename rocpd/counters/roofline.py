@@ -30,7 +30,9 @@ LEVELS = ("HBM", "L2", "L1", "LDS")
 LESS = {"VALU F32": "VALU F32 (FMA alone)", "VALU F64": "VALU F64 (FMA alone)", "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)"}
 """Counters that stand in for those that were not counted, and say less."""
 
-_NEAR = 60.0  # % of a limit: below it something else holds the kernel up
+NEAR = 60.0
+"""So near is what binds a kernel [%]: below it something else holds it up."""
+
 _COLUMNS = {
     "HBM": "HBMBw", "L2": "L2Bw", "L1": "L1Bw", "LDS": "LDSBw", "VALU F16": "FP16Flops", "VALU F32": "FP32Flops",
     "VALU F64": "FP64Flops", "MFMA F16": "MFMAF16Flops", "MFMA BF16": "MFMABF16Flops", "MFMA F32": "MFMAF32Flops",
@@ -105,11 +107,16 @@ class MeasuredKernel:
         return {name: percent for name, percent in percents.items() if percent is not None}
 
     @property
-    def bound(self) -> tuple[str, float] | None:
+    def nearest(self) -> tuple[str, float] | None:
         """The limit that is nearest and how near it is [%]; None: no limit is known."""
         use = self.use
         name = max(use, key=lambda name: use[name], default=None)
         return (name, use[name]) if name else None
+
+    @property
+    def bound(self) -> str | None:
+        """The limit that is nearest, if it is near; None: the kernel is near no limit."""
+        return self.nearest[0] if self.nearest and self.nearest[1] >= NEAR else None
 
 
 _TERA = 100_000  # GFLOP/s: from here on thousands of them are said
@@ -122,9 +129,9 @@ def sentence(kernel: MeasuredKernel) -> str | None:
     >>> sentence(MeasuredKernel(1000.0, {"VALU F32": 1e6}, {"HBM": 4e6}, rates))
     'bound by HBM, at 80 % of its rate: 0.25 FLOP/byte, 1,000 of at most 1,250 GFLOP/s; fewer bytes would move it'
     """
-    if kernel.bound is None:
+    if kernel.nearest is None:
         return None
-    name, percent = kernel.bound
+    name, percent = kernel.nearest
     level = name if name in kernel.traffic else min(kernel.traffic, key=LEVELS.index)
     place = f"{kernel.traffic[level] / kernel.time:,.0f} GB/s and no floating-point operations"
     if kernel.flops:
@@ -132,7 +139,7 @@ def sentence(kernel: MeasuredKernel) -> str | None:
         unit, (prefix, scale) = kernel.unit, ("T", 1e3) if (roof or kernel.rate) >= _TERA else ("G", 1.0)
         most = f" of at most {roof / scale:,.0f}" if roof else ""
         place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate / scale:,.0f}{most} {prefix}{unit}/s"
-    if percent < _NEAR:
+    if not kernel.bound:
         return f"near no limit, {name} at {percent:.0f} %: {place}; {_MOVES['']}"
     return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_moves(name)}"
 
@@ -149,7 +156,7 @@ def sentence_of(kernels: Mapping[str, tuple[str, float]]) -> Iterator[str]:
     """
     groups: dict[str, list[str]] = {}
     for kernel, (name, percent) in kernels.items():
-        is_near = percent >= _NEAR
+        is_near = percent >= NEAR
         groups.setdefault(name if is_near else "", []).append(
             f"{kernel} ({percent:.0f} %)" if is_near else f"{kernel} ({name} at {percent:.0f} %)"
         )

@@ -43,6 +43,10 @@ CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHE
 """The causes that idle time is divided into."""
 
 
+BETWEEN = "between calls"
+"""The name of idle time that is launching, and in no call."""
+
+
 def cause_code(cause: str) -> int:
     """Return the number of a cause."""
     return CAUSES.index(cause)
@@ -136,16 +140,16 @@ def read_agent_times(
         time: what counts; None: each agent's own time, from its first to its last operation that counts.
         ops: the operations of the rank that count.
         kinds: what each does, as `kinds_of`.
-        causes: whether it is to be known why agents are idle; of streams it is not.
+        causes: whether it is to be known why they are idle.
     """
     key = "agent times", time, reading.options.by is By.STREAM, reading.options.categories
-    return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, causes)))
+    history = read_history(reading) if causes else None  # each who asks says what it leaves out
+    return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, history)))
 
 
 def _agent_times(
-    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, causes: bool
+    reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, history: History | None
 ) -> Iterator[AgentTime]:
-    history = read_history(reading) if causes else None
     is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
     # The same whatever time counts; of fewer operations rows have other numbers.
     key = "busy", reading.options.by is By.STREAM, reading.options.categories, len(ops.start)
@@ -155,7 +159,7 @@ def _agent_times(
         start, end = gaps_between((busy.start, busy.end), low, high)
         idle = _idle(agent, start, end)
         if history:
-            known = history.idle(agent, low, high)
+            known = history.idle(agent, history.ops.lane(reading.options.by) == lane, low, high)
             idle = _with_causes(idle, _in_order(known)) if is_part else known
         spent = replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
         if time and time.taken:
@@ -253,9 +257,15 @@ class History:
     calls: Ints
     threads: dict[int, Activity]
 
-    def idle(self, agent: int, low: int, high: int) -> AgentTime:
-        """Return when an agent is idle between two times [ns], and why; in no order."""
-        ran = self.ops.take(np.flatnonzero(self.ops.agent == agent))
+    def idle(self, agent: int, rows: Flags, low: int, high: int) -> AgentTime:
+        """Return when an agent, or a stream of it, is idle between two times [ns], and why; in no order.
+
+        Args:
+            agent: its id.
+            rows: which of all operations are of it.
+            low, high: the times.
+        """
+        ran = self.ops.take(np.flatnonzero(rows))
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
         gaps = ran.gaps()

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, frozen
-from rocpd.facts.columns import as_text, columns, distinct, grouped, statement, texts_by_id
+from rocpd.base import NULL, Flags, Ints, frozen
+from rocpd.facts.columns import as_text, columns, distinct, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
@@ -350,7 +350,11 @@ class Links:
     call: Ints
     start: Ints
     end: Ints
-    first: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    first: Flags
+
+    def take(self, rows: Ints | Flags) -> Links:
+        """Return some of them."""
+        return Links(self.linked[rows], self.call[rows], self.start[rows], self.end[rows], self.first[rows])
 
 
 def link(reader: RankReader, ops: Ops) -> Links:
@@ -395,24 +399,6 @@ def functions_of(reader: RankReader, calls: Ints) -> tuple[Ints, dict[int, str |
     order = np.argsort(row, kind="stable")
     functions = name[order][np.searchsorted(row[order], calls)]
     return functions, string_texts(reader.whole(), functions)
-
-
-def next_launches(reading: RankReading, end: int) -> dict[int, int]:
-    """Return agent, or stream if that divides -> when the call of its first operation after the window returned [ns].
-
-    Of operations that pass the filters; `NULL` where the call is unknown.
-
-    Args:
-        reading: reads the rank.
-        end: of the window [ns].
-    """
-    later, by = read_ops(reading.unwindowed(), OperationNames(), stacks=True), reading.options.by
-    later = later.take(np.flatnonzero(later.start >= end))
-    firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(by)])]
-    first = later.take(np.array(firsts, np.int64))
-    links, returned = link(reading.reader, first), np.full(len(first), NULL)
-    returned[links.linked] = links.end
-    return dict(zip(first.lane(by).tolist(), returned.tolist(), strict=True))
 
 
 def idle_until(reading: RankReading) -> tuple[Callable[[Ints], Ints], bool]:

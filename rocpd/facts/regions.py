@@ -364,6 +364,14 @@ class RankSteps(NamedTuple):
         return frozenset(step for step, number in self.numbers.items() if number in numbers)
 
     @property
+    def periods(self) -> dict[tuple[str, int], int]:
+        """Return how long it is from the start of a step to that of the next one, of the last one to its end [ns]."""
+        ordered = sorted((start, step) for step, (start, _) in self.steps.items())
+        end = max((start + length for start, length in self.steps.values()), default=0)
+        following = [*(start for start, _ in ordered[1:]), end]
+        return {step: after - start for (start, step), after in zip(ordered, following, strict=False)}
+
+    @property
     def whole(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the steps that no window cuts."""
         return {step: times for step, times in self.steps.items() if step not in self.cut}

@@ -247,6 +247,8 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
         return "the process has forked meanwhile: run the statement again"
     if message.startswith("string or blob too big"):
         return "a value has up to 100,000,000 bytes"
+    if message == 'near "-": syntax error':
+        return "names of tables are spelt with _ in SQL: idle_calls"
     if wrong := re.match(r'near "(\w+)": syntax error', message):
         return _did_you_mean(wrong[1], _KEYWORDS, "")
     return None

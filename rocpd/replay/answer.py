@@ -119,13 +119,13 @@ def _fields(prediction: Prediction) -> dict[str, Any]:
 
 def _lines(answer: WhatIf) -> Iterator[str]:
     """Yield at most ten lines."""
-    together, unit = answer.together, "step" if answer.steps else "whole job"
+    together, unit = answer.together, "a mean step" if answer.steps else "the whole job"
     takes = readable(together.step_ns, "ns")
     if together.changes:
         would = readable(together.predicted_step_ns, "ns")
-        yield f"a {unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
+        yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
     else:
-        yield f"a {unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
+        yield f"{unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
     if [each.changes for each in answer.each or (together,)] == [together.changes]:
         yield from [f"  {together}"] if together.changes else []
     else:

@@ -118,7 +118,7 @@ class Blame:
         lost_ns: what a step would take less, were everything as usual [ns].
         causes: ranks, hosts and links, those first that cost most; each with those before it removed.
         slow: number of a slow step -> its cause: the rank that makes it so, or what all ranks take longer for.
-        longest: number of a step -> the rank that takes clearly longest for itself, where one does.
+        longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
         compared: rank -> share of its time of computing that compares with that of others.
         computes: rank -> its time of computing by what others usually take for the same.
         matched: share of the time in communication kernels whose partners are known.
@@ -130,7 +130,7 @@ class Blame:
     lost_ns: float
     causes: tuple[Cause, ...] = ()
     slow: Mapping[int, Cause] = field(default_factory=dict)
-    longest: Mapping[int, int] = field(default_factory=dict)
+    longest: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     compared: Mapping[int, float] = field(default_factory=dict)
     computes: Mapping[int, float] = field(default_factory=dict)
     matched: float = 1.0
@@ -253,17 +253,19 @@ class Blaming:
         lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
 
-    def _longest(self) -> dict[int, int]:
-        """Return number of a step -> the rank that takes clearly longest for itself in it."""
+    def _longest(self) -> dict[int, tuple[int, ...]]:
+        """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""
         if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
             return {}
         own = self._longer
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
-        first, second = np.sort(own, axis=1)[:, :-3:-1].T
-        clear = first - np.maximum(second, 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
-        ranks = [self.ranks[column] for column in own.argmax(1).tolist()]
-        steps = zip(self.steps.tolist(), ranks, clear.tolist(), strict=True)
-        return {step: rank for step, rank, is_clear in steps if is_clear}
+        order = np.argsort(-own, axis=1, kind="stable")[:, : len(self.ranks) // 2 + 1]
+        most = np.take_along_axis(own, order, axis=1)
+        clear = most[:, :-1] - np.maximum(most[:, 1:], 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
+        steps = zip(self.steps.tolist(), order.tolist(), clear.argmax(1).tolist(), clear.any(1).tolist(), strict=True)
+        return {
+            step: tuple(self.ranks[at] for at in columns[: last + 1]) for step, columns, last, some in steps if some
+        }
 
     @functools.cached_property
     def _longer(self) -> Floats:

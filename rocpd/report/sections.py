@@ -329,9 +329,7 @@ def whatif(material: Material) -> Iterator[Block]:
         for one in (*each, *([together] if len(each) > 1 else []))
     )
     step = readable(together.step_ns, "ns")
-    doc = (
-        f"The job is replayed without it; a step took {step}. How long it will take another time is a matter of chance."
-    )
+    doc = f"The job is replayed without it; a mean step took {step}. How long another takes is a matter of chance."
     command = f"rocpd whatif {material.inputs}"
     yield Table("whatif", "Steps without what was found", doc, _GAINS, rows, len(rows), command, "session.whatif()")
 
@@ -454,9 +452,11 @@ def roofline_groups(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield a sentence for each limit, in place of one for each kernel."""
     limits = {}
     for finding in findings:
-        if bound := finding.evidence.get("bound"):
+        if nearest := finding.evidence.get("nearest"):
             kernel = finding.text.partition(":")[0]
-            limits[kernel] = str(bound), float(str(finding.evidence[f"{bound}_percent"]))
+            limits[kernel] = str(nearest), float(str(finding.evidence[f"{nearest}_percent"]))
+        else:
+            yield finding
     for text in sentence_of(limits):
         yield Finding(text, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN)
 

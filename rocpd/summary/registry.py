@@ -251,7 +251,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.host.launch:launch",
             ("launch", "bottleneck", "queue-depth"),
             "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
-            ("step_marker", "bins"),
+            ("step_marker", "bins", "everything"),
             by=(*WHERE_IT_RAN, By.API),
             recordable=Recordable.CALLS,
             of_one_job=("queue-depth",),

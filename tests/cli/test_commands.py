@@ -327,6 +327,8 @@ def test_schema(cli: Cli) -> None:
     rows = list(csv.reader(cli("schema", "--format", "csv").out.splitlines()))
     assert {"kernels", "rocpd_region"} <= {row[0] for row in rows}
     columns = list(csv.DictReader(cli("schema", "kernels", "-f", "csv").out.splitlines()))
+    assert cli("schema", "idle-calls").out == cli("schema", "idle_calls").out
+    assert "overlap_ns" in cli("schema", "diff-kernels").out
     assert {row["column"]: row["unit"] for row in columns}["duration"] == "ns"
 
 

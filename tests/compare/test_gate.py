@@ -160,7 +160,7 @@ def test_formats_have_the_same_numbers(job: Path, other: Path, tmp_path: Path, c
     for ending in ("md", "html"):
         assert cli("diff", job, other, "--run-noise", "1", "-o", tmp_path / f"x.{ending}").code == 1
         text = (tmp_path / f"x.{ending}").read_text()
-        assert "slower: step " in text
+        assert "slower: median step " in text
         assert "Kernels that explain 90 %" in text
 
 

@@ -39,7 +39,7 @@ def job(open_job: OpenJob) -> rocpd.Session:
 
 
 def test_kernels_lie_where_they_must(job: rocpd.Session) -> None:
-    columns = "kernel type flops bytes intensity gflop_per_s roof_gflop_per_s roof_percent bandwidth_percent bound"
+    columns = "kernel type flops bytes intensity gflop_per_s roof_gflop_per_s roof_percent bandwidth_percent nearest"
     of_stream = 128_000 / (3200 * 1024)
     assert {row[0]: row[1:] for row in cells(job, "roofline", columns)} == {
         "stream": (
@@ -74,13 +74,13 @@ def test_each_type_has_its_own_roof(open_job: OpenJob) -> None:
         trace.kernel(name, number * 10_000, number * 10_000 + 1000).counter("FETCH_SIZE", 4).counter("WRITE_SIZE", 0)
         for other in (*matrices, *VECTORS):
             trace.counter(other, count if other == name else 0)
-    columns = "kernel type flops peak_gflop_per_s roof_percent bound note"
+    columns = "kernel type flops peak_gflop_per_s roof_percent nearest bound note"
     rows = {row[0]: row[1:] for row in cells(open_job(trace), "roofline", columns)}
     expected = {f"SQ_INSTS_VALU_MFMA_MOPS_{kind}": (f"MFMA {kind}", rate) for kind, rate in RATES.items()}
     expected |= {f"SQ_INSTS_VALU_FMA_{kind}": (f"VALU {kind}", 128) for kind in ("F16", "F32", "F64")}
     taken = "HBM (FETCH_SIZE, WRITE_SIZE) taken"
     assert rows == {
-        name: (kind, rate * 50_000, rate * 100, pytest.approx(50), kind, taken)
+        name: (kind, rate * 50_000, rate * 100, pytest.approx(50), kind, None, taken)
         for name, (kind, rate) in expected.items()
     }
 
@@ -88,12 +88,23 @@ def test_each_type_has_its_own_roof(open_job: OpenJob) -> None:
 def test_a_sentence_says_what_limits_each_kernel(job: rocpd.Session) -> None:
     findings = job.summary("roofline").findings
     assert {finding.verdict for finding in findings} == {Verdict.NOTE}
+    bound = dict(cells(job, "roofline", "kernel bound"))
+    assert (bound["stream"], bound["vectors"], bound["copy"]) == ("HBM", "VALU F32", None)
     said = {finding.text.partition(":")[0]: finding.text for finding in findings}
     assert "bound by HBM, at 80 % of its rate" in said["stream"]
     assert "bound by VALU F32, at 75 % of its rate" in said["vectors"]
     assert "matrix instructions or smaller types would move it" in said["vectors"]
     assert "smaller types or fewer operations would move it" in said["matrices"]
     assert "near no limit, HBM at 50 %: 2,048 GB/s and no floating-point operations" in said["copy"]
+
+
+def test_hot_kernels_without_counters_are_named(open_job: OpenJob) -> None:
+    trace = TraceBuilder().sql(f"UPDATE \"rocpd_info_agent{{uuid}}\" SET extdata = '{json.dumps(FACTS)}'")
+    trace.kernel("counted", 1000, 2000).counter("FETCH_SIZE", 4).counter("WRITE_SIZE", 0)
+    for name in VECTORS:
+        trace.counter(name, 8)
+    first, *_ = open_job(trace.kernel("hot", 3000, 9000)).summary("roofline").findings
+    assert first.text == "1 of the 2 kernels with most time has no counters of operations and bytes: hot"
 
 
 def test_the_chart_has_a_roof_for_each_limit(job: rocpd.Session) -> None:
@@ -127,7 +138,7 @@ def test_a_real_copy_makes_no_operations() -> None:
     """AMD's tool has an intensity of 0 for it at every level."""
     (path,) = private("rocprof-compute/path_MI200/workload/pmc_perf.csv", 1)
     with rocpd.connect(path.parent) as session:
-        rows = cells(session, "roofline", "level intensity bytes bound")
+        rows = cells(session, "roofline", "level intensity bytes nearest")
     assert [row[0] for row in rows] == ["HBM", "L2", "L1", "LDS"]
     assert [row[1] for row in rows] == [0.0, 0.0, 0.0, None]
     assert rows[2][2] == 64 * 2**19
@@ -137,6 +148,6 @@ def test_a_real_copy_makes_no_operations() -> None:
 def test_simulated_kernels_have_their_operations(tmp_path: Path) -> None:
     rocpd.simulate(tmp_path / "job", ranks=1, steps=2, seed=31)
     with rocpd.connect(tmp_path / "job") as session:
-        rows = {row[0].split("_MT")[0]: row[1:] for row in cells(session, "roofline", "kernel type flops bound")}
+        rows = {row[0].split("_MT")[0]: row[1:] for row in cells(session, "roofline", "kernel type flops nearest")}
     assert all(row[0] == "MFMA BF16" for name, row in rows.items() if name.startswith("Cijk"))
     assert {row[1] % 1e9 for name, row in rows.items() if name.startswith("Cijk")} == {0.0}

@@ -48,4 +48,4 @@ def test_examples_run(host: str, new: str, code: int, recorded: Path, tmp_path: 
     script = ["bash", "-e", "-c", scripts()[host]]
     done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
-    assert (tmp_path / "comment.md").read_text().startswith(f"**{new}: step ")
+    assert (tmp_path / "comment.md").read_text().startswith(f"**{new}: median step ")

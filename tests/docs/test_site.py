@@ -83,6 +83,14 @@ def test_commands_and_sentences_wrap_and_tables_scroll(tmp_path: Path) -> None:
     ]
 
 
+def test_programs_and_help_wrap_on_phones(tmp_path: Path) -> None:
+    blocks = ('<code><span class="n">advice</span> = 1</code>', "<code>Usage: rocpd</code>", "<code>a  b</code>")
+    (tmp_path / "page.html").write_text("\n".join(blocks))
+    mend(tmp_path)
+    wraps = [line.startswith('<code class="wraps">') for line in (tmp_path / "page.html").read_text().splitlines()]
+    assert wraps == [True, True, False]
+
+
 def test_a_sentence_in_the_last_column_goes_on_below_its_start(tmp_path: Path) -> None:
     row, line = "1  17 %  rank 2 takes 36 % longer &amp; waits", f"--  ----  {'-' * 60}"
     page = tmp_path / "index.html"

@@ -81,6 +81,7 @@ def test_two_cursors_do_not_disturb_each_other(session: rocpd.Session) -> None:
     [
         ("SELECT * FROM kernals", None, "SQL: no such table: kernals", "lists what can be selected from"),
         ("SELECT colour FROM kernels", None, "SQL: no such column: colour", "rocpd schema NAME"),
+        ("SELECT 1 FROM idle-calls", None, 'SQL: near "-": syntax error', "idle_calls"),
         ("SELEC 1", None, 'SQL: near "SELEC": syntax error', ""),
         ("SELECT * FROM kernels WHERE", None, "SQL: incomplete input", ""),
         ("SELECT ?", (), "SQL: ", ""),

@@ -193,7 +193,7 @@ def test_the_gate_of_the_command_line_ends_as_diff_does(tmp_path: Path, cli: Cli
         stored(tmp_path / name, [_like(run, n, factor) for n in range(12)])
     assert cli("history", "check", tmp_path / "same", job).code == 0
     said = cli("history", "check", tmp_path / "slow", job)
-    assert (said.code, said.out.startswith("slower: step")) == (1, True)
+    assert (said.code, said.out.startswith("slower: median step")) == (1, True)
     again = json.loads(cli("diff", job, "--history", tmp_path / "slow", "--format", "json").out)
     assert (again["verdict"], len(again["base"]["runs"]), len(again["new"]["runs"])) == ("slower", 12, 1)
 

@@ -152,7 +152,7 @@ def trace_of(session: rocpd.Session, folder: Path, form: str = "pftrace") -> Eng
 
 
 def launched(session: rocpd.Session) -> dict[str, int]:
-    """Give the delays of the operations whose call `launch` knows [ns]."""
+    """Give the delays of the operations that count, whose call `launch` knows [ns]."""
     try:
         return dict(cells(session, "launch", "name delay_ns"))
     except RocpdError:
@@ -191,7 +191,8 @@ def check_links(rank: Rank) -> None:
         flows = set(trace_of(session, folder).rows(FLOWS))
         assert flows == rank.flows()
         links = [(calls[call], work[name]) for call, name in flows if calls[call].valid and work[name].valid]
-        assert launched(session) == {event.name: max(event.start - (call.end or 0), 0) for call, event in links}
+        delays = {event.name: max(event.start - (call.end or 0), 0) for call, event in links}
+        assert launched(session).items() <= delays.items()  # those between the first and the last dispatch
         expected: Counter[str] = Counter()
         for call, event in links:
             expected[call.name] += event.duration
@@ -320,8 +321,9 @@ def test_flows_of_a_job_are_the_links_of_launch(job: rocpd.Session, engine: Engi
     flows = Counter(engine.rows(f"{times} JOIN slice i ON i.id = f.slice_in"))
     assert not Counter(tuple(sorted((call, start))) for call, _, start in known) - flows
     valid = [(end, start) for call, end, start in known if end is not None and end >= call]
-    assert sum(cells(job, "launch", "launched")) == len(valid) > 0
-    assert sum(cells(job, "launch", "delay_ns")) == sum(max(start - end, 0) for end, start in valid)
+    assert sum(cells(job, "launch", "launched", everything=True)) == len(valid) > 0
+    delay = sum(cells(job, "launch", "delay_ns", everything=True))
+    assert delay == sum(max(start - end, 0) for end, start in valid)
 
 
 def test_tracks_of_a_job_are_the_agents_of_op_trace(job: rocpd.Session, engine: Engine) -> None:

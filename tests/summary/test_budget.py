@@ -95,3 +95,12 @@ def test_parts_are_those_of_other_tables(faults: bool, tmp_path: Path) -> None:
             for part, time in cells(session, "budget", "part time_ns", by):
                 divided[part] += time
             assert divided == every
+
+
+def test_exposed_copies_have_the_rate_of_the_table_of_copies(open_job: OpenJob) -> None:
+    """2^30 bytes in 0.5 s, start-up included, are 2 GiB/s in both."""
+    trace = TraceBuilder().kernel("a", 10, 400_000_000).copy(400_000_000, 900_000_000, size=2**30)
+    session = open_job(trace.kernel("a", 900_000_000, 1_000_000_000))
+    assert cells(session, "copies", "gib_per_s") == [2.0]
+    texts = [finding.text for finding in session.summary("budget").findings]
+    assert texts == ["50 % of GPU time is exposed copies, host to device, all of which run at 2 GiB/s"]

@@ -38,7 +38,7 @@ def sizes_of_tables(session: rocpd.Session) -> dict[str, int | None]:
 def test_names_that_are_blobs(open_job: OpenJob) -> None:
     """Every analysis shows them in hex, wherever a name stands."""
     trace = TraceBuilder().region("f", 1, 50, stack=1).kernel("a", 60, 70, stack=1).counter("waves", 3)
-    trace.copy(80, 90, stack=1).alloc(2, 3).region("roctxRangePushA", 4, 9, message="step 1")
+    trace.copy(62, 66, stack=1).alloc(2, 3).region("roctxRangePushA", 4, 9, message="step 1")
     sizes = sizes_of_tables(open_job(trace))
     trace.sql("UPDATE \"rocpd_string{uuid}\" SET string = x'ff00' WHERE string = 'f'")
     trace.sql("UPDATE \"rocpd_string{uuid}\" SET string = x'ff01' WHERE string = 'MEMORY_COPY_HOST_TO_DEVICE'")

@@ -161,7 +161,7 @@ def test_adjoining_windows_add_up(job: tuple[Path, ...]) -> None:
     ("plant", "cause", "name"),
     [
         (Plant.SLOW_INPUT, "host work", "load batch"),
-        (Plant.LAUNCH_BOUND, "launching", None),
+        (Plant.LAUNCH_BOUND, "launching", "between calls"),
         (Plant.MODULE_LOADS, "module load", "hipModuleLoadData"),
     ],
 )

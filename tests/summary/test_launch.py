@@ -26,13 +26,29 @@ def job() -> TraceBuilder:
 
 def test_delays(open_job: OpenJob) -> None:
     """A kernel that starts before its call returns has no delay; a graph's call counts for its first kernel."""
-    columns = "name launched delay_ns median_delay_ns max_delay_ns api_ns gpu_ns"
+    columns = "name launched delay_ns median_delay_ns max_delay_ns api_ns gpu_ns onto_idle idle_delay_ns"
     assert cells(open_job(job()), "launch", columns) == [
-        ("a", 2, 75, 37.5, 70, 18, 175),
-        ("b", 1, 50, 50.0, 50, 20, 50),
-        ("h", 1, 25, 25.0, 25, 0, 10),
-        ("g", 1, 0, 0.0, 0, 25, 10),
+        ("a", 2, 75, 37.5, 70, 18, 175, 0, None),
+        ("b", 1, 50, 50.0, 50, 20, 50, 1, 50.0),
+        ("h", 1, 25, 25.0, 25, 0, 10, 0, None),
+        ("g", 1, 0, 0.0, 0, 25, 10, 1, 0.0),
     ]
+
+
+@pytest.mark.parametrize(("call", "says"), [("hipLaunchKernel", "launch-b"), ("hipFree", "host-bound, mostly not by")])
+def test_the_first_line_says_whether_launches_bind(open_job: OpenJob, call: str, says: str) -> None:
+    """Steps from 1000 to 1800: the GPU is idle for 500, for 425 of that the next kernel is not launched yet."""
+    trace = TraceBuilder().region("hipFree", 1, 2).kernel("a", 5, 10)
+    for step in (0, 1):
+        trace.region("roctxRangePushA", 1000 + step * 400, 1400 + step * 400, message=f"step {step}")
+    for stack, at in enumerate((1000, 1400), 1):
+        trace.region(call, at, at + 200, stack=stack).kernel("a", at + 225, at + 375, stack=stack)
+    session = open_job(trace)
+    assert cells(session, "bottleneck", "operations span_ns idle_ns cpu_bound_ns") == [(2, 800, 500, 425)]
+    for table in ("launch", "bottleneck"):
+        [finding] = session.summary(table).findings
+        assert finding.text.startswith(says)
+        assert "for all that the host does; on an idle GPU an operation starts 25 ns after its launch" in finding.text
 
 
 def test_delays_by_the_call_that_launched(open_job: OpenJob) -> None:
@@ -119,7 +135,7 @@ def test_queue_depth(open_job: OpenJob) -> None:
 def test_queue_depth_adds_up_to_the_delays(tmp_path: Path) -> None:
     """What waits, over time, is the sum of all delays; a trace counts the same."""
     with rocpd.connect(simulate(JobOptions(tmp_path / "job", ranks=2, nodes=2, steps=2, seed=811))) as session:
-        delay = sum(cells(session, "launch", "delay_ns"))
+        delay = sum(cells(session, "launch", "delay_ns", everything=True))
         rows = cells(session, "queue-depth", "rank at_ns mean_depth max_depth", bins=7)
         width = rows[1][1] - rows[0][1]
         assert sum(mean for _, _, mean, _ in rows) * width == pytest.approx(delay, rel=1e-6)

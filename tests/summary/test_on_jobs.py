@@ -232,7 +232,7 @@ def test_launch_delays_against_sql(session: rocpd.Session) -> None:
         SELECT guid, stack_id, start, "end" FROM memory_copies) W
     JOIN regions R ON R.guid = W.guid AND R.stack_id = W.stack_id
     WHERE W.start > 0 AND W."end" >= W.start AND R.start > 0 AND R."end" >= R.start AND W.stack_id > 0"""
-    rows = cells(session, "launch", "delay_ns launched")
+    rows = cells(session, "launch", "delay_ns launched", everything=True)
     assert [(sum(row[0] for row in rows), sum(row[1] for row in rows))] == session.sql(sql).fetchall()
 
 

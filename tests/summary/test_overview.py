@@ -33,7 +33,7 @@ def files(options: JobOptions) -> tuple[Path, ...]:
 def test_the_first_lines_name_the_straggler_and_the_slow_step(options: JobOptions, files: tuple[Path, ...]) -> None:
     truth = plan(options)
     job, straggler, lasting, *others = findings(files)
-    assert job.startswith("6 ranks on 2 nodes; AMD Instinct MI300X; 8 steps of ")
+    assert job.startswith("6 ranks on 2 nodes; AMD Instinct MI300X; 8 steps, median ")
     assert straggler.startswith(f"rank {truth.straggler_rank} costs ")
     assert lasting.startswith("it lasts: ")
     (slow,) = (text for text in others if "is slow" in text)
@@ -103,7 +103,7 @@ def test_steps_that_a_window_cuts_make_no_other_step_slow(open_job: OpenJob) -> 
     shown = cells(session, "steps", "step mean_ns over_median")
     assert shown == [*((f"step {step}", 10, 1.0) for step in (2, 3, 4)), ("step 1", 2, None), ("step 5", 2, None)]
     texts = [finding.text for finding in session.summary("overview").findings]
-    assert "3 steps of 10 ns" in texts[0]
+    assert "3 steps, median 10 ns" in texts[0]
     assert "no slow step: none of 3 takes 1.2 times the median" in texts
 
 

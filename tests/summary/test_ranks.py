@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.chart.model import Timeline
+from rocpd.facts.rank import By
+from rocpd.facts.regions import RankSteps
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.align import UNSHIFTED
 from rocpd.summary.run import run
+from rocpd.summary.time.steps import Steps
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -86,6 +94,20 @@ def test_steps_and_phases(open_job: OpenJob) -> None:
     ]
     assert cells(session, "phases", "phase ranks calls total_ns slowest_rank") == [("step #", 3, 6, 1233, 2)]
     assert cells(session, "steps", "step", step_marker="1$") == ["step 1"]
+
+
+def test_a_host_that_begins_late_is_the_slow_one_though_its_marker_is_short() -> None:
+    """Ranks 2 and 3 start 40 late; the others wait for them in theirs. Steps follow each other by 110 and 120."""
+    ranks = [cast("Rank", SimpleNamespace(number=number, hostname=f"n{number // 2}")) for number in range(4)]
+    steps = Steps(By.HOST)
+    for rank in ranks:
+        late = 40 * (rank.number // 2)
+        of_rank = {("step", 1): (10 + late, 90 - late), ("step", 2): (120 + late // 4, 100)}
+        steps.add(rank, RankSteps(of_rank, {("step", 1): 0, ("step", 2): 1}, {}), {}, UNSHIFTED)
+    keys = {rank.number: (rank.hostname,) for rank in ranks}
+    for longest, named in ({("step", 1): (2, 3)}, "n1"), ({("step", 1): (1, 2)}, None), (None, "n0"):
+        first = next(row for row in steps.step_rows({}, longest, keys) if row[1] == 1)
+        assert (first[8], first[-1]) == (named, (110 + 80) / 2)
 
 
 def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:

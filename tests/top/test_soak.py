@@ -53,7 +53,7 @@ def _watched(job: JobPlan) -> Seen:
     assert seen.errors == ""
     with rocpd.connect(folder) as session:
         parts = {part: percent for part, _, _, percent in session.summary("budget")}
-        costs = {row[-1]: row[1] for row in session.summary("causes") if row[-1]}
+        costs = {row[-2]: row[1] for row in session.summary("causes") if row[-2]}
     assert seen.last["state"] == "ended"
     assert seen.last["parts_percent"] == pytest.approx(parts)
     said = {str(rank["rank"]): rank["cost_ns"] for rank in seen.last["ranks"] if rank["cost_ns"] is not None}

@@ -28,9 +28,9 @@ def _watching(folder: Path) -> Watch:
 def _said(session: rocpd.Session) -> tuple[dict[str, float], dict[str, float], list[tuple[int, int]]]:
     """Return shares of the time, costs of ranks, and time of kernels."""
     parts = {part: percent for part, _, _, percent in session.summary("budget")}
-    causes = [row for row in session.summary("causes") if row[-1]]
+    causes = [row for row in session.summary("causes") if row[-2]]
     kernels = [(calls, time) for _, calls, time, *_ in session.summary("kernels")]
-    return parts, {row[-1]: row[1] for row in causes}, kernels
+    return parts, {row[-2]: row[1] for row in causes}, kernels
 
 
 def _check(glance: Glance, session: rocpd.Session) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.agent_time import HOST
+from rocpd.facts.agent_time import BETWEEN, HOST
 from rocpd.facts.host_calls import HostCall
 from rocpd.replay.changes import FREE, Change, without_calls
 from rocpd.summary.findings import Confidence, Finding
@@ -43,8 +43,8 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     longest = max(calls, key=lambda row: int(row["idle_ns"]), default=None)
     doing = {HostCall.LAUNCH.value: "launches", HOST: "works between calls"}
     what = " or ".join(doing[str(row["cause"])] for row in sorted(starved, key=lambda row: -int(row["idle_ns"])))
-    unnamed = "between calls" if cause == HostCall.LAUNCH else "outside of markers"
-    named = f", most {'in ' + longest['name'] if longest['name'] else unnamed}" if longest else ""
+    name = longest["name"] or "outside of markers" if longest else ""
+    named = f", most {'in ' if longest and longest['name'] not in (None, BETWEEN) else ''}{name}" if name else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
     evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
     place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")

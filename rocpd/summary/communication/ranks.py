@@ -87,7 +87,7 @@ TABLES = by_name(
         Field("number", "", "which of this text, from 1", True),
         Field("at_ns", "ns", "start on the first rank that has it, from the start of the time line"),
         Field("ranks", "", "ranks (--by host: hosts) that have it", True),
-        Field("mean_ns", "ns", "mean over these"),
+        Field("mean_ns", "ns", "from start to end of its marker, without time between steps; mean over these"),
         Field("min_ns", "ns", "shortest", True),
         Field("max_ns", "ns", "longest"),
         Field("spread_ns", "ns", "longest - shortest"),
@@ -103,6 +103,7 @@ TABLES = by_name(
         Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
         Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
+        Field("period_ns", "ns", "to the start of the next step, time between steps included; mean over ranks", True),
         chart="rocpd.summary.plots:steps",
         picture=Picture("rocpd.summary.pictures:steps"),
     ),
@@ -373,8 +374,7 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
 def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
         ranks = {rank.number: key_of(steps.by, rank) for rank in reading.session.ranks}
-        longest = {step: ranks[rank] for step, rank in judgement.longest.items()}
-        rows = steps.step_rows(judgement.slow, longest, ranks)
+        rows = steps.step_rows(judgement.slow, judgement.longest, ranks)
         yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), rows)
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")

@@ -128,7 +128,8 @@ class Judgement:
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by that of others for the same.
         slow: text and number of the marker of a slow step -> why it is slow.
-        longest: the same of any step -> the rank that takes clearly longest for itself, where one does.
+        longest: the same of any step -> the ranks that take clearly longest for themselves, where some do; None: nobody
+            can say.
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
         replays: returns the job, to be replayed with changes; None where nothing shows its steps.
         causes: rows of the table `causes`: the numbers of the verdict.
@@ -139,7 +140,7 @@ class Judgement:
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
     slow: Mapping[tuple[str, int], Cause] = field(default_factory=dict)
-    longest: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    longest: Mapping[tuple[str, int], tuple[int, ...]] | None = None
     usual: int | None = None
     replays: Callable[[], Replays] | None = None
     causes: tuple[Row, ...] = ()
@@ -196,7 +197,7 @@ def judge(
         return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
     places = dict(zip(found.steps, pieces.markers, strict=False))
     slow = {places[number]: cause for number, cause in found.slow.items() if number in places}
-    longest = {places[number]: rank for number, rank in found.longest.items() if number in places}
+    longest = {places[number]: ranks for number, ranks in found.longest.items() if number in places}
     judgement = Judgement((), (), {}, found.computes, slow, longest)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
@@ -211,7 +212,20 @@ def judge(
 def _rows(found: Blame, members: Members) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
-    yield ("all that differs", found.lost_ns, lost, None, None, None, None, len(found.steps), None, None, None)
+    yield (
+        "all that differs",
+        found.lost_ns,
+        lost,
+        None,
+        None,
+        None,
+        None,
+        len(found.steps),
+        None,
+        None,
+        None,
+        found.step_ns,
+    )
     for cause in filter(_matters, found.causes):
         is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
         steps = len(cause.stalls) if is_stall else cause.longest
@@ -219,7 +233,7 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
         costs = cause.costs, cause.costs * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
         rest = len(found.steps), cause.waiting * 100, chance, which
-        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest)
+        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, found.step_ns)
 
 
 def _longer(cause: Cause, is_stall: bool, count: int) -> int:
@@ -295,7 +309,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.costs * 100 / found.step_ns
-    costs = f"costs {readable(cause.costs, 'ns')} of a step ({percent:.2g} %){_once(hiding, members)}"
+    step = "a mean step" if unit == "steps" else "a mean piece"
+    costs = f"costs {readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"

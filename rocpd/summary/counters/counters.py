@@ -25,11 +25,12 @@ from rocpd.facts.columns import Select, as_text, columns, distinct, find_rows, g
 from rocpd.facts.columns import number as whole
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
+from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.grouping import Largest, Sums, add, added, all_added, in_order, most_first, nothing, order_of
+from rocpd.summary.grouping import Largest, Sums, add, added, all_added, in_order, merge, most_first, nothing, order_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -105,7 +106,7 @@ _VALUES = Select(
 _PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
 
 
-_MEASURED = Fact("measured", 1, (Measured, Pass, CounterRows, Hardware))
+_MEASURED = Fact("measured", 2, (Measured, Pass, CounterRows, Hardware))
 
 
 def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Measured:
@@ -135,7 +136,10 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     else:
         called = {number: as_text(name) or "?" for number, name, _ in symbols}
         passes = (values.of_pass(called, durations),) if len(values.rows) else ()
-    texts = kernel_texts(reader, names, kernel)
+    texts, times = kernel_texts(reader, names, dispatches[2]), dict[str | None, int]()
+    lasting = np.where(valid_times(*dispatches[6:8]), dispatches[7] - dispatches[6], 0)
+    for (each,), some in grouped([dispatches[2]]):
+        merge(times, {texts.get(each): total(lasting[some])})
     ids, kernels = distinct(kernel), numbered(kernel)
     gpus, kinds = _hardware(reader, agent)
     return Measured(
@@ -149,6 +153,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
         passes,
         kinds,
         expressions={str(name): str(text) for name, text in reader.rows(_EXPRESSIONS)},
+        times=times,
     )
 
 

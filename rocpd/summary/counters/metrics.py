@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import Ints, RocpdError, Row, UsageError, by_key, frozen
+from rocpd.base import Ints, RocpdError, Row, UsageError, amount, by_key, frozen
 from rocpd.counters.definitions import CounterMetric, MetricTable, architecture
 from rocpd.counters.formula import evaluate
 from rocpd.counters.measured import Measured
 from rocpd.counters.metrics import Calculated, Calculator, DerivedCalculator, MetricSums, terms_of
 from rocpd.counters.panels import PANELS, Per
-from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
+from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, NEAR, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
 from rocpd.facts.columns import grouped
 from rocpd.facts.rank import By, Key, Options, key_of
 from rocpd.facts.short_names import short_names
@@ -115,10 +115,14 @@ TABLES = by_name(
         Field("peak_gb_per_s", "GB/s", "highest rate of the level", True),
         Field("bandwidth_percent", "%", "bytes by that"),
         Field("peak_gflop_per_s", "GFLOP/s", "highest rate of the type", True),
-        Field("bound", "", "the limit that is nearest: a type of operations or a level"),
+        Field(
+            "bound", "", f"the limit that is {NEAR:.0f} % near or more: a type of operations or a level; NULL: none is"
+        ),
         Field("dispatches", "", "dispatches with counters", True),
         Field("roofs", "", "where the highest rates are from: theoretical or measured", True),
         Field("note", "", "what was not counted, and so is not in it", True),
+        Field("nearest", "", "the limit that is nearest, however far it is", True),
+        Field("nearest_percent", "%", "how near", True),
         chart="rocpd.summary.plots:roofline",
     ),
 )
@@ -408,9 +412,10 @@ def roofline(reading: Reading) -> Tables:
         UsageError: the file of measured rates has none.
     """
     roofs = _measured(reading.options.roofs)
-    answers, programs = measured_in(reading, ("roofline",))
+    answers, programs = each_program(reading, _of_roofline, needs_values=True)
     yield answers
-    groups = of_panels(programs)
+    times: dict[str | None, int] = {}
+    groups = of_panels(_counting(programs, times))
     placed: dict[GroupKey, MeasuredKernel] = {}
     for key in sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:]))):
         if kernel := _kernel(groups[key], roofs):
@@ -421,7 +426,7 @@ def roofline(reading: Reading) -> Tables:
         )
     source = "measured" if roofs else "theoretical"
     rows = [row for key, kernel in placed.items() for row in _rows(key, kernel, groups[key], source)]
-    yield reading.summary(TABLES["roofline"], rows, findings=_findings(placed))
+    yield reading.summary(TABLES["roofline"], rows, findings=[*_not_placed(times, placed), *_findings(placed)])
 
 
 def _measured(path: Path | None) -> dict[str, float]:
@@ -456,7 +461,6 @@ def _mean(metrics: KernelMetrics, name: str) -> float | None:
 
 def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source: str) -> Iterator[Row]:
     division, name, _ = key
-    bound = kernel.bound[0] if kernel.bound else None
     absent = [which for which in TYPES if (TABLE, which) in metrics.sums and _mean(metrics, which) is None]
     less = [
         LESS[which]
@@ -473,8 +477,36 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
         kind = kernel.type if kernel.flops else None
         moved = kernel.traffic[level] / kernel.time, kernel.rates.get(level), kernel.bandwidth_percent(level)
         made = kernel.flops, kernel.traffic[level], kernel.intensity(level), kernel.rate, roof, reached
-        said = bound, dispatches, source, "; ".join(notes) or None
+        said = kernel.bound, dispatches, source, "; ".join(notes) or None, *(kernel.nearest or (None, None))
         yield (*division, name, level, kind, *made, *moved, highest, *said)
+
+
+_KernelTimes = Mapping["str | None", int]
+"""Kernel -> time of its dispatches, with and without counters [ns]."""
+
+
+def _of_roofline(counted: Measured, rank: Rank, options: Options) -> tuple[KernelGroups, _KernelTimes]:
+    return _of_measured(counted, rank, options, ("roofline",)), counted.times
+
+
+def _counting(
+    programs: Iterable[tuple[Rank, tuple[KernelGroups, _KernelTimes]]], times: dict[str | None, int]
+) -> Iterator[tuple[Rank, KernelGroups]]:
+    """Yield the metrics of ranks; `times` gets the time of their kernels."""
+    for rank, (groups, of_rank) in programs:
+        merge(times, of_rank)
+        yield rank, groups
+
+
+def _not_placed(times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
+    """Yield which of the kernels with most time have no counters that place them."""
+    first = sorted(times, key=lambda name: -times[name])[:_FEW]
+    known = {name for _, name, _ in placed}
+    if lacking := [name for name in first if name and name not in known]:
+        short, have = short_names(lacking), "has" if len(lacking) == 1 else "have"
+        text = f"{len(lacking)} of the {amount(len(first), 'kernel')} with most time {have} no counters of operations"
+        text += f" and bytes: {', '.join(short[name] for name in lacking)}"
+        yield Finding(text, "kernel.uncounted", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
@@ -484,8 +516,10 @@ def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
     for (_, name, _), kernel in first:
         if text := sentence(kernel):
             shown = f"{short.get(name or '', '?')}: {text}"
-            bound = kernel.bound[0] if kernel.bound else None
-            evidence = {"bound": bound, **{f"{limit}_percent": percent for limit, percent in kernel.use.items()}}
+            evidence = {
+                "nearest": kernel.nearest and kernel.nearest[0],
+                **{f"{limit}_percent": percent for limit, percent in kernel.use.items()},
+            }
             yield Finding(shown, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 

@@ -1,9 +1,10 @@
 """Launching: how long operations queue after their call, and how long GPUs wait for the CPU.
 
 The delay runs from the return of the call that launched an operation to its start; an operation that starts before
-its call returns has none. A GPU waits for the CPU while it is idle and its next operation has not been launched.
-Windows and filters select operations; calls are those of the whole trace: most operations at the start of a window
-were launched before it.
+its call returns has none. A GPU waits for the CPU while it is idle and its next operation has not been launched; the
+delay of the one that ends this waiting is what launching takes by itself: nothing queues before it. Start-up and
+warm-up do not count. Windows and filters select operations; calls are those of the whole trace: most operations at the
+start of a window were launched before it.
 
 How many operations wait on each agent over time: launched and not started. Pure but for the slices of time.
 """
@@ -11,34 +12,47 @@ How many operations wait on each agent over time: launched and not started. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from rocpd.base import NULL, Floats, Ints, Row
+from rocpd.base import NULL, Flags, Floats, Ints, Row
+from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code, read_agent_times
 from rocpd.facts.columns import distinct, grouped
+from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import (
     Links,
     OperationNames,
     Ops,
-    all_lanes,
     functions_of,
+    kinds_of,
     link,
-    next_launches,
     read_ops,
+    rows_within,
     started,
 )
-from rocpd.facts.rank import Base, By, Key, Options, RankReading, key_of
+from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import waiting
+from rocpd.facts.units import RankTime
 from rocpd.federate.run.rank_reader import Fact
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
+from rocpd.table.human import readable
+
+_BOUND = 5.0  # percent of the time in which GPUs wait: less is no bound
+_LAUNCHING_HOST, _HOST, _UNKNOWN = (
+    [cause_code(cause) for cause in causes]
+    for causes in ([HostCall.LAUNCH.value], [*map(str, HostCall), HOST], [UNKNOWN])
+)
+"""Causes of idle time: launches, all that the host does, and calls that are not known."""
 
 QUEUE_DEPTH = table_of(
     "queue-depth",
@@ -67,6 +81,8 @@ TABLES = by_name(
         Field("api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True),
         Field("gpu_ns", "ns", "time of the operations", True),
         Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
+        Field("onto_idle", "", "operations launched while their agent was idle, with nothing else to start", True),
+        Field("idle_delay_ns", "ns", "median delay of these: what launching takes by itself, without queueing"),
         title="Delay from launch to start",
     ),
     table_of(
@@ -75,10 +91,10 @@ TABLES = by_name(
         Field("operations", "", "kernels and copies", True),
         Field("launched", "", "those whose call is known", True),
         Field("launches", "", "calls that launched them", True),
-        Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
+        Field("launches_per_step", "", "launches by steps of the rank that count, NULL without step markers"),
         Field("api_ns", "ns", "time in launching calls", True),
         Field("gpu_ns", "ns", "time of the operations", True),
-        Field("span_ns", "ns", "first start to last end of each agent, all together; in a window its length"),
+        Field("span_ns", "ns", "time of agents that counts: steps, else the active part; in a window its length"),
         Field("idle_ns", "ns", "span without operation"),
         Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
         Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
@@ -124,7 +140,7 @@ def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], _Depths]) -> I
 
 
 _Delays = dict[Key, dict[str | None, Sums]]
-"""Division -> name -> delays as a Spread, time in calls, time of operations [ns]."""
+"""Division -> name -> delays as a Spread, time in calls, time of operations [ns], and delays on idle agents."""
 
 _Waiting = dict[Key, Sums]
 """Division -> the numbers of table `bottleneck`, but with steps in the place of launches by steps."""
@@ -137,56 +153,108 @@ def launch(reading: Reading) -> Tables:
         RocpdError: no operation, or none whose call was recorded.
     """
     edges, of_clocks = edges_of(reading)
+    times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
-    given = {rank: of_clock.tolist() for rank, of_clock in of_clocks.items()}
+    given = {rank: (of_clock.tolist(), times.get(rank)) for rank, of_clock in of_clocks.items()}
     yield (answers := reading.each(work, _LAUNCHING, given=given))
-    sums, delays, queues = all_added(answers, 3, "kernels or copies")
+    sums, delays, queues, spent = all_added(answers, 4, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise nothing("operation has a call that launched it")
-    yield reading.summary(TABLES["launch"], rows_of(delays, _delay_rows))
+    findings = list(_findings(delays, spent))
+    yield reading.summary(TABLES["launch"], rows_of(delays, _delay_rows), findings=findings)
     rows = [(*key, *_sum_row(*of_key)) for key, of_key in in_order(sums)]
-    by_agent = reading.asking(_by_agent(reading.options))
-    yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT)
+    by_agent = reading.asking(replace(reading.options, by=_lanes(reading.by)))
+    yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT, findings)
     yield Summary.whole(QUEUE_DEPTH, queue_rows(edges, queues))
 
 
-_OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths]]
+def _findings(delays: _Delays, spent: Mapping[tuple[int, int], Sums]) -> Iterator[Finding]:
+    """Say whether GPUs wait for launches, or for the host at all, and what launching takes by itself."""
+    shares = {agent: (launching * 100 / time, host * 100 / time) for agent, (launching, host, time) in spent.items()}
+    if not shares:
+        return
+    launching, host, time = (sum(column) for column in zip(*spent.values(), strict=True))
+    launches, waits = launching * 100 / time, host * 100 / time
+    is_bound = launches >= _BOUND and launches * 2 >= waits
+    says = (
+        "launch-bound" if is_bound else "host-bound, mostly not by launches" if waits >= _BOUND else "not launch-bound"
+    )
+    text = f"{says}: GPUs wait {launches:.1f} % of the time for launches, {waits:.1f} % for all that the host does"
+    (rank, _), (_, most) = max(shares.items(), key=lambda share: share[1][1])
+    text += f", {most:.1f} % on rank {rank}" if most >= max(2 * waits, _BOUND) else ""
+    median = Spread.sum(alone for of_key in delays.values() for *_, alone in of_key.values()).quantile(0.5)
+    if median is not None:
+        after = f"{readable(median, 'ns')} after its launch" if median else "before its call returns"
+        text += f"; on an idle GPU an operation starts {after} (median)"
+    evidence = {"launching_percent": launches, "host_percent": waits, "idle_delay_ns": median}
+    verdict = Verdict.PROBLEM if waits >= _BOUND else Verdict.NONE
+    yield Finding(text, "launch.bound", verdict, Confidence.CERTAIN, evidence=evidence)
 
-_LAUNCHING = Fact("launching", 1, (Sums, Spread))
+
+_OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths], dict[tuple[int, int], Sums]]
+
+_LAUNCHING = Fact("launching", 2, (Sums, Spread))
 
 
-def _read_launches(reading: RankReading, edges: Sequence[int], step: re.Pattern[str]) -> _OfRank:
-    """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents."""
-    names = OperationNames()
+def _read_launches(
+    reading: RankReading, given: tuple[Sequence[int], RankTime | None], step: re.Pattern[str]
+) -> _OfRank:
+    """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents.
+
+    Last how long each agent waits for launches, for all that its host does, and all its time [ns].
+    """
+    (edges, time), names, options = given, OperationNames(), reading.options
+    by_agent, by_lane = (replace(reading, options=replace(options, by=by)) for by in (By.AGENT, _lanes(options.by)))
     ops = read_ops(reading, names, stacks=True)
-    links = link(reading.reader, ops)
-    steps = sum(1 for _ in counted_steps(reading.reader, step))
-    start = started(reading, ops)[links.linked]
-    linked = ops.take(links.linked)
-    delays = _delays(reading, names, linked, start, links)
-    number = reading.rank.number
+    links, start = link(reading.reader, ops), started(reading, ops)
+    returned = _spread_out(ops, links, links.end, NULL)
     queues = {
-        (number, agent): depths(links.end[rows], start[rows], np.array(edges, np.int64))
-        for (agent,), rows in grouped([linked.agent])
+        (reading.rank.number, agent): depths(returned[rows], start[rows], np.array(edges, np.int64))
+        for (agent,), rows in grouped([ops.agent])
     }
-    by_agent = replace(reading, options=_by_agent(reading.options))
-    return _sums(by_agent, ops, links, steps), delays, queues
+    kinds = kinds_of(ops, load(options.categories), names)
+    of_agents, of_lanes = (read_agent_times(each, time, ops, kinds, causes=True) for each in (by_agent, by_lane))
+    counts, alone = _onto_idle(of_agents, ops)
+    delays = _delays(reading, names, ops, start, links.take(counts[links.linked]), alone)
+    steps = time.steps if time and time.steps else sum(1 for _ in counted_steps(reading.reader, step))
+    waits = {(reading.rank.number, spent.agent): Sums(_waits(spent, _LAUNCHING_HOST, _HOST)) for spent in of_agents}
+    return _sums(by_lane, of_lanes, ops, links, steps), delays, queues, waits
 
 
-def _by_agent(options: Options) -> Options:
-    """Return the question of tables that cannot be divided by calls: by agent."""
-    return replace(options, by=None) if options.by is By.API else options
+def _lanes(by: By | None) -> By | None:
+    """Return what divides tables that cannot be divided by calls: agents instead."""
+    return None if by is By.API else by
 
 
-def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, links: Links) -> _Delays:
+def _waits(spent: AgentTime, *causes: Sequence[int]) -> list[int]:
+    """Return how long an agent is idle for each of some causes, and all its time [ns]."""
+    idle = [total(spent.length[np.isin(spent.cause, some)]) for some in causes]
+    return [*idle, total(spent.length)]
+
+
+def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
+    """Return which operations count, and the delay of those that were launched onto an idle agent, `NULL` of others."""
+    counts, delay = np.zeros(len(ops), bool), np.full(len(ops), NULL)
+    for spent in times:
+        counts[rows_within(ops, By.AGENT, spent.lane, spent.span)] = True
+        first = np.flatnonzero((spent.operation[1:] >= 0) & (spent.operation[:-1] < 0)) + 1
+        queued = spent.cause[first - 1] == cause_code(QUEUED)
+        after_host = np.isin(spent.cause[np.maximum(first - 1 - queued, 0)], _HOST)
+        delay[spent.operation[first[after_host]]] = np.where(queued, spent.length[first - 1], 0)[after_host]
+    return counts, delay
+
+
+def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, links: Links, alone: Ints) -> _Delays:
     delays: _Delays = {}
+    ops, start, alone = ops.take(links.linked), start[links.linked], alone[links.linked]
     delay = np.maximum(start - links.end, 0)
     api = _api_times(links)
     lane, texts = ops.lane(reading.options.by), dict[int, str | None]()
     if reading.options.by is By.API:
         lane, texts = functions_of(reading.reader, links.call)
     for (name, number), rows in grouped([ops.name, lane]):
-        of_name = Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows])))
+        onto_idle = Spread.of(alone[rows][alone[rows] != NULL])
+        of_name = Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]), onto_idle))
         key = (texts.get(number),) if reading.options.by is By.API else reading.key(number)
         add(delays, key, names.texts[name], of_name)
     return delays
@@ -204,44 +272,28 @@ def _spread_out(ops: Ops, links: Links, values: Ints, otherwise: int = 0) -> Int
     return column
 
 
-def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> _Waiting:
+def _sums(reading: RankReading, times: Iterable[AgentTime], ops: Ops, links: Links, steps: int) -> _Waiting:
     sums: _Waiting = {}
-    by, base = reading.options.by, reading.window.base
-    returned = _spread_out(ops, links, links.end, NULL)
+    by = reading.options.by
+    linked = _spread_out(ops, links, np.ones(len(links.linked), np.int64))
     api, calls = (_spread_out(ops, links, column) for column in (_api_times(links), links.first.astype(np.int64)))
-    following = next_launches(reading, base[1]) if base else {}
-    for lane, _, rows in all_lanes(reading, ops):
-        ran, at = ops.take(rows), returned[rows]
-        key = key_of(by or By.AGENT, reading.rank, lane)
-        counts = len(ran), int((at != NULL).sum()), int(calls[rows].sum())
+    for spent in times:
+        rows = rows_within(ops, by, spent.lane, spent.span)
+        key = key_of(by or By.AGENT, reading.rank, spent.lane)
+        counts = len(rows), total(linked[rows]), total(calls[rows])
         of_rank = 0 if key in sums else steps  # two agents of a rank go through the same steps
-        times = total(api[rows]), total(ran.duration), ran.span(base)
-        waiting = _waiting(ran, at, base, following.get(lane, 0))
-        merge(sums, {key: Sums((*counts, of_rank, *times, *waiting))})
+        bound, unknown, span = _waits(spent, _HOST, _UNKNOWN)
+        waits = total(api[rows]), total(ops.duration[rows]), span, total(spent.idle().length), bound, unknown
+        merge(sums, {key: Sums((*counts, of_rank, *waits))})
     return sums
 
 
-def _waiting(ops: Ops, returned: Ints, base: Base | None, following: int) -> tuple[int, int, int]:
-    """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns].
-
-    Args:
-        ops: what it did.
-        returned: when the call of each returned, `NULL` where unknown.
-        base: the window, if there is one.
-        following: when the call of what it did after the window returned; 0: it did nothing.
-    """
-    gaps = ops.within(base).gaps(base)
-    known = np.append(returned, following)[gaps.after]
-    bound = np.minimum(gaps.length, known - gaps.start)
-    unknown = gaps.length[known == NULL]
-    return int(gaps.length.sum()), int(bound[bound > 0].sum()), int(unknown.sum())
-
-
 def _delay_rows(key: Key, delays: Mapping[str | None, Sums]) -> Iterator[Row]:
-    for name, (spread, api, gpu) in most_first(delays, lambda delay: delay[0].moments.total):
+    for name, (spread, api, gpu, alone) in most_first(delays, lambda delay: delay[0].moments.total):
         m = spread.moments
         middle = (spread.quantile(0.5), spread.quantile(0.95))
-        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, api, gpu, ratio(api, gpu))
+        onto_idle = (alone.calls, alone.quantile(0.5))
+        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, api, gpu, ratio(api, gpu), *onto_idle)
 
 
 def _sum_row(operations: int, launched: int, launches: int, steps: int, *times: int) -> Row:

@@ -32,6 +32,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
+from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -43,7 +44,7 @@ _COMPUTES = 0.1  # of the compute time of an agent: a stream that has more compu
 
 _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
 
-_MATTERS = 10.0  # percent of the time: exposed copies, start-up
+_MATTERS = 10.0  # percent of the time: exposed communication, exposed copies, start-up
 
 TABLES = by_name(
     table_of(
@@ -203,7 +204,11 @@ def gpu_time(reading: Reading) -> Tables:
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
         )
         return
-    yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
+    exposed, hidden, span = (
+        sum(getattr(agent, what) for _, agent in ordered) for what in ("exposed", "hidden", "span")
+    )
+    findings = _overlap(exposed, exposed + hidden, span)
+    yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT, findings)
 
 
 _BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
@@ -390,7 +395,12 @@ def budget(reading: Reading) -> Tables:
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     every = sum((each.every for each in sums.values()), _Times())
-    findings = [*_started(reading, times), *_unmarked(counted), *_overlap(every), *_copying(every, copies)]
+    findings = [
+        *_started(reading, times),
+        *_unmarked(counted),
+        *_overlap(every.communication, every.all_communication, every.span),
+        *_copying(every, copies),
+    ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
     if reading.by not in (*LANES, *LAUNCHES):
         yield reading.summary(TABLES["counted"], _counted_rows(reading, times, reading.by))
@@ -431,11 +441,11 @@ def _copying(times: _Times, copies: Mapping[str, _Copies]) -> Iterator[Finding]:
     share = times.copy * 100 / times.span
     name = max(copies, key=lambda direction: copies[direction].exposed)
     most = copies[name]
-    rate = most.size / most.time if most.time else 0.0
-    at = f" at {rate:.3g} GB/s" if most.size else ""
+    rate = gib_per_s(most.size, most.time)
+    at = f", all of which run at {rate:.3g} GiB/s" if rate else ""
     mostly = "" if most.exposed * 10 >= 9 * times.copy else f", {most.exposed * 100 / times.copy:.0f} % of that"
     text = f"{share:.0f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
-    evidence = {"exposed_percent": share, "direction": name, "gb_per_s": rate}
+    evidence = {"exposed_percent": share, "direction": name, "gib_per_s": rate}
     yield Finding(text, "copy.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
 
@@ -448,16 +458,21 @@ def _direction(name: str) -> str:
     return name.removeprefix("MEMORY_COPY_").replace("_", " ").lower()
 
 
-def _overlap(times: _Times) -> Iterator[Finding]:
-    """Yield that compute hides no communication, where that costs time."""
-    exposed, total, span = times.communication, times.all_communication, times.span
-    hidden = (total - exposed) * 100 / total if total else 100.0
-    if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
-        share = exposed * 100 / span
-        hides = f"compute hides {hidden:.1f} % of it"
-        text = f"communication does not overlap: {hides}, and {share:.0f} % of GPU time is exposed communication"
-        evidence = {"hidden_percent": hidden, "exposed_percent": share}
-        yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+def _overlap(exposed: int, communication: int, span: int) -> Iterator[Finding]:
+    """Yield how much of the time is exposed communication, and how much of communication compute hides; [ns]."""
+    if not span or not communication:
+        return
+    hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
+    is_lost = hidden < _HIDDEN and share >= _COSTS
+    text = f"{share:.0f} % of GPU time is exposed communication"
+    if is_lost:
+        text = f"communication does not overlap: compute hides {hidden:.1f} % of it, and {text}"
+    else:
+        text += f"; compute hides {hidden:.0f} % of all communication"
+    rule = "comm.overlap" if is_lost else "comm.exposed"
+    verdict = Verdict.PROBLEM if is_lost or share >= _MATTERS else Verdict.NONE
+    evidence = {"hidden_percent": hidden, "exposed_percent": share}
+    yield Finding(text, rule, verdict, Confidence.CERTAIN, evidence=evidence)
 
 
 _BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))

@@ -16,11 +16,13 @@ import numpy as np
 
 from rocpd.base import NULL, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import (
+    BETWEEN,
     CAUSES,
     FINISHED,
     HOST,
     LEFT_OUT,
     NOT_STARTED,
+    PAUSE,
     QUEUED,
     UNKNOWN,
     AgentTime,
@@ -69,11 +71,18 @@ _MEANWHILE = {
     FINISHED: "after their last operation",
 }
 
+_CAUSE = Field(
+    "cause",
+    "",
+    f"what the host does, or where the agent stands; launching: in calls that launch, and up to {PAUSE // 1000} us "
+    "between two calls",
+)
+
 TABLES = by_name(
     table_of(
         "idle",
         "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
-        Field("cause", "", "what the host does, or where the agent stands"),
+        _CAUSE,
         Field("idle_ns", "ns", "time, of all agents together"),
         Field("percent", "%", "share of the idle time", is_share=True),
         Field("span_percent", "%", "share of the time of the agents, idle or busy"),
@@ -85,12 +94,12 @@ TABLES = by_name(
         "idle-calls",
         "Which calls and which work of the host agents are idle for: the rows add up to the idle time. # stands for "
         "numbers in texts of markers.",
-        Field("cause", "", "what the host does, or where the agent stands"),
+        _CAUSE,
         Field(
             "name",
             "",
-            "function, or innermost marker around the host's own work; NULL: between calls, outside of markers, or "
-            "no call is the cause",
+            f"function; `{BETWEEN}` of launching outside of them; innermost marker around the host's own work; NULL: "
+            "outside of markers, or no call is the cause",
         ),
         Field("idle_ns", "ns", "time, of all agents together"),
         Field("percent", "%", "share of the idle time", is_share=True),
@@ -99,16 +108,22 @@ TABLES = by_name(
         Field("rank", "", "rank of the longest"),
         Field("agent", "", "its agent", True),
         Field("at_ns", "ns", "its start, from the start of the time line"),
-        Field("begun_ns", "ns", "idle times that begin in it, to their end, or until a host gap", True),
+        Field(
+            "begun_ns",
+            "ns",
+            "idle times that begin in it, each to its end or to work of the host: what the call sets off, where "
+            "idle_ns is what lies in it",
+            True,
+        ),
         Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
         Field("in_marker_percent", "%", "how much of it lies there", True),
-        Field("begun_percent", "%", "idle times that begin in it, by the time of the agents", True),
+        Field("begun_percent", "%", "begun_ns by the time of the agents", True),
     ),
     table_of(
         "idle-stacks",
         "Functions in which the host is while agents have nothing to do, where call stacks were sampled; by cause, "
         "those with most time of their own first.",
-        Field("cause", "", "what the host does, or where the agent stands"),
+        _CAUSE,
         Field("function", "", "function"),
         Field("file", "", "its file, NULL where not recorded"),
         Field("count", "", "samples with it in their stack, of the thread that launches the next operation", True),
@@ -213,7 +228,7 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
         reading.session.note(text)
 
 
-_IDLE = Fact("idle", 1, (_Rank, _Time, Gap, Sums))
+_IDLE = Fact("idle", 2, (_Rank, _Time, Gap, Sums))
 
 
 def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Rank:
@@ -241,7 +256,8 @@ def _by_cause(idle: AgentTime, names: Names, paths: CallPaths, rank: int) -> _By
     length, begun = idle.length, _begun(idle)
     for (cause, what), rows in grouped([idle.cause, idle.what]):
         longest = rows[int(length[rows].argmax())]
-        name = None if what == NULL else folded(names.texts[what] or "")
+        unnamed = BETWEEN if CAUSES[cause] == HostCall.LAUNCH else None
+        name = unnamed if what == NULL else folded(names.texts[what] or "")
         piece = int(length[longest]), rank, idle.agent, int(idle.start[longest])
         markers = paths.times(what, idle.start[rows], length[rows]) if CAUSES[cause] in WAITING else {}
         time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()), markers)

@@ -72,6 +72,7 @@ _OF_ALL = frozenset({"trace", "ranks"})  # analyses that compare ranks
 _EARLY = frozenset({"step.outlier", "gpu.idle", "gpu.compute", "comm.exposed", "copy.exposed", "job.startup"})
 """Rules of findings that stand before all ranks were read."""
 _JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
+_EXPOSED = ("comm.overlap", "comm.exposed", "copy.exposed")
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
 
@@ -201,7 +202,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
     products = Counter(str(name or "GPU") for rank in job for (name,) in session.reader(rank.number).rows(_PRODUCTS))
-    lasting = _whole_steps(tables, "is_warm_up", "mean_ns")
+    lasting = _whole_steps(tables, "is_warm_up", "period_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
     is_one = session.runs == 1
@@ -209,7 +210,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     parts = [
         f"{what} on {amount(len(nodes), 'node')}",
         *sorted(products, key=lambda product: (-products[product], product))[:2],
-        *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
+        *([f"{amount(len(steps), 'step')}, median {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
         *(commands if is_one or len(commands) == 1 else [amount(len(commands), "command")])[:1],
     ]
@@ -240,8 +241,8 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from (each for each in (verdict,) if each and not (is_alone and each.verdict is Verdict.UNKNOWN))
     yield from (finding for finding in more if finding and finding.verdict in (Verdict.PROBLEM, Verdict.NOTE))
     yield from _slow_steps(tables)
-    yield from _exposed(tables)
-    yield from (finding for finding in _findings(tables, "budget") if finding.rule == "copy.exposed")
+    exposed = (finding for finding in _findings(tables, "budget") if finding.rule in _EXPOSED)
+    yield from (finding for finding in exposed if finding.verdict is Verdict.PROBLEM)
     yield from _findings(tables, "idle")
     others = (finding for name in joined_analyses() if name not in _JUDGED for finding in _findings(tables, name))
     yield from (finding for finding in others if finding.verdict is Verdict.PROBLEM)
@@ -272,14 +273,9 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 
 
-def _share(tables: Mapping[str, Summary], part: str) -> float:
-    """Return how much of the time of the GPUs is one part [%]."""
-    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
-    return shares.get(part) or 0.0
-
-
 def _computing(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    computes, known = _share(tables, "compute"), load(None)
+    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
+    computes, known = shares.get("compute") or 0.0, load(None)
     if computes < _WORTH_SAYING:
         return
     evidence, text = {"compute_percent": computes}, f"{computes:.0f} % of GPU time is compute"
@@ -290,14 +286,3 @@ def _computing(tables: Mapping[str, Summary]) -> Iterator[Finding]:
         text += f"; {kernel_name(name).short} takes {share:.0f} % of the time of all kernels"
         evidence["kernel_percent"] = share
     yield Finding(text, "gpu.compute", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
-
-
-def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    if lost := [finding for finding in _findings(tables, "budget") if finding.rule == "comm.overlap"]:
-        yield from lost
-        return
-    exposed = _share(tables, "exposed communication")
-    if exposed >= _WORTH_SAYING:
-        text = f"{exposed:.0f} % of GPU time is exposed communication"
-        evidence = {"exposed_percent": exposed}
-        yield Finding(text, "comm.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -15,7 +15,7 @@ from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.align import Shift
 from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
-from rocpd.summary.grouping import order_of
+from rocpd.summary.grouping import Sums, merge, order_of, ratio
 from rocpd.summary.reading import statistics
 
 IDLE = "idle"
@@ -48,12 +48,15 @@ class Steps:
     Args:
         by: what is compared.
         warm: numbers of the steps that are warm-up.
+        steps, first, periods: text and number within the text -> lengths, the first start on the time line, and sum
+            and number of the times to the next step, of the ranks [ns].
     """
 
     by: By
     warm: frozenset[int] = frozenset()
     steps: dict[tuple[str, int], dict[Key, int]] = field(default_factory=dict)
     first: dict[tuple[str, int], int] = field(default_factory=dict)
+    periods: dict[tuple[str, int], Sums] = field(default_factory=dict)
     cut: set[tuple[str, int]] = field(default_factory=set)
     warm_up: set[tuple[str, int]] = field(default_factory=set)
     phases: dict[str, Phase] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Steps:
             times = self.steps.setdefault(step, {})
             times[key] = max(length, times.get(key, 0))
             self.first.setdefault(step, shift.to_line(start))
+        merge(self.periods, {step: Sums((period, 1)) for step, period in added.periods.items()})
         self.cut |= added.cut
         self.warm_up |= added.of(self.warm)
         for text, spread in added.phases.items():
@@ -81,13 +85,17 @@ class Steps:
             phase.gpu += gpu.get(text, 0)
 
     def step_rows(
-        self, slow: Mapping[tuple[str, int], Cause], longest: Mapping[tuple[str, int], Key], ranks: Mapping[int, Key]
+        self,
+        slow: Mapping[tuple[str, int], Cause],
+        longest: Mapping[tuple[str, int], Sequence[int]] | None,
+        ranks: Mapping[int, Key],
     ) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with whole ones that are no warm-up.
 
         Args:
             slow: why a step is slow.
-            longest: who takes longest for itself in a step; else it is the one whose marker is clearly longest.
+            longest: the ranks that take longest for themselves in a step; None: nobody can say, and it is the one whose
+                marker is clearly longest: where ranks wait for each other that may be one that waits.
             ranks: number of a rank -> how it is called here.
         """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
@@ -98,13 +106,15 @@ class Steps:
             least, most = min(times.values()), max(times.values())
             over = means[step] / typical if typical and step not in self.cut else None
             spread = (means[step], least, most, most - least)
+            alone = () if longest is None else _only(longest.get(step, ()), ranks)
             rows.append(
                 (
                     *(*step, self.first[step], len(times), *spread),
-                    *(_slowest_of(slow.get(step), ranks) or longest.get(step) or _slowest(times, _CLEARLY)),
+                    *(_slowest_of(slow.get(step), ranks) or alone or _slowest(times, _CLEARLY)),
                     over,
                     *_grown(slow.get(step), means[step] - typical),
                     int(step in self.warm_up),
+                    ratio(*self.periods[step]),
                 )
             )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
@@ -126,6 +136,12 @@ def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
     if cause is None:
         return ()
     return ranks[cause.ranks[0]] if cause.ranks else (None,) * len(next(iter(ranks.values())))
+
+
+def _only(longest: Sequence[int], ranks: Mapping[int, Key]) -> Key:
+    """Return whom some ranks belong to, all of them; nobody where that is several."""
+    keys = {ranks[rank] for rank in longest}
+    return keys.pop() if len(keys) == 1 else (None,) * len(next(iter(ranks.values())))
 
 
 def _grown(cause: Cause | None, longer: float) -> Row:

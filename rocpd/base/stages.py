@@ -65,7 +65,7 @@ class Cost:
 
 
 COSTS = {
-    Stage.FIRST: Cost(5.2, 3.7, is_shared=True),
+    Stage.FIRST: Cost(3.5, 3.3, is_shared=True),
     Stage.READING: Cost(0.83, 0.6, is_shared=True, before=Cost(11.4, 3.0)),
     Stage.TABLES: Cost(0.18, 0.025),
     Stage.BLAME: Cost(0.93, 1.15),

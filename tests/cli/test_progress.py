@@ -439,23 +439,23 @@ def of(stages: Sequence[Stage], *took: float) -> dict[Stage, float]:
 
 
 MEASURED = {
-    "summary, 16 ranks": Played(16, 598, of_summary(), of(_JUDGED, 1.08, 2.13, 0.13, 0.71)),
-    "summary, 64 ranks": Played(64, 252, of_summary(), of(_JUDGED, 0.99, 1.6, 0.08, 0.35)),
-    "summary, 256 ranks": Played(256, 154, of_summary(), of(_JUDGED, 0.92, 2.5, 0.16, 0.39)),
-    "advise, 16 ranks": Played(*(16, 598, of_advice(), of((*_JUDGED, Stage.REPLAYS), 1.16, 3.2, 0.23, 0.68, 0.93))),
+    "summary, 16 ranks": Played(16, 598, of_summary(), of(_JUDGED, 0.9, 2.13, 0.13, 0.71)),
+    "summary, 64 ranks": Played(64, 252, of_summary(), of(_JUDGED, 0.79, 1.6, 0.08, 0.35)),
+    "summary, 256 ranks": Played(256, 154, of_summary(), of(_JUDGED, 0.67, 2.5, 0.16, 0.39)),
+    "advise, 16 ranks": Played(*(16, 598, of_advice(), of((*_JUDGED, Stage.REPLAYS), 0.97, 3.2, 0.23, 0.68, 0.93))),
     "advise, 16 ranks that are kept": Played(
         *(16, 598, of_advice(), of((*_ANEW, Stage.REPLAYS), 0.03, 0.24, 0.12, 0.76, 0.65, 0.92), True)
     ),
-    "advise, 64 ranks": Played(*(64, 252, of_advice(), of((*_JUDGED, Stage.REPLAYS), 0.81, 2.35, 0.31, 0.33, 0.36))),
-    "advise, 256 ranks": Played(*(256, 154, of_advice(), of((*_JUDGED, Stage.REPLAYS), 1.02, 4.5, 1.1, 0.42, 0.08))),
+    "advise, 64 ranks": Played(*(64, 252, of_advice(), of((*_JUDGED, Stage.REPLAYS), 0.65, 2.35, 0.31, 0.33, 0.36))),
+    "advise, 256 ranks": Played(*(256, 154, of_advice(), of((*_JUDGED, Stage.REPLAYS), 0.75, 4.5, 1.1, 0.42, 0.08))),
     "report, 16 ranks": Played(
-        *(16, 598, of_report(), of((*_JUDGED, *_REPORTED), 1.13, 6.11, 0.53, 0.72, 0.93, 1.07, 1.07))
+        *(16, 598, of_report(), of((*_JUDGED, *_REPORTED), 0.94, 6.11, 0.53, 0.72, 0.93, 1.07, 1.07))
     ),
     "report, 16 ranks that are kept": Played(
         *(16, 598, of_report(), of((*_ANEW, *_REPORTED), 0.04, 0.54, 0.54, 0.81, 0.81, 0.92, 1.08, 1.05), True)
     ),
     "report, 256 ranks": Played(
-        *(256, 154, of_report(), of((*_JUDGED, *_REPORTED), 0.81, 5.7, 1.28, 0.42, 0.07, 0.09, 0.68))
+        *(256, 154, of_report(), of((*_JUDGED, *_REPORTED), 0.6, 5.7, 1.28, 0.42, 0.07, 0.09, 0.68))
     ),
     "whatif, 16 ranks": Played(
         *(16, 598, whatif.STAGES, of((Stage.GRAPHS, Stage.FIRST, Stage.ANEW, Stage.CAUSES), 2.1, 0.48, 0.78, 1.31))

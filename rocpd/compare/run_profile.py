@@ -30,6 +30,7 @@ from rocpd.compare.measure import (
     CodeFacts,
     KernelLaunch,
     Measuring,
+    Moved,
     RankMeasure,
     UnitEdges,
     inside,
@@ -292,9 +293,11 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
-    kind, symbol, name, category, path, grid, code, operator = values
+    kind, symbol, name, category, path, grid, code, operator, *more = values  # older versions know no moves
     shape = None if grid is None else tuple(grid)
-    return KernelLaunch(kind, symbol, name, category, path, shape, CodeFacts(*code), operator)
+    return KernelLaunch(
+        kind, symbol, name, category, path, shape, CodeFacts(*code), operator, *(each and Moved(*each) for each in more)
+    )
 
 
 def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:

@@ -60,6 +60,7 @@ HIP = NotRecorded("calls that launch kernels are not recorded", Recordable.CALLS
 COPIES = NotRecorded("no copies are recorded", Recordable.COPIES)
 ALLOCATIONS = NotRecorded("no allocations are recorded", Recordable.ALLOCATIONS)
 _TOGETHER = ": open the files of all ranks together"
+LEFT_OUT = "partners are left out by --rank or --host"
 RANKS = NotRecorded("there are no two ranks with kernels", None, _TOGETHER)
 COMMUNICATION = NotRecorded("there is no communication between ranks", None, _TOGETHER)
 COLLECTIVES = NotRecorded("there are no collectives of several ranks", None, _TOGETHER)
@@ -82,7 +83,11 @@ class CannotLookError(Exception):
 
     def text(self, job: JobFacts) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
-        return self.reason if isinstance(self.reason, str) else self.reason.text(job.recorder, is_part=job.is_part)
+        if isinstance(self.reason, str):
+            return self.reason
+        if job.left_out and self.reason.besides == _TOGETHER:
+            return f"{self.reason.what}: {LEFT_OUT}"
+        return self.reason.text(job.recorder, is_part=job.is_part)
 
 
 def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
@@ -118,6 +123,7 @@ class JobFacts:
         shares: rank -> part of the budget -> share of that time [%].
         recorder: the profiler that recorded it.
         is_part: windows or filters leave a part of what is recorded.
+        left_out: how many ranks of the files filters leave out.
     """
 
     text: str
@@ -130,6 +136,7 @@ class JobFacts:
     shares: Mapping[int, Mapping[str, float]]
     recorder: TraceProfiler = ROCPROFV3
     is_part: bool = False
+    left_out: int = 0
 
     @property
     def unit(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
+from rocpd.replay.blame import MATCHED_AT_LEAST
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
@@ -125,7 +126,8 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         would = readable(together.predicted_step_ns, "ns")
         yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
     else:
-        yield f"{unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
+        judged = "rank, host, link, step" if answer.matched >= MATCHED_AT_LEAST else "step"
+        yield f"{unit} takes {takes}: no {judged}, call or gap was found that costs 1 % of it"
     if [each.changes for each in answer.each or (together,)] == [together.changes]:
         yield from [f"  {together}"] if together.changes else []
     else:

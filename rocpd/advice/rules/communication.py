@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, LEFT_OUT, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
@@ -108,6 +108,8 @@ COMM_STRAGGLER = Rule(
 
 def _comm_exposed(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
+    if case.job.left_out:
+        raise CannotLookError(LEFT_OUT)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))

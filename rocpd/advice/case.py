@@ -10,6 +10,7 @@ from rocpd.base import by_key, frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
+from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.result import Summary
@@ -60,7 +61,6 @@ HIP = NotRecorded("calls that launch kernels are not recorded", Recordable.CALLS
 COPIES = NotRecorded("no copies are recorded", Recordable.COPIES)
 ALLOCATIONS = NotRecorded("no allocations are recorded", Recordable.ALLOCATIONS)
 _TOGETHER = ": open the files of all ranks together"
-LEFT_OUT = "partners are left out by --rank or --host"
 RANKS = NotRecorded("there are no two ranks with kernels", None, _TOGETHER)
 COMMUNICATION = NotRecorded("there is no communication between ranks", None, _TOGETHER)
 COLLECTIVES = NotRecorded("there are no collectives of several ranks", None, _TOGETHER)

@@ -26,6 +26,8 @@ from rocpd.compare.outliers import outlying_steps
 from rocpd.compare.problems import new_and_gone
 from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile, on_both_sides
 from rocpd.facts.short_names import kernel_name
+from rocpd.federate.select.filters import LEFT_OUT
+from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
@@ -340,6 +342,11 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
             yield Finding(f"{text}{grown}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
+    if any(run.facts.left_out for run in (*base, *new)):
+        is_lost = comparison.metric.kind == STEP and not any(STRAGGLER in run.problems for run in (*base, *new))
+        lost = "; stragglers are not looked for" if is_lost else ""
+        text = f"{LEFT_OUT}: how long a rank waits for these is not known{lost}"
+        yield Finding(text, "diff.left-out", Verdict.NOTE, Confidence.CERTAIN)
     yield _compared(comparison)
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"

@@ -43,7 +43,7 @@ class LongSteps:
         return sum(self.longer) / self.count
 
 
-def long_steps(run: RunProfile, others: Sequence[RunProfile]) -> LongSteps:
+def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
     """Return the steps of a run that stand out, and less in `others`; what its first one takes is warm-up."""
     times = run.samples[STEP]
     usual = median(times)

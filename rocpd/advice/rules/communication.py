@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, LEFT_OUT, SIZES, CannotLookError, Case, some
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
+from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
 from rocpd.summary.communication.slow import RULE as SLOW

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
-from rocpd.base import Row
+from rocpd.base import Row, amount
 from rocpd.base.visible import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
 from rocpd.compare.comparison import Comparison, RankDifference
@@ -320,7 +320,7 @@ def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[s
         by_field = zip(fields, zip(*left, strict=True), strict=True)
         adds_up = table.name != "diff-ranks"
         sums = [sum(column) if adds_up and field.unit == "ns" else None for field, column in by_field]
-        chosen.append((f"{len(left)} others", *sums[1:]))
+        chosen.append((amount(len(left), "other"), *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]
     return _Section(title, table.doc, heads, [tuple(row[n] for n in some) for row in chosen])

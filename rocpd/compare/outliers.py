@@ -45,29 +45,27 @@ class LongSteps:
 
 def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
     """Return the steps of a run that stand out, and less in `others`; what its first one takes is warm-up."""
+    usual, longer = median(run.samples[STEP]), _longer(run)
+    least = max(_LONGER * usual, _DEVIATIONS * median(map(abs, longer.values())))
+    for other in others:  # a step that stands out there as well may be longer by as much, or by the same share
+        factor = max(1.0, usual / (median(other.samples[STEP]) or usual))
+        for number, time in _longer(other).items():
+            if number in longer:
+                longer[number] -= factor * max(0.0, time) / len(others)
+    chosen = [number for number in run.numbers[1:] if longer[number] > least]
+    if run.units < _FEWEST or len(chosen) > _MOST * run.units:
+        chosen = []
+    taken = dict(zip(run.numbers, run.samples[STEP], strict=True))
+    return LongSteps(
+        tuple(chosen), tuple(map(taken.__getitem__, chosen)), tuple(map(longer.__getitem__, chosen)), usual, run.units
+    )
+
+
+def _longer(run: RunProfile) -> dict[int, float]:
+    """Return how much longer than the median each step of a run takes [ns]."""
     times = run.samples[STEP]
     usual = median(times)
-    spread = median(abs(time - usual) for time in times)
-    least = max(_LONGER * usual, _DEVIATIONS * spread)
-    elsewhere = [_longer(other, usual) for other in others]
-    long = []
-    for number, time in zip(run.numbers[1:], times[1:], strict=True):
-        there = [longer[number] for longer in elsewhere if number in longer]
-        own = time - usual - (max(0.0, fmean(there)) if there else 0.0)
-        if own > least:
-            long.append((number, time, own))
-    chosen = long if len(times) >= _FEWEST and len(long) <= _MOST * len(times) else []
-    numbers, taken, longer = zip(*chosen, strict=True) if chosen else ((), (), ())
-    return LongSteps(numbers, taken, longer, usual, len(times))
-
-
-def _longer(run: RunProfile, known: float) -> dict[int, float]:
-    """Return how much longer than the median each step of a run takes, or its share of a `known` longer median [ns]."""
-    usual = median(run.samples[STEP])
-    return {
-        number: (time - usual) * max(1.0, known / usual)
-        for number, time in zip(run.numbers, run.samples[STEP], strict=True)
-    }
+    return {number: time - usual for number, time in zip(run.numbers, times, strict=True)}
 
 
 def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tuple[str, bool] | None:

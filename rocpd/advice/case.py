@@ -10,6 +10,7 @@ from rocpd.base import by_key, frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
+from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.result import Summary
@@ -82,7 +83,11 @@ class CannotLookError(Exception):
 
     def text(self, job: JobFacts) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
-        return self.reason if isinstance(self.reason, str) else self.reason.text(job.recorder, is_part=job.is_part)
+        if isinstance(self.reason, str):
+            return self.reason
+        if job.left_out and self.reason.besides == _TOGETHER:
+            return f"{self.reason.what}: {LEFT_OUT}"
+        return self.reason.text(job.recorder, is_part=job.is_part)
 
 
 def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
@@ -118,6 +123,7 @@ class JobFacts:
         shares: rank -> part of the budget -> share of that time [%].
         recorder: the profiler that recorded it.
         is_part: windows or filters leave a part of what is recorded.
+        left_out: how many ranks of the files filters leave out.
     """
 
     text: str
@@ -130,6 +136,7 @@ class JobFacts:
     shares: Mapping[int, Mapping[str, float]]
     recorder: TraceProfiler = ROCPROFV3
     is_part: bool = False
+    left_out: int = 0
 
     @property
     def unit(self) -> str:

@@ -277,6 +277,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         shares=shares,
         recorder=recorder_of(importers_of(session)),
         is_part=session.is_part,
+        left_out=session.job.left_out,
     )
 
 

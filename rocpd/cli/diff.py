@@ -122,6 +122,13 @@ class Gate:
     reason: str | None = declare(None, "Why a change is accepted.", "TEXT")
     format: str = tables.format_option("Format, else by the ending of -o:", tables.of_analyses)
     json: bool = declare(False, "The same as --format json.", heading=Heading.OUTPUT)
+    limit: int | None = declare(
+        None,
+        "Rows per table on the console; 0 shows all, without it those that explain most.",
+        "N",
+        least=0,
+        heading=Heading.OUTPUT,
+    )
 
 
 def diff(
@@ -258,7 +265,7 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
         return
     with tables.open_output(output.path(tables.ending_of(form)), output) as out:
         if form is None:
-            write_text(comparison, out, screen_of(out))
+            write_text(comparison, out, screen_of(out), gate.limit)
         elif form.is_page:
             form.write_page(sheets_of(comparison), as_data(out))
         else:

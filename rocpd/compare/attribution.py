@@ -18,11 +18,12 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from rocpd.base import frozen
-from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch
+from rocpd.base import amount, by_key, frozen
+from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch, Moved
 from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
 from rocpd.facts.short_names import kernel_name
 from rocpd.schema.rules.kernel_names import without_kd
+from rocpd.table.human import readable
 
 
 class UnitShare(NamedTuple):
@@ -297,6 +298,11 @@ def _replaced(
 
 
 _MOST_VALUES = 2
+_WORK = ("moved", "grid")  # of a launch: the first one that is known says whether two do the same
+_WORDS = {
+    "ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "ALLTOALL": "all-to-all", "BCAST": "broadcast",
+    "REDUCE_SCATTER_BLOCK": "reduce-scatter",
+}  # fmt: skip
 _ROUNDING = 3  # of effects, all together [ns]
 
 
@@ -310,13 +316,13 @@ class KernelDifference(Difference):
         pair: the kernels.
         calls_per_unit: of both sides.
         calls: how much of the change is that of the number of calls, each as long as in the base [ns].
-        work: that of the length of calls on another grid [ns].
-        speed: that of the length of calls on the same grid [ns].
+        work: that of the length of calls of other work: another grid, or of a collective other bytes or ranks [ns].
+        speed: that of the length of calls of the same work [ns].
         overlap: that of how much of these is hidden behind other work [ns].
         waiting: that of waiting for other ranks, and of what is not matched [ns].
-        ratio: how many times as long a call is, by medians, on equal grids where there are any; None: unknown, or
+        ratio: how many times as long a call is, by medians, of equal work where there are any; None: unknown, or
             communication, which waits.
-        is_other_work: whether its grids differ.
+        is_other_work: whether each side has work that the other lacks.
         launched: what differs in how it is launched and built.
         p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
     """
@@ -335,7 +341,7 @@ class KernelDifference(Difference):
 
 
 class _Sum(NamedTuple):
-    """The work of a kernel on one grid, in a unit; times in ns.
+    """The calls of a kernel that do the same work, in a unit; times in ns.
 
     Args:
         calls: how often it runs.
@@ -353,19 +359,19 @@ class _Sum(NamedTuple):
 def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
     """Return what kernels of both sides that are the same take of a unit, and what the change is."""
     sides = _shares(base, pair.base), _shares(new, pair.new)
-    is_known = all(any(launch.grid for launch, _ in side) for side in sides)
-    grids = [_by_grid(side, is_known) for side in sides]
+    known = [name for name in _WORK if all(any(getattr(launch, name) for launch, _ in side) for side in sides)]
+    works = [_by_work(side, known) for side in sides]
     before, after = (sum(share.total for _, share in side) for side in sides)
     waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
-    calls, work, speed = map(round, _effects(*grids))
+    calls, work, speed = map(round, _effects(*works))
     waited = waiting[1] - waiting[0]
     overlap = after - before - calls - work - speed - waited
     if abs(overlap) <= _ROUNDING:
         speed, overlap = speed + overlap, 0
-    others = [_sum(grid for key, grid in grids[side].items() if key not in grids[1 - side]) for side in (0, 1)]
+    others = [_sum(some for key, some in works[side].items() if key not in works[1 - side]) for side in (0, 1)]
     is_other = bool(others[0].calls and others[1].calls)
-    per_unit = _sum(grids[0].values()).calls, _sum(grids[1].values()).calls
-    ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*grids)
+    per_unit = _sum(works[0].values()).calls, _sum(works[1].values()).calls
+    ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*works)
     launched = _launched(*([launch for launch, _ in side] for side in sides))
     effects = calls, work, speed, overlap, waited
     return KernelDifference(before, after, pair, per_unit, *effects, ratio, is_other, launched)
@@ -380,30 +386,30 @@ def _part_of(side: Iterable[tuple[KernelLaunch, UnitShare]], parts: Sequence[str
     return sum(time for _, share in side for part, time in share.times.items() if part in parts)
 
 
-def _by_grid(side: Iterable[tuple[KernelLaunch, UnitShare]], is_known: bool) -> dict[Grid | None, _Sum]:
-    """Return what a kernel does on each grid; `is_known`: whether grids are known of both sides."""
-    grids: dict[Grid | None, _Sum] = {}
+def _by_work(side: Iterable[tuple[KernelLaunch, UnitShare]], known: Sequence[str]) -> dict[Hashable, _Sum]:
+    """Return what calls of a kernel do by their work; `known`: what of `_WORK` is known of both sides."""
+    works: dict[Hashable, _Sum] = {}
     for launch, share in side:
         waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
         median_calls = (share.median or 0.0) * share.calls
         added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls)
-        grid = launch.grid if is_known else None
-        grids[grid] = _sum((grids.get(grid, _Sum()), added))
-    return grids
+        work = next(filter(None, (getattr(launch, name) for name in known)), None)
+        works[work] = _sum((works.get(work, _Sum()), added))
+    return works
 
 
 def _sum(sums: Iterable[_Sum]) -> _Sum:
     return _Sum(*map(sum, zip(_Sum(), *sums, strict=True)))
 
 
-def _effects(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> tuple[float, float, float]:
+def _effects(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> tuple[float, float, float]:
     """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns]."""
     calls = work = speed = 0.0
-    for grid in base.keys() & new.keys():
-        calls += _of_calls(base[grid], new[grid])
-        speed += _of_speed(base[grid], new[grid])
-    gone = _sum(each for grid, each in base.items() if grid not in new)
-    added = _sum(each for grid, each in new.items() if grid not in base)
+    for key in base.keys() & new.keys():
+        calls += _of_calls(base[key], new[key])
+        speed += _of_speed(base[key], new[key])
+    gone = _sum(each for key, each in base.items() if key not in new)
+    added = _sum(each for key, each in new.items() if key not in base)
     if gone.calls and added.calls:
         more = _of_calls(gone, added)
         calls += more
@@ -425,11 +431,11 @@ def _of_calls(base: _Sum, new: _Sum) -> float:
     return (new.calls - base.calls) * base.own / base.calls if base.calls else float(new.own - base.own)
 
 
-def _ratio(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> float | None:
-    """Return how many times as long a call is, by medians; each grid counts by its calls in the base."""
-    if common := [grid for grid in base if grid in new and base[grid].median_calls and new[grid].calls]:
-        now = sum(new[grid].median_calls / new[grid].calls * base[grid].calls for grid in common)
-        return now / sum(base[grid].median_calls for grid in common)
+def _ratio(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float | None:
+    """Return how many times as long a call is, by medians; each work counts by its calls in the base."""
+    if common := [work for work in base if work in new and base[work].median_calls and new[work].calls]:
+        now = sum(new[work].median_calls / new[work].calls * base[work].calls for work in common)
+        return now / sum(base[work].median_calls for work in common)
     before, after = _sum(base.values()), _sum(new.values())
     if not (before.median_calls and after.calls):
         return None
@@ -440,9 +446,9 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
     """Say what differs in how a kernel is launched and built."""
     if not base or not new:
         return ""
-    says: list[str] = []
+    says = list(_moved(*({launch.moved for launch in side if launch.moved} for side in (base, new))))
     grids = [sorted({_grid(launch.grid) for launch in side if launch.grid}) for side in (base, new)]
-    if all(grids) and not set(grids[0]) & set(grids[1]):
+    if not says and all(grids) and not set(grids[0]) & set(grids[1]):
         says.append(f"grid {_few(grids[0])} -> {_few(grids[1])}")
     words = ("VGPR", "AGPR", "SGPR", "LDS", "scratch", "code object")
     for name, word in zip(CodeFacts._fields, words, strict=True):
@@ -450,6 +456,18 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
         if all(values) and values[0] != values[1]:
             says.append(f"{word} {_few(values[0])} -> {_few(values[1])}")
     return "; ".join(says)
+
+
+def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
+    """Say which collectives move other bytes than in the base."""
+    gone, added = (
+        by_key((move[:2], move.size) for move in sorted(one - other)) for one, other in ((base, new), (new, base))
+    )
+    for (operation, ranks), sizes in added.items():
+        if before := gone.get((operation, ranks)):
+            of = f" of {amount(ranks, 'rank')}" if ranks else ""
+            now, then = (_few([readable(size, "bytes") for size in some]) for some in (sizes, before))
+            yield f"{_WORDS.get(operation, operation.lower())}{of} moves {now} instead of {then}"
 
 
 def _few(values: Sequence[object]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
-from rocpd.base import UsageError, frozen
+from rocpd.base import UsageError, amount, frozen
 from rocpd.compare.attribution import (
     Attribution,
     KernelDifference,
@@ -26,6 +26,8 @@ from rocpd.compare.outliers import outlying_steps
 from rocpd.compare.problems import new_and_gone
 from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile, on_both_sides
 from rocpd.facts.short_names import kernel_name
+from rocpd.federate.select.filters import LEFT_OUT
+from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
@@ -334,20 +336,24 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
     if comparison.comparability.is_enough:
         for text in new_and_gone(*([run.problems for run in side] for side in (base, new))):
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
+        yield from _changed_work(comparison)
         yield from _explained(comparison)
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
             yield Finding(f"{text}{grown}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
+    if any(run.facts.left_out for run in (*base, *new)):
+        is_lost = comparison.metric.kind == STEP and not any(STRAGGLER in run.problems for run in (*base, *new))
+        lost = "; stragglers are not looked for" if is_lost else ""
+        text = f"{LEFT_OUT}: how long a rank waits for these is not known{lost}"
+        yield Finding(text, "diff.left-out", Verdict.NOTE, Confidence.CERTAIN)
     yield _compared(comparison)
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
         yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
-    if comparison.comparability.is_enough:
-        yield from _changed_work(comparison)
-        if comparison.attribution.cancels and comparison.attribution.unit.change:
-            text = "parts cancel: they change by more than three times as much as the whole"
-            yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
+    if comparison.comparability.is_enough and comparison.attribution.cancels and comparison.attribution.unit.change:
+        text = "parts cancel: they change by more than three times as much as the whole"
+        yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
 _DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
@@ -439,6 +445,6 @@ def _changed_work(comparison: Comparison) -> Iterator[Finding]:
     if changed := [kernel for kernel in comparison.attribution.kernels if kernel.is_other_work]:
         first = changed[0]
         name = kernel_name(first.pair.new[0].name).short
-        more = f"; {len(changed) - 1} more kernels" if len(changed) > 1 else ""
+        more = f"; {amount(len(changed) - 1, 'more kernel')}" if len(changed) > 1 else ""
         text = f"work changed, calls do something else: {name}: {first.launched}{more}"
         yield Finding(text, "diff.work", Verdict.PROBLEM, Confidence.CERTAIN)

@@ -39,6 +39,7 @@ FROM rocpd_info_kernel_symbol K LEFT JOIN rocpd_info_code_object C ON C.id = K.c
 WHERE K.id IN (SELECT value FROM json_each(?))"""
 _SIZE = re.compile(r"[#&]size=(\d+)")
 _MOST_SHAPES = 16  # of one kernel in one rank; of more the grid varies, and is none of its marks
+_MOST_MOVES = 64  # different things that collectives of a rank move; of more the size varies from step to step
 _COPIES = "copies"
 
 COPY_KIND = KINDS[COPIES]
@@ -66,6 +67,14 @@ class CodeFacts(NamedTuple):
     size: int | None = None
 
 
+class Moved(NamedTuple):
+    """The work of a collective: its operation, as MPI names it, how many ranks, and the bytes of the whole result."""
+
+    operation: str
+    ranks: int
+    size: int
+
+
 class KernelLaunch(NamedTuple):
     """Properties that dispatches, or copies, have in common.
 
@@ -78,6 +87,7 @@ class KernelLaunch(NamedTuple):
         grid: None for copies, where nothing recorded it, and where a kernel has too many different ones.
         code: what it was built into.
         operator: operator of PyTorch that launched it; empty: none, or none are recorded.
+        moved: by a collective; None: no call says so, or there are too many different ones.
     """
 
     kind: str
@@ -88,10 +98,16 @@ class KernelLaunch(NamedTuple):
     grid: Grid | None
     code: CodeFacts
     operator: str = ""
+    moved: Moved | None = None
 
 
 def read_launches(
-    reading: RankReading, ops: Ops, names: OperationNames, categories: Categories, kinds: Ints
+    reading: RankReading,
+    ops: Ops,
+    names: OperationNames,
+    categories: Categories,
+    kinds: Ints,
+    channels: Sequence[Channel] = (),
 ) -> tuple[list[KernelLaunch], Ints]:
     """Return the kinds of launches of a rank, in the order of their first one, and for each operation its kind.
 
@@ -101,17 +117,19 @@ def read_launches(
         names: names of these.
         categories: say what kernels do.
         kinds: what each does, as `kinds_of`.
+        channels: its collectives.
     """
     origins = read_origins(reading, By.MARKER)
     place = origins.of_ops(ops)
     paths = [SEPARATOR.join(path) if isinstance(path, tuple) else "" for path in origins.places]
     kernel, grid, shape, symbols = _shapes(reading, ops)
     operators, by_operator = _operators(reading, ops)
-    groups = group_rows([kinds, ops.name, kernel, shape, place, by_operator])
+    moves, by_move = _moves(ops, kinds, channels)
+    groups = group_rows([kinds, ops.name, kernel, shape, place, by_operator, by_move])
     codes = np.zeros(len(ops), np.int64)
     known: dict[KernelLaunch, int] = {}
     in_order = sorted(groups, key=lambda group: int(group[1][0]))
-    for (kind, name, number, of_shape, at, operator), rows in in_order:
+    for (kind, name, number, of_shape, at, operator, move), rows in in_order:
         text = names.full[name] or ""
         around = paths[at] if at >= 0 else "", operators[operator]
         if kind == COPIES:
@@ -124,7 +142,7 @@ def read_launches(
                 launched = (x, y, z, a, b, c) if x > 0 else None
                 code = code._replace(lds=_value(lds), scratch=_value(scratch))
             front = (KINDS[kind], symbol or text, text, categories.of(text), around[0])
-            launch = KernelLaunch(*front, launched, code, around[1])
+            launch = KernelLaunch(*front, launched, code, around[1], moves[move])
         codes[rows] = known.setdefault(launch, len(known))
     return list(known), codes
 
@@ -138,6 +156,20 @@ def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
     numbers = {text: number for number, text in enumerate(texts)}
     of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
     return tuple(numbers), of_rows[operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))]
+
+
+def _moves(ops: Ops, kinds: Ints, channels: Sequence[Channel]) -> tuple[Sequence[Moved | None], Ints]:
+    """Return the different things that collectives move, the first one None, and for each operation the number."""
+    known: dict[Moved | None, int] = {None: 0}
+    codes, talks = np.zeros(len(ops), np.int64), np.flatnonzero(kinds == COMMUNICATION)
+    for channel in channels:
+        ranks = channel.size or 0
+        each = [Moved(of.operation, ranks, of.volume(ranks or 1)) if of else None for of in channel.transfers]
+        numbers = np.array([known.setdefault(moved, len(known)) for moved in each], np.int64)
+        if len(channel.moves):
+            at, is_its = find_rows(channel.rows, ops.row[talks])
+            codes[talks[is_its]] = numbers[channel.moves[at[is_its]]]
+    return ([None], 0 * codes) if len(known) > _MOST_MOVES else (list(known), codes)
 
 
 def _value(number: object) -> int | None:
@@ -283,8 +315,8 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         return None
     kinds = kinds_of(ops, how.categories, names)
     read_history(reading)  # what says why agents are idle: it reads all columns of regions, of which launches need some
-    launches, codes = read_launches(reading, ops, names, how.categories, kinds)
     channels = channels_of(reading, ops, names, how.categories)
+    launches, codes = read_launches(reading, ops, names, how.categories, kinds, channels)
     calls, time, medians = _count(ops, codes, units, len(launches))
     exposed, idle = np.zeros(calls.shape, np.int64), np.zeros((len(units.numbers), len(CAUSES)), np.int64)
     communication = [np.zeros((5, 0), np.int64)]

@@ -13,6 +13,7 @@ from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
+from rocpd.compare.outliers import long_steps
 from rocpd.compare.run_profile import (
     PLURALS,
     MeasuredRun,
@@ -145,8 +146,13 @@ class Comparing:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         new = self._of_units(run, "--step", step)
-        others = run.of_units([number for number in run.about.numbers if number not in new.numbers])
-        base = others if against == OTHERS else self._of_units(run, "--against", against)
+        left: tuple[int, ...] = ()
+        if against == OTHERS:
+            others = [number for number in run.about.numbers if number not in new.numbers]
+            left = long_steps(run.of_units(others)).numbers
+            base = run.of_units([number for number in others if number not in left])
+        else:
+            base = self._of_units(run, "--against", against)
         base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
         new, unit = replace(new, name=listed(new.numbers)), run.about.unit
         places = {number: place for place, number in enumerate(run.about.numbers)}
@@ -154,7 +160,7 @@ class Comparing:
         values = [{places[number]: value for number, value in of_side} for of_side in pairs]
         subject = Subject(
             f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
-            f"{base.units} and {new.units} {PLURALS[unit]}",
+            f"{base.units} and {new.units} {PLURALS[unit]}{_without(unit, left)}",
             decide_steps(values[0], values[1], self.options),
             _common(unit, base.numbers, new.numbers),
         )
@@ -243,6 +249,14 @@ def _numbers(option: str, text: str) -> frozenset[int]:
             raise UsageError(f"{option} {text}: not numbers", "such as 16 or 0-3,8")
         numbers |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(numbers)
+
+
+def _without(unit: str, long: Sequence[int]) -> str:
+    """Say which units are left out of the others: a mean would follow them, a median hardly."""
+    if not long:
+        return ""
+    one = len(long) == 1
+    return f", {unit if one else PLURALS[unit]} {listed(long)} left out as far longer than the others"
 
 
 def _common(what: str, base: Sequence[int], new: Sequence[int]) -> str:

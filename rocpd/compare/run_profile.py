@@ -30,6 +30,7 @@ from rocpd.compare.measure import (
     CodeFacts,
     KernelLaunch,
     Measuring,
+    Moved,
     RankMeasure,
     UnitEdges,
     inside,
@@ -127,6 +128,7 @@ class RunFacts:
         commands: of the processes, with # for the numbers in which they differ.
         rocm: versions that libraries were loaded of, as far as the environment says.
         started: when its units began, by clocks that count the time of day [ns since 1970]; None: none does.
+        left_out: how many ranks of the job filters leave out.
     """
 
     ranks: int = 0
@@ -139,6 +141,7 @@ class RunFacts:
     commands: tuple[str, ...] = ()
     rocm: tuple[str, ...] = ()
     started: int | None = None
+    left_out: int = 0
 
 
 @frozen
@@ -292,9 +295,11 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
-    kind, symbol, name, category, path, grid, code, operator = values
+    kind, symbol, name, category, path, grid, code, operator, *more = values  # older versions know no moves
     shape = None if grid is None else tuple(grid)
-    return KernelLaunch(kind, symbol, name, category, path, shape, CodeFacts(*code), operator)
+    return KernelLaunch(
+        kind, symbol, name, category, path, shape, CodeFacts(*code), operator, *(each and Moved(*each) for each in more)
+    )
 
 
 def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:
@@ -505,7 +510,11 @@ class MeasuredRun:
         if not rows:
             known = f"{PLURALS[unit]} are {numbers[0]} to {numbers[-1]}"
             raise UsageError(f"no such {unit} in all ranks, or no other", known)
-        about = replace(self.about, numbers=tuple(numbers[row] for row in rows), problems={})
+        problems = {
+            rule: {about: f"{text}; looked for in all {PLURALS[unit]}" for about, text in some.items()}
+            for rule, some in self.about.problems.items()
+        }
+        about = replace(self.about, numbers=tuple(numbers[row] for row in rows), problems=problems)
         members = [member.of_units(rows) for member in self.members]
         return replace(self, about=about, members=members, counts=self.counts[:, rows]).profile()
 
@@ -660,6 +669,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
             of_job = steps_of_ranks(reading.session, options.step_marker)
             warm = warm_steps([of_job[each.rank.number] for each in ranks])
         about = _about(name if len(runs) == 1 else f"{name} (run {run})", unit, ranks, warm)
+        about = replace(about, facts=replace(about.facts, left_out=reading.session.job.left_out))
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
         if metric.has_whole and peak is None:

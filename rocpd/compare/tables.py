@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
-from rocpd.base import Row
+from rocpd.base import Row, amount
 from rocpd.base.visible import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
 from rocpd.compare.comparison import Comparison, RankDifference
@@ -63,19 +63,19 @@ TABLES = by_name(
         *_TIMES,
         _PERCENT,
         Field("calls_ns", "ns", "of the change per unit: more or fewer calls"),
-        Field("work_ns", "ns", "of the change per unit: calls on other grids"),
-        Field("speed_ns", "ns", "of the change per unit: calls on equal grids that take longer (below 0: shorter)"),
+        Field("work_ns", "ns", "of the change per unit: calls on other grids, or of collectives of other bytes"),
+        Field("speed_ns", "ns", "of the change per unit: calls of equal work that take longer (below 0: shorter)"),
         Field(
             "overlap_ns",
             "ns",
             "of the change per unit: time that other work no longer hides (below 0: that it hides now)",
         ),
         Field("waiting_ns", "ns", "of the change per unit: waiting for other ranks, and what is not matched", True),
-        Field("call_percent", "%", "how much longer the median call takes, on equal grids if there are any"),
+        Field("call_percent", "%", "how much longer the median call takes, of equal work if there is any"),
         Field("base_calls", "", "calls per unit of the base", True),
         Field("new_calls", "", "calls per unit of the other side", True),
         Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),
-        Field("launched", "", "what differs in grids, registers, memory and code"),
+        Field("launched", "", "what differs in bytes of collectives, grids, registers, memory and code"),
         Field("base_name", "", "its name in the base, where that is another one", True, True, _JOINED),
     ),
     table_of(
@@ -216,17 +216,18 @@ class _Section(NamedTuple):
     rows: Sequence[Row]
 
 
-def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None) -> None:
+def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None, limit: int | None = None) -> None:
     """Write a comparison.
 
     Args:
         comparison: what was found.
         out: text file.
         screen: the terminal, None for a pipe.
+        limit: rows per table, 0 for all; None: those that explain most.
     """
     out.writelines(f"{visible(finding.text)}\n" for finding in comparison.findings)
     width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
-    for section in _sections(comparison, width):
+    for section in _sections(comparison, width, limit):
         out.write(f"\n{section.title.upper()}\n")
         write_readable(section.heads, iter(section.rows), out, screen=screen)
 
@@ -246,8 +247,8 @@ def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
         yield Sheet("No comparison", "", ("",), iter(()), lines)
 
 
-def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
-    """Yield what is shown; `width`: characters of the waterfall's bars."""
+def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = None) -> Iterator[_Section]:
+    """Yield what is shown; `width`: characters of the waterfall's bars; `limit` as `write_text`."""
     if not comparison.comparability.is_enough:
         return
     yield _waterfall(comparison, width)
@@ -262,7 +263,7 @@ def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
         ("diff-ranks", "Ranks, without waiting for others", changed, _FEW, len(ranks) > 1),
     )
     for name, title, rows, most, is_shown in chosen:
-        some = list(islice(rows, most))
+        some = list(islice(rows, most) if limit is None else range(len(list(tables[name])))[: limit or None])
         if some and is_shown:
             yield _chosen(tables[name], title, some, _KERNEL_COLUMNS if name == "diff-kernels" else ())
 
@@ -315,10 +316,11 @@ def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[s
     every = [tuple(row[index] for index in indices) for row in table.for_people()]
     chosen = [every[row] for row in rows]
     left = [row for number, row in enumerate(every) if number not in rows]
-    if left and columns:
+    if left:
         by_field = zip(fields, zip(*left, strict=True), strict=True)
-        sums = [sum(column) if field.unit == "ns" else None for field, column in by_field]
-        chosen.append((f"{len(left)} others", *sums[1:]))
+        adds_up = table.name != "diff-ranks"
+        sums = [sum(column) if adds_up and field.unit == "ns" else None for field, column in by_field]
+        chosen.append((amount(len(left), "other"), *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]
     return _Section(title, table.doc, heads, [tuple(row[n] for n in some) for row in chosen])

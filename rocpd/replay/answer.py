@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
+from rocpd.replay.blame import MATCHED_AT_LEAST
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
@@ -126,7 +127,8 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
         yield f"  {together}"
     else:
-        yield f"{unit} takes {takes}: no rank, host, link, step, call or gap was found that costs 1 % of it"
+        judged = "rank, host, link, step" if answer.matched >= MATCHED_AT_LEAST else "step"
+        yield f"{unit} takes {takes}: no {judged}, call or gap was found that costs 1 % of it"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]

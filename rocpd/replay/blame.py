@@ -23,6 +23,9 @@ from rocpd.replay.excess import Excess, excess
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, small
 
+MATCHED_AT_LEAST = 0.5
+"""Of the communication: below it nothing is known of what others wait for."""
+
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
@@ -135,6 +138,11 @@ class Blame:
     computes: Mapping[int, float] = field(default_factory=dict)
     matched: float = 1.0
     suspect: Cause | None = None
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether enough of the communication is matched to say what others wait for."""
+        return self.matched >= MATCHED_AT_LEAST
 
 
 def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> Blame:

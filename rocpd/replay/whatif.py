@@ -113,7 +113,7 @@ class Replays:
 
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
-        blamed = [*self.found.causes, *self.found.slow.values()]
+        blamed = [*(self.found.causes if self.found.is_matched else ()), *self.found.slow.values()]
         causes = list(dict.fromkeys(map(of_cause, blamed)))
         least = _COSTS * self.blaming.step_ns
         usual = self._step(self._exact.applied(causes).replay()) - least

@@ -209,6 +209,37 @@ def test_parts_that_are_not_there(
     assert said in answer.err
 
 
+def test_a_part_keeps_its_problems_or_says_that_none_are_looked_for(jobs: dict[str, Path], cli: Cli) -> None:
+    sides = jobs["base"], jobs["straggler"]
+    some = cli("diff", *sides, "--step", "2-5").out.splitlines()
+    assert any(line.startswith("new: rank 0 costs ") and line.endswith("; looked for in all steps") for line in some)
+    assert "partners are left out by --rank or --host: " not in "".join(some)
+    alone = cli("diff", *sides, "--rank", "0").out
+    assert "\npartners are left out by --rank or --host: " in alone
+    assert "; stragglers are not looked for\n" in alone
+
+
+def test_a_long_step_is_none_of_the_others(tmp_path: Path, cli: Cli) -> None:
+    """Means then say what the headline, of medians, says."""
+    job = JobOptions(tmp_path / "job", ranks=2, steps=12, seed=4, plant="slow-step")
+    simulate(job)
+    slow = plan(job).slow_step or 0
+    answer = cli("diff", tmp_path / "job", "--step", str(slow - 1), "--format", "json")
+    found = json.loads(answer.out)
+    assert f", step {slow} left out as far longer than the others; " in found["findings"][0]["text"]
+    assert found["unit_ns"]["base"] == pytest.approx(found["base"]["median"], rel=0.02)
+
+
+def test_rows_that_are_left_out_are_counted(jobs: dict[str, Path], cli: Cli) -> None:
+    def ranks(*words: str) -> list[str]:
+        lines = cli("diff", jobs["base"], jobs["straggler"], *words).out.splitlines()
+        return lines[lines.index("RANKS, WITHOUT WAITING FOR OTHERS") + 3 :]
+
+    assert [row.split()[0] for row in ranks("--limit", "1")] == ["0", "1"]
+    assert ranks("--limit", "1")[1].startswith("1 other ")
+    assert len(ranks("--limit", "0")) == len(ranks()) == 2
+
+
 def test_a_damaged_file_is_left_out_where_that_is_asked_for(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
     for file in jobs["base"].glob("*.db"):
         shutil.copyfile(file, tmp_path / file.name)

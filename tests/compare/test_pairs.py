@@ -9,8 +9,8 @@ import pytest
 
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
 from rocpd.compare.comparison import comparability
-from rocpd.compare.measure import CodeFacts, KernelLaunch
-from rocpd.compare.run_profile import COMPUTE, LaunchUse, RankUse, RunFacts, RunProfile
+from rocpd.compare.measure import CodeFacts, KernelLaunch, Moved
+from rocpd.compare.run_profile import COMPUTE, TRANSFER, LaunchUse, RankUse, RunFacts, RunProfile
 
 GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
 
@@ -39,6 +39,23 @@ def test_levels_in_their_order() -> None:
         ("GONE", ["gone"], []),
         ("NEW", [], ["fresh"]),
     ]
+
+
+def test_fewer_bytes_of_a_collective_are_work() -> None:
+    """Pairs exchange a quarter in a quarter of the time; all-reduces of all eight ranks get faster."""
+
+    def side(size: int, time: int, of_all: int) -> list[LaunchUse]:
+        launch = use("nccl").launch._replace(kind="communication")
+        pieces = ((Moved("ALLREDUCE", 2, size), time), (Moved("ALLREDUCE", 8, 1 << 20), of_all))
+        return [
+            LaunchUse(launch._replace(moved=moved), 1, each, {TRANSFER: each}, float(each)) for moved, each in pieces
+        ]
+
+    base, new = side(192 << 20, 400, 90), side(48 << 20, 100, 70)
+    runs = [replace(RUN, uses=tuple(uses)) for uses in (base, new)]
+    (kernel,) = attribute(side_of(runs[:1]), side_of(runs[1:]), pair_kernels(base, new)).kernels
+    assert (kernel.change, kernel.work, kernel.speed, kernel.calls, kernel.is_other_work) == (-160, -150, -10, 0, True)
+    assert kernel.launched == "all-reduce of 2 ranks moves 48.0 MiB instead of 192 MiB"
 
 
 def test_what_stands_in_the_place_of_another_is_the_same() -> None:

@@ -56,6 +56,14 @@ def test_a_rank_with_steps_and_nothing_in_them_is_blamed_for_nothing(slowed: Rep
     assert [cause.ranks for cause in with_empty.found.causes] == [straggler.ranks]
 
 
+def test_without_partners_no_rank_is_blamed(slowed: Replays) -> None:
+    alone = Replays(replace(slowed.job, matched=0.2), steps_of(slowed.job))
+    assert [[each.kind for each in replays.causes() if each.kind == "rank"] for replays in (slowed, alone)] == [
+        ["rank"],
+        [],
+    ]
+
+
 def test_less_time_never_makes_a_step_longer(slowed: Replays) -> None:
     for kind in ("compute", "host", "launch", "copies", "collective", "kernel:Cijk", "rank:1"):
         steps = [slowed.predict(asked(scale=[f"{kind}={factor}"])).predicted_step_ns for factor in (0, 0.5, 1, 1.5)]

@@ -9,6 +9,7 @@ from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, Cannot
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
+from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
 from rocpd.summary.communication.slow import RULE as SLOW
@@ -108,6 +109,8 @@ COMM_STRAGGLER = Rule(
 
 def _comm_exposed(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
+    if case.job.left_out:
+        raise CannotLookError(LEFT_OUT)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))

@@ -68,7 +68,7 @@ class Files:
 
     @cached_property
     def facts(self) -> FactStore | None:
-        """The keeper of facts of ranks: of large files, and of all that are indexed; None: there is none.
+        """The store of facts of ranks: of large files, and of all that are indexed; None: nothing keeps them.
 
         To derive those of a smaller job takes as long as looking for what was kept of it, and starting.
         """

@@ -35,6 +35,10 @@ LEFT JOIN rocpd_string C ON C.id = E.category_id WHERE {condition} GROUP BY 1"""
 _NOTHING = "0"
 
 
+LEFT_OUT = "partners are left out by --rank or --host"
+"""Why nothing is known of what ranks wait for, where filters leave ranks of a job out."""
+
+
 @frozen
 class Filters:
     """Filters of events; None lets everything count. An event counts if it passes all filters.

@@ -29,7 +29,7 @@ from rocpd.table.human import readable
 
 RULE = "comm.straggler"
 _FEWEST = 4  # collectives to cut by
-_MATCHED, _MATCHED_AT_LEAST = 0.9, 0.5  # of the communication: below it is said, below that nothing is known
+_MATCHED = 0.9  # of the communication: below it is said
 _COMPARED = 0.5  # of what a rank computes, that must compare with others
 _STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, these are what to look at
 _BLOCK = 1 << 21  # collectives times members in memory at once
@@ -257,7 +257,7 @@ def _usual(found: Blame, culprits: Sequence[int]) -> int | None:
 def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Finding]:
     """Yield what is to be said, the verdict first."""
     count, unit = len(pieces), pieces.unit
-    if found.matched < _MATCHED_AT_LEAST:
+    if not found.is_matched:
         yield _not_matched(found, pieces)
         return
     if count < _FEW_STEPS:

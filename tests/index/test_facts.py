@@ -284,7 +284,7 @@ DEFINITIONS = {
     "is-counted 1": "070f7d7723d9",
     "kernels-of-agents 1": "08915f82f7d0",
     "launches 1": "a7162d2079c4",
-    "launching 2": "ed36d0d68b83",
+    "launching 3": "d20b2b71e1ab",
     "markers 1": "d840823b5d11",
     "measured 2": "d5704e9d7ddf",
     "memory 1": "b69f035f7110",

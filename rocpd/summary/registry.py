@@ -153,7 +153,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.memory.copies:copy_rates",
             ("copy-sizes", "copy-pairs", "slowest-copies"),
             "how fast copies are by size and between agents; the slowest",
-            ("top",),
+            ("step_marker", "everything", "top"),
             by=(By.RANK, By.HOST),
             recordable=Recordable.COPIES,
         ),

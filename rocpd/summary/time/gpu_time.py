@@ -8,7 +8,8 @@ for each of them by rank, agent and stream. Where steps or markers divide, time 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
@@ -31,8 +32,8 @@ from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
-from rocpd.summary.kernels.totals import gib_per_s
+from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of
+from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -361,20 +362,15 @@ class _Budget(Total):
     agent_steps: int
 
 
-@frozen
-class _Copies(Total):
-    """Copies in one direction: exposed time, time in all [ns], and bytes."""
-
-    exposed: int
-    time: int
-    size: int
+_Copies = dict[tuple[str, int], Sums]
+"""Direction and class of sizes -> exposed time, time in all [ns], and rates [bytes/s] as a Spread."""
 
 
 class _Parts(NamedTuple):
-    """The share of one rank: times by division, and copies by direction."""
+    """The share of one rank: times by division, and copies."""
 
     sums: dict[Key, _Budget]
-    copies: dict[str, _Copies]
+    copies: _Copies
 
 
 def budget(reading: Reading) -> Tables:
@@ -384,7 +380,7 @@ def budget(reading: Reading) -> Tables:
         RocpdError: no operations.
     """
     sums: dict[Key, _Budget] = {}
-    copies: dict[str, _Copies] = {}
+    copies: _Copies = {}
     times = reading.times()
     counted: list[RankTime] = []
     yield (answers := each_of(reading, times, _BUDGET, _parts_of_rank))
@@ -434,19 +430,24 @@ def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
         yield Finding(text, "step.unmarked", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 
-def _copying(times: _Times, copies: Mapping[str, _Copies]) -> Iterator[Finding]:
-    """Yield that copies which nothing hides take a tenth of the time or more, and in which direction."""
-    if not times.span or times.copy * 100 < _MATTERS * times.span:
+def _copying(times: _Times, copies: _Copies) -> Iterator[Finding]:
+    """Yield how much of the time copies take that nothing hides, in which direction, and how fast most of these are."""
+    if not times.copy or not copies:
         return
-    share = times.copy * 100 / times.span
-    name = max(copies, key=lambda direction: copies[direction].exposed)
-    most = copies[name]
-    rate = gib_per_s(most.size, most.time)
-    at = f", all of which run at {rate:.3g} GiB/s" if rate else ""
-    mostly = "" if most.exposed * 10 >= 9 * times.copy else f", {most.exposed * 100 / times.copy:.0f} % of that"
-    text = f"{share:.0f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
+    share, exposed = times.copy * 100 / times.span, Counter[str]()
+    for (direction, _), (of_class, _, _) in copies.items():
+        exposed[direction] += of_class
+    name = max(exposed, key=exposed.__getitem__)
+    size = max((size for direction, size in copies if direction == name), key=lambda size: copies[name, size][1])
+    median = copies[name, size][2].quantile(0.5)
+    rate = median and median / (1 << 30)
+    at = f", half of those of {size_label(size)} at {rate:.1f} GiB/s or less" if rate else ""
+    mostly = "" if exposed[name] * 10 >= 9 * times.copy else f", {exposed[name] * 100 / times.copy:.0f} % of that"
+    is_much = share >= _MATTERS
+    text = f"{share:.{0 if is_much else 1}f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
     evidence = {"exposed_percent": share, "direction": name, "gib_per_s": rate}
-    yield Finding(text, "copy.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    verdict = Verdict.PROBLEM if is_much else Verdict.NONE
+    yield Finding(text, "copy.exposed", verdict, Confidence.CERTAIN, evidence=evidence)
 
 
 def _direction(name: str) -> str:
@@ -475,42 +476,42 @@ def _overlap(exposed: int, communication: int, span: int) -> Iterator[Finding]:
     yield Finding(text, rule, verdict, Confidence.CERTAIN, evidence=evidence)
 
 
-_BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))
+_BUDGET = Fact("budget", 2, (_Parts, _Budget, _Times, Sums, Spread))
 
 
 def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Parts:
     names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}
-    exposed_by_name = np.zeros(len(names.texts), np.int64)
+    exposed = np.zeros(len(ops), np.int64)
     has_time = has_its_time(reading.reader)
     steps = 1 if reading.options.by is By.STEP else time.steps if time else 0
     for spent in read_agent_times(reading, time, ops, kinds_of(ops, categories, names)):
         places, copying = whereabouts(reading, spent.lane), spent.take(spent.part == COPIES)
-        np.add.at(exposed_by_name, ops.name[copying.operation], copying.length)
+        np.add.at(exposed, copying.operation, copying.length)
         for key, pieces in places.divide(spent.pieces()):
             here = spent.cut(pieces)
             talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
-            compute, exposed, copies, idle = here.times()
-            added = _Times(compute, exposed, copies, idle, int(here.length[talks].sum()))
+            compute, communication, copies, idle = here.times()
+            added = _Times(compute, communication, copies, idle, int(here.length[talks].sum()))
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
             merge(sums, {key: _Budget(added, added if is_stepping else _Times(), count)})
-    return _Parts(sums, _copies(reading, ops, names, exposed_by_name))
+    counted = np.flatnonzero(begun_in(time, ops.start))
+    return _Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
 
 
-def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> dict[str, _Copies]:
-    """Return the copies of each direction of which some are exposed; the sizes of others are not read."""
-    copies: dict[str, _Copies] = {}
+def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> _Copies:
+    """Return the copies of a rank; none where none is exposed: sizes are not read then."""
+    copies: _Copies = {}
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
-    sizes = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True))
-    for code in np.flatnonzero(exposed).tolist():
-        rows = np.flatnonzero((ops.name == code) & (ops.kind == COPY))
-        moved = sum(sizes.get(number, 0) for number in ops.row[rows].tolist())
-        added = _Copies(int(exposed[code]), int(ops.duration[rows].sum()), moved)
-        merge(copies, {names.texts[code] or "": added})
+    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), np.flatnonzero(ops.kind == COPY)
+    size = np.array([sizes.get(number, 0) for number in ops.row[some].tolist()], np.int64)
+    for (code, of_size), rows in grouped([ops.name[some], np.searchsorted(EDGES, size)]):
+        _, time, each = rates(size[rows], ops.duration[some[rows]])
+        merge(copies, {(names.texts[code] or "", of_size): Sums((total(exposed[some[rows]]), time, each))})
     return copies
 
 

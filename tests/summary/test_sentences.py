@@ -30,7 +30,7 @@ OF_RULES = {  # where the numbers of the first screen stand
     "comm.overlap": ("budget", "overlap"),
     "copy.exposed": ("budget",),
     "gpu.compute": ("budget", "kernels"),
-    "gpu.idle": ("budget", "idle", "largest-gaps"),
+    "gpu.idle": ("budget", "idle", "largest-gaps", "gpu-time"),
     "job.startup": ("counted",),
 }
 

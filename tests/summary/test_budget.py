@@ -108,3 +108,25 @@ def test_exposed_copies_have_the_rate_of_the_table_of_copies(open_job: OpenJob) 
     texts = [finding.text for finding in session.summary("budget").findings]
     says = "50 % of GPU time is exposed copies, host to device, half of those of over 256 MiB at 4.0 GiB/s or less"
     assert says in texts
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ((10, 30, 30, 30), "25 % of GPU time is exposed communication: up to 10 % transfer, the rest waits, most for "),
+        ((10, 10, 30, 30), "20 % of GPU time is exposed communication: up to 10 % transfer, the rest waits; "),
+        ((30, 30, 30, 30), "30 % of GPU time is exposed communication: up to 30 % transfer; "),
+        ((30,), "30 % of GPU time is exposed communication; "),
+    ],
+)
+def test_exposed_communication_is_transfer_or_waits(open_job: OpenJob, times: tuple[int, ...], says: str) -> None:
+    """Each rank computes until its kernel of RCCL starts, which takes so long of 100, and hides a tenth of that."""
+    ranks = [
+        TraceBuilder(rank, pid=10 + rank)
+        .kernel("gemm", 1000, 2000 - 10 * time)
+        .kernel("ncclDevKernel_Generic_1", 2000 - 11 * time, 2000, stream=2)
+        for rank, time in enumerate(times)
+    ]
+    session = open_job(*ranks)
+    for table in ("budget", "overlap"):
+        assert says in session.summary(table).findings[0].text

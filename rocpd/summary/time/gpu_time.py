@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 _COMPUTES = 0.1  # of the compute time of an agent: a stream that has more computes
 
 _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
+
+_NEARLY_ALL = 0.9  # of exposed communication
 
 _MATTERS = 10.0  # percent of the time: exposed communication, exposed copies, start-up
 
@@ -186,8 +189,11 @@ def gpu_time(reading: Reading) -> Tables:
     largest: list[Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
     yield (answers := each_of(reading, times, _BUSY, _busy))
-    for _, (sums_of_rank, gaps) in answers:
+    shares: dict[int, float] = {}
+    for rank, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
+        whole = sum(sums_of_rank.values(), _Sum())
+        shares |= {rank.number: whole.exposed * 100 / whole.span} if whole.collectives and whole.span else {}
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
@@ -205,10 +211,8 @@ def gpu_time(reading: Reading) -> Tables:
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
         )
         return
-    exposed, hidden, span = (
-        sum(getattr(agent, what) for _, agent in ordered) for what in ("exposed", "hidden", "span")
-    )
-    findings = _overlap(exposed, exposed + hidden, span)
+    whole = sum((agent for _, agent in ordered), _Sum())
+    findings = _overlap(whole.exposed, whole.exposed + whole.hidden, whole.span, _transfer(reading, shares))
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT, findings)
 
 
@@ -383,18 +387,21 @@ def budget(reading: Reading) -> Tables:
     copies: _Copies = {}
     times = reading.times()
     counted: list[RankTime] = []
+    shares: dict[int, float] = {}
     yield (answers := each_of(reading, times, _BUDGET, _parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
         counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
+        whole = sum((each.every for each in of_rank.sums.values()), _Times())
+        shares |= {rank.number: whole.communication * 100 / whole.span} if whole.all_communication else {}
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     every = sum((each.every for each in sums.values()), _Times())
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
-        *_overlap(every.communication, every.all_communication, every.span),
+        *_overlap(every.communication, every.all_communication, every.span, _transfer(reading, shares)),
         *_copying(every, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
@@ -459,13 +466,33 @@ def _direction(name: str) -> str:
     return name.removeprefix("MEMORY_COPY_").replace("_", " ").lower()
 
 
-def _overlap(exposed: int, communication: int, span: int) -> Iterator[Finding]:
+def least_exposed(shares: Mapping[int, float]) -> int:
+    """Return the rank with least exposed communication: it waits for nobody, what it has is transfer."""
+    return min(shares, key=lambda rank: (shares[rank], rank))
+
+
+def _transfer(reading: Reading, shares: Mapping[int, float]) -> str:
+    """Return how much of exposed communication can be transfer, and for whom the rest waits, in words; or nothing.
+
+    Args:
+        reading: the job; of separate runs nothing is said.
+        shares: exposed communication of the ranks that communicate [% of the time].
+    """
+    if len(shares) < 2 or reading.session.runs > 1:
+        return ""
+    rank, mean, (least, after) = least_exposed(shares), fmean(shares.values()), sorted(shares.values())[:2]
+    waits = ", the rest waits" if least < _NEARLY_ALL * mean else ""
+    for_whom = f", most for rank {rank}" if waits and mean - after < after - least else ""
+    return f": up to {least:.0f} % transfer{waits}{for_whom}"
+
+
+def _overlap(exposed: int, communication: int, span: int, transfer: str) -> Iterator[Finding]:
     """Yield how much of the time is exposed communication, and how much of communication compute hides; [ns]."""
     if not span or not communication:
         return
     hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
     is_lost = hidden < _HIDDEN and share >= _COSTS
-    text = f"{share:.0f} % of GPU time is exposed communication"
+    text = f"{share:.0f} % of GPU time is exposed communication{transfer}"
     if is_lost:
         text = f"communication does not overlap: compute hides {hidden:.1f} % of it, and {text}"
     else:

@@ -319,7 +319,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 3, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 4, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:

@@ -60,7 +60,7 @@ _COMPARE = (
     "Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which kernels "
     "and which ranks take longer"
 )
-_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB` shows it", "no clocks of GPUs are sampled here"
+_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB --step N` shows it", "no clocks of GPUs are sampled here"
 _IN_STEP = {
     "compute": ". Where all kernels take longer, look at the clock in that step ({clock}), and for other processes on "
     "the GPU; where some do, at their grids.",

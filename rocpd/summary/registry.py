@@ -170,7 +170,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.memory.memory:memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
-            ("bins",),
+            ("step_marker", "bins"),
             divided_by=By.AGENT,
             recordable=Recordable.ALLOCATIONS,
             of_one_job=("memory-curve",),

@@ -482,7 +482,7 @@ def _transfer(reading: Reading, shares: Mapping[int, float]) -> str:
         return ""
     rank, mean, (least, after) = least_exposed(shares), fmean(shares.values()), sorted(shares.values())[:2]
     waits = ", the rest waits" if least < _NEARLY_ALL * mean else ""
-    for_whom = f", most for rank {rank}" if waits and mean - after < after - least else ""
+    for_whom = f", most for rank {rank}" if mean - least >= _COSTS and mean - after < after - least else ""
     return f": up to {least:.0f} % transfer{waits}{for_whom}"
 
 

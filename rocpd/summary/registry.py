@@ -141,7 +141,7 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.kernels.totals:copies",
+            "rocpd.summary.memory.directions:copies",
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
             ("step_marker",),

@@ -268,7 +268,7 @@ DEFINITIONS = {
     "allocations 2": "b5d5420dc808",
     "begun 1": "e75fde87d8f7",
     "blamed 4": "11f59646fd08",
-    "budget 2": "4d35ced6eaca",
+    "budget 2": "644578103306",
     "busy 1": "15a0ea5b27c3",
     "call trees 2": "8a44f864bef4",
     "callers 1": "39df38c0da1d",

@@ -338,7 +338,7 @@ def _largest_rows(reading: Reading, largest: list[Gap], idle: int) -> Iterator[R
 
 
 @frozen
-class _Times(Total):
+class PartTimes(Total):
     """Times of agents [ns]; `all_communication`: hidden or not."""
 
     compute: int = 0
@@ -361,20 +361,20 @@ class _Times(Total):
 class _Budget(Total):
     """Times of all agents, and of those that go through steps; `agent_steps`: how many steps these go through."""
 
-    every: _Times
-    in_steps: _Times
+    every: PartTimes
+    in_steps: PartTimes
     agent_steps: int
 
 
-_Copies = dict[tuple[str, int], Sums]
+Copies = dict[tuple[str, int], Sums]
 """Direction and class of sizes -> exposed time, time in all [ns], and rates [bytes/s] as a Spread."""
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
     """The share of one rank: times by division, and copies."""
 
     sums: dict[Key, _Budget]
-    copies: _Copies
+    copies: Copies
 
 
 def budget(reading: Reading) -> Tables:
@@ -384,25 +384,25 @@ def budget(reading: Reading) -> Tables:
         RocpdError: no operations.
     """
     sums: dict[Key, _Budget] = {}
-    copies: _Copies = {}
+    copies: Copies = {}
     times = reading.times()
     counted: list[RankTime] = []
     shares: dict[int, float] = {}
-    yield (answers := each_of(reading, times, _BUDGET, _parts_of_rank))
+    yield (answers := each_of(reading, times, BUDGET, parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
         counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
-        whole = sum((each.every for each in of_rank.sums.values()), _Times())
+        whole = sum((each.every for each in of_rank.sums.values()), PartTimes())
         shares |= {rank.number: whole.communication * 100 / whole.span} if whole.all_communication else {}
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
-    every = sum((each.every for each in sums.values()), _Times())
+    every = sum((each.every for each in sums.values()), PartTimes())
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
         *_overlap(every.communication, every.all_communication, every.span, _transfer(reading, shares)),
-        *_copying(every, copies),
+        *exposed_copies(every, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
     if reading.by not in (*LANES, *LAUNCHES):
@@ -437,7 +437,7 @@ def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
         yield Finding(text, "step.unmarked", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 
-def _copying(times: _Times, copies: _Copies) -> Iterator[Finding]:
+def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
     """Yield how much of the time copies take that nothing hides, in which direction, and how fast most of these are."""
     if not times.copy or not copies:
         return
@@ -503,10 +503,10 @@ def _overlap(exposed: int, communication: int, span: int, transfer: str) -> Iter
     yield Finding(text, rule, verdict, Confidence.CERTAIN, evidence=evidence)
 
 
-_BUDGET = Fact("budget", 2, (_Parts, _Budget, _Times, Sums, Spread))
+BUDGET = Fact("budget", 2, (Parts, _Budget, PartTimes, Sums, Spread))
 
 
-def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Parts:
+def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> Parts:
     names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}
@@ -520,17 +520,17 @@ def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Cate
             here = spent.cut(pieces)
             talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
             compute, communication, copies, idle = here.times()
-            added = _Times(compute, communication, copies, idle, int(here.length[talks].sum()))
+            added = PartTimes(compute, communication, copies, idle, int(here.length[talks].sum()))
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
-            merge(sums, {key: _Budget(added, added if is_stepping else _Times(), count)})
+            merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
     counted = np.flatnonzero(begun_in(time, ops.start))
-    return _Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
+    return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
 
 
-def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> _Copies:
+def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> Copies:
     """Return the copies of a rank; none where none is exposed: sizes are not read then."""
-    copies: _Copies = {}
+    copies: Copies = {}
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))

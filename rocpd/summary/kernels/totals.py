@@ -64,7 +64,10 @@ def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> 
 _KERNELS = _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True))
 
 _COPIES = _table(
-    "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
+    "copies",
+    "Memory copies by direction, those of start-up too.",
+    Field("name", "", "direction", is_kernel=True),
+    last=(_BYTES, _RATE),
 )
 
 _LOW = 0.05  # runs that take as long are as good as the fastest: a single one may be an accident

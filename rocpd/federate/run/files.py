@@ -68,7 +68,7 @@ class Files:
 
     @cached_property
     def facts(self) -> FactStore | None:
-        """What keeps facts of ranks: of large files, and of all that are indexed; None: nothing does.
+        """The keeper of facts of ranks: of large files, and of all that are indexed; None: nothing does.
 
         To derive those of a smaller job takes as long as looking for what was kept of it, and starting.
         """

@@ -394,7 +394,7 @@ def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list
 def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
     del given
     for group, some, fronts in _collectives(session):
-        when, sizes = some.arrivals, [size for size, _ in moved_by(group, some.numbers)]
+        when, sizes = some.arrivals, [size for _, size, _ in moved_by(group, some.numbers)]
         classes = when.classes(len(group) >= (group[0].size or 0)).tolist()
         after = when.came - when.came.min(0)
         own = np.maximum(when.times - when.waits, 0)

@@ -38,6 +38,7 @@ _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
+_ALIKE = 0.5  # of the largest share by which kernels take longer in a step: they are alike
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
@@ -66,7 +67,8 @@ class Cause:
         name: of the host, or of the step; empty otherwise.
         cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
         takes: what for -> how much longer a step takes there [ns].
-        largest: name of the operation, call or marker that takes most of it, and how much [ns].
+        largest: name of the operation, call or marker that takes most of it, and how much [ns]; of a step no name
+            where all its kernels take longer by much the same share.
         waiting: share of what ranks wait for each other in collectives that goes with it.
         chance: whether it lasts; None of a step.
         stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
@@ -586,6 +588,15 @@ class Blaming:
         sums = np.bincount(names[rows], less[rows])
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
+    def _are_alike(self, longer: Ints, points: Ints) -> bool:
+        """Whether all kernels of some points that compute take longer by much the same share; `longer`: by how much."""
+        computes = (self.what[points] == 0) & (self.job.points.name[points] >= 0)
+        names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
+        more, every = (np.bincount(names, times) for times in (longer[computes], work))
+        usual = every - more
+        shares = more[usual > 0] / usual[usual > 0]
+        return len(shares) > 1 and bool(shares.min() > _ALIKE * shares.max())
+
     def _chance(self, cause: Cause) -> SeriesChance:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
@@ -677,7 +688,10 @@ class Blaming:
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
             largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
-            causes[step] = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
+            cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
+            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_one else rows
+            is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)
+            causes[step] = replace(cause, largest=("", largest[1])) if is_alike else cause
         return causes
 
 

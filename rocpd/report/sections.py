@@ -356,7 +356,7 @@ def _with_distributions(table: Table, summary: Summary) -> Table:
 
 
 _WAITED = ("name", "number", "group", "straggler", "wait_ns", "max_wait_ns", "min_ns")
-_OF_COLLECTIVES = (*_WAITED, "class", "bytes", "bus_gb_per_s")
+_OF_COLLECTIVES = (*_WAITED, "class", "operation", "bytes", "bus_gb_per_s")
 
 
 def collectives(material: Material) -> Iterator[Block]:

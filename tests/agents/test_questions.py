@@ -125,6 +125,8 @@ def test_questions_are_listed(cli: Cli) -> None:
     said = cli("questions", "straggl", "--format", "csv")
     assert "Which rank is slow: who makes the others wait?,rocpd summary stragglers job,caused_wait\n" in said.out
     assert "rocpd summary idle job" in cli("questions", "why", "idle").out
+    for word, command in {"collective": "collectives", "nccl": "collectives", "launch-bound": "launch"}.items():
+        assert f"rocpd summary {command} job" in cli("questions", word).out
     assert cli("questions", "xyzzy").err.startswith("rocpd: error: no question has the word xyzzy")
 
 

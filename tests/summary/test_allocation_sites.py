@@ -43,6 +43,7 @@ def test_sites_and_steps(open_job: OpenJob) -> None:
         *((step, 1, 2, 1, 13, 10, 3) for step in range(1, 5)),
     ]
     leak, churn = session.summary("allocation-sites").findings
+    assert session.summary("memory").findings == (leak, churn)
     assert (leak.rule, leak.rank, leak.confidence) == ("memory.leak", 0, "hint")
     assert leak.text == "leak candidate: hipMallocAsync in step # leaves 15 B behind, 3 B a step on rank 0"
     evidence = {"call": "hipMalloc", "marker": "forward", "churn": 5, "steps": 5}

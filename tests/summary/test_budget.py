@@ -98,9 +98,36 @@ def test_parts_are_those_of_other_tables(faults: bool, tmp_path: Path) -> None:
 
 
 def test_exposed_copies_have_the_rate_of_the_table_of_copies(open_job: OpenJob) -> None:
-    """2^30 bytes in 0.5 s, start-up included, are 2 GiB/s in both."""
-    trace = TraceBuilder().kernel("a", 10, 400_000_000).copy(400_000_000, 900_000_000, size=2**30)
-    session = open_job(trace.kernel("a", 900_000_000, 1_000_000_000))
-    assert cells(session, "copies", "gib_per_s") == [2.0]
+    """In two steps 2^30 bytes each in 0.25 s are 4 GiB/s in both; the upload of start-up does not count."""
+    trace = TraceBuilder().copy(0, 1_000, size=2**30).kernel("a", 100_000_000, 200_000_000)
+    for step, at in enumerate((500_000_000, 1_000_000_000)):
+        trace.region("roctxRangePushA", at, at + 500_000_000, message=f"step {step}")
+        trace.copy(at, at + 250_000_000, size=2**30).kernel("a", at + 250_000_000, at + 500_000_000)
+    session = open_job(trace)
+    assert cells(session, "copy-sizes", "copies median_gib_per_s") == [(2, 4.0)]
     texts = [finding.text for finding in session.summary("budget").findings]
-    assert texts == ["50 % of GPU time is exposed copies, host to device, all of which run at 2 GiB/s"]
+    says = "50 % of GPU time is exposed copies, host to device, half of those of over 256 MiB at 4.0 GiB/s or less"
+    assert says in texts
+    assert [finding.text for finding in session.summary("copies").findings] == [says]
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ((10, 30, 30, 30), "25 % of GPU time is exposed communication: up to 10 % transfer, the rest waits, most for "),
+        ((10, 10, 30, 30), "20 % of GPU time is exposed communication: up to 10 % transfer, the rest waits; "),
+        ((30, 30, 30, 30), "30 % of GPU time is exposed communication: up to 30 % transfer; "),
+        ((30,), "30 % of GPU time is exposed communication; "),
+    ],
+)
+def test_exposed_communication_is_transfer_or_waits(open_job: OpenJob, times: tuple[int, ...], says: str) -> None:
+    """Each rank computes until its kernel of RCCL starts, which takes so long of 100, and hides a tenth of that."""
+    ranks = [
+        TraceBuilder(rank, pid=10 + rank)
+        .kernel("gemm", 1000, 2000 - 10 * time)
+        .kernel("ncclDevKernel_Generic_1", 2000 - 11 * time, 2000, stream=2)
+        for rank, time in enumerate(times)
+    ]
+    session = open_job(*ranks)
+    for table in ("budget", "overlap"):
+        assert says in session.summary(table).findings[0].text

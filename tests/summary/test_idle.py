@@ -212,6 +212,28 @@ def test_one_gap_that_is_most_of_the_idle_time_is_named(open_job: OpenJob) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("idle", "says"),
+    [
+        ((20, 1, 1, 1, 1), "; rank 0 20.0 %, half of the ranks 1.0 % or less"),
+        ((20, 30, 1, 1, 1), "; host a 25.0 %, half of the ranks 1.0 % or less"),
+        ((20, 1, 30, 1, 1), ""),
+        ((4, 1, 1, 1, 1), ""),
+    ],
+)
+def test_one_rank_or_host_that_is_idle_more_than_others_is_named(
+    open_job: OpenJob, idle: tuple[int, ...], says: str
+) -> None:
+    """Hosts have two ranks, the last one has one; how long each rank is idle of 100."""
+    ranks = [
+        TraceBuilder(rank, pid=10 + rank, host="aabbc"[rank]).kernel("k", 100, 150).kernel("k", 150 + time, 200)
+        for rank, time in enumerate(idle)
+    ]
+    (finding,) = open_job(*ranks).summary("idle").findings
+    assert says in finding.text
+    assert ("half of the ranks" in finding.text) == bool(says)
+
+
 def test_functions_of_the_thread_that_is_waited_for(open_job: OpenJob) -> None:
     """Of its samples those in idle time count, by its cause; another thread's do not [us]."""
     trace = TraceBuilder()

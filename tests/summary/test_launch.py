@@ -25,12 +25,17 @@ def job() -> TraceBuilder:
 
 
 def test_delays(open_job: OpenJob) -> None:
-    """A kernel that starts before its call returns has no delay; a graph's call counts for its first kernel."""
+    """A kernel that starts before its call returns has no delay; a graph's call counts for its first kernel.
+
+    A copy that its call waits for says nothing of what launching takes.
+    """
     columns = "name launched delay_ns median_delay_ns max_delay_ns api_ns gpu_ns onto_idle idle_delay_ns"
-    assert cells(open_job(job()), "launch", columns) == [
+    trace = job().region("hipMemcpy", 655, 695, stack=5).copy(660, 690, name="H2D", stack=5)
+    assert cells(open_job(trace), "launch", columns) == [
         ("a", 2, 75, 37.5, 70, 18, 175, 0, None),
         ("b", 1, 50, 50.0, 50, 20, 50, 1, 50.0),
         ("h", 1, 25, 25.0, 25, 0, 10, 0, None),
+        ("H2D", 1, 0, 0.0, 0, 40, 30, 0, None),
         ("g", 1, 0, 0.0, 0, 25, 10, 1, 0.0),
     ]
 
@@ -48,7 +53,7 @@ def test_the_first_line_says_whether_launches_bind(open_job: OpenJob, call: str,
     for table in ("launch", "bottleneck"):
         [finding] = session.summary(table).findings
         assert finding.text.startswith(says)
-        assert "for all that the host does; on an idle GPU an operation starts 25 ns after its launch" in finding.text
+        assert "for all that the host does; on an idle GPU a kernel starts 25 ns after its launch" in finding.text
 
 
 def test_delays_by_the_call_that_launched(open_job: OpenJob) -> None:

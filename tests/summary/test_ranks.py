@@ -249,20 +249,22 @@ def test_what_computes_at_once_counts_once(open_job: OpenJob) -> None:
     ("grown", "expected"),
     [
         ("kernel", ("compute", 40_000, "b", 0)),
+        ("kernels", ("compute", 60_000, None, 0)),
         ("copy", ("copy", 35_000, "MEMORY_COPY_HOST_TO_DEVICE", 0)),
         ("host", ("idle", 40_000, "hipMalloc", 0)),
     ],
 )
 def test_slow_steps_say_what_grew(grown: str, expected: tuple[object, ...], open_job: OpenJob) -> None:
-    """Steps of 100 us: 40 of a, 20 of b, a copy of 5, idle for 35; the fourth one has more of one of them."""
+    """Steps of 100 us: 40 of a, 20 of b, a copy of 5, idle for 35; the fourth one has more of one, or twice a and b."""
     trace, now = TraceBuilder(), 1_000_000
     for step in range(6):
         more = {kind: 40_000 if kind == grown and step == 3 else 0 for kind in ("kernel", "host")}
         copied = 40_000 if grown == "copy" and step == 3 else 5_000
-        a, b = now + 5_000, now + 45_000
+        times = 2 if grown == "kernels" and step == 3 else 1
+        a, b = now + 5_000, now + 5_000 + times * 40_000
         trace.region("hipLaunchKernel", now + 1_000, now + 3_000, stack=10 * step + 1)
-        trace.kernel("a", a, a + 40_000, stack=10 * step + 1)
-        end = b + 20_000 + more["kernel"]
+        trace.kernel("a", a, b, stack=10 * step + 1)
+        end = b + times * 20_000 + more["kernel"]
         trace.kernel("b", b, end)
         trace.copy(end, end + copied)
         until = end + copied + 30_000 + more["host"]

@@ -339,8 +339,9 @@ def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
         gathered = {"sendcount": "1000000", "datatype": "ncclUint8"}
         member.collective(2_000_000, 2_100_000, "0xa", call="ncclAllGather", arguments=gathered)
         ranks.append(member.collective(3_000_000, 3_100_000, "0xa", arguments={}))
-    rows = cells(open_job(*ranks), "collectives", "number bytes algorithm_gb_per_s bus_gb_per_s")
-    assert sorted(rows) == [(1, 8_000_000, 80.0, 80.0), (2, 2_000_000, 20.0, 10.0), (3, None, None, None)]
+    rows = cells(open_job(*ranks), "collectives", "number operation bytes algorithm_gb_per_s bus_gb_per_s")
+    first, second = (1, "all-reduce", 8_000_000, 80.0, 80.0), (2, "all-gather", 2_000_000, 20.0, 10.0)
+    assert sorted(rows) == [first, second, (3, "all-reduce", None, None, None)]
 
 
 def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path) -> None:

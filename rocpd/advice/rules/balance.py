@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import dropwhile
 from statistics import median
 
-from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, short, some
+from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.steps import IDLE, PARTS
+from rocpd.summary.time.steps import IDLE, how_grown
 from rocpd.table.human import readable
 
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
@@ -60,7 +60,7 @@ _COMPARE = (
     "Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which kernels "
     "and which ranks take longer"
 )
-_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB` shows it", "no clocks of GPUs are sampled here"
+_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB --step N` shows it", "no clocks of GPUs are sampled here"
 _IN_STEP = {
     "compute": ". Where all kernels take longer, look at the clock in that step ({clock}), and for other processes on "
     "the GPU; where some do, at their grids.",
@@ -118,10 +118,8 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
     if row["grew"] is None:
         return ""
-    on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
-    longer = f"{PARTS[row['grew']]} {readable(row['grew_by_ns'], 'ns')} longer{on}"
-    grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
-    return f"; in {step}: {longer}{'' if grew_in is None else f', most in {grew_in}'}"
+    on = "" if row["grew_rank"] in (named, None) else f" on rank {row['grew_rank']}"
+    return f"; in {step}{on}: {how_grown(row['grew'], row['grew_by_ns'], row['grew_in'])}"
 
 
 def _usual_steps(finding: Finding) -> Sequence[Change]:

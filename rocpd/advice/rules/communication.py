@@ -15,6 +15,7 @@ from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, Sized
 from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
+from rocpd.summary.time.gpu_time import least_exposed
 
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
@@ -112,8 +113,7 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     if case.job.left_out:
         raise CannotLookError(LEFT_OUT)
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
-    # The rank with least exposed communication waits for nobody: what it has is transfer.
-    rank = min(exposed, key=lambda each: (exposed[each], each))
+    rank = least_exposed(exposed)
     share = max(0.0, exposed[rank] - _waiting_in_turn(case))
     if share < case.limits["least_percent"]:
         return

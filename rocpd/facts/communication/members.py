@@ -18,7 +18,7 @@ from rocpd.facts.communication.arrivals import Arrivals, arrivals
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.rccl import SendRole, Transfer
+from rocpd.facts.communication.rccl import BARRIER, SendRole, Transfer
 from rocpd.facts.operations import OperationNames, Ops, read_ops, split
 from rocpd.facts.rank import RankReading, RankWindow
 from rocpd.facts.units import windows
@@ -103,14 +103,17 @@ def collectives_of(group: Group, clocks: Clocks) -> Iterator[Collectives]:
         yield Collectives(numbers, when, counts).take(counts[last, np.arange(len(numbers))])
 
 
-def moved_by(group: Group, numbers: Ints) -> list[tuple[int | None, float | None]]:
-    """Return the bytes of collectives, of the whole result, and their factor of bus bandwidth; None: unknown."""
+def moved_by(group: Group, numbers: Ints) -> list[tuple[str | None, int | None, float | None]]:
+    """Return the operation of collectives, bytes of the whole result, factor of bus bandwidth; None where unknown."""
     member = next((member for member in group if len(member.moves)), None)
     if member is None:
-        return [(None, None)] * len(numbers)
+        return [(None, None, None)] * len(numbers)
     ranks = group[0].size or len(group)
     known = [
-        (each.volume(ranks) or None, each.bus_factor(ranks)) if each else (None, None) for each in member.transfers
+        (None if each.operation == BARRIER else each.shown, each.volume(ranks) or None, each.bus_factor(ranks))
+        if each
+        else (None, None, None)
+        for each in member.transfers
     ]
     return [known[code] for code in member.moves[numbers].tolist()]
 

@@ -58,6 +58,16 @@ class Transfer:
     root: int | None = None
 
     @property
+    def shown(self) -> str:
+        """The operation as people write it.
+
+        >>> Transfer("ALLREDUCE").shown, Transfer("REDUCE_SCATTER_BLOCK").shown, Transfer("BCAST").shown
+        ('all-reduce', 'reduce-scatter', 'broadcast')
+        """
+        name = self.operation.removesuffix("_BLOCK").replace("BCAST", "BROADCAST").lower().replace("_", "-")
+        return re.sub("^all(?=[a-z])", "all-", name).replace("-to", "-to-")
+
+    @property
     def waits(self) -> Waits:
         """Who can't leave before whom has come."""
         return _WAITS.get(self.operation, Waits.ALL)

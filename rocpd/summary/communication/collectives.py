@@ -74,6 +74,7 @@ TABLES = by_name(
         Field("min_ns", "ns", "shortest time of a rank in it: what the collective itself takes", True),
         Field("max_ns", "ns", "time of the rank that came first"),
         Field("class", "", "what its time went into, as said below", True),
+        Field("operation", "", "all-reduce …; NULL where calls of RCCL don't say it"),
         Field("bytes", "bytes", "its size, of the whole result; NULL where calls of RCCL don't say it", True),
         Field("algorithm_gb_per_s", "GB/s", "size by min_ns, 10^9 bytes per second", True),
         Field("bus_gb_per_s", "GB/s", "the same as links see it, as said below", True),
@@ -318,7 +319,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 3, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 4, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
 
 
 class KeptBlame:

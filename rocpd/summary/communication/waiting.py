@@ -41,6 +41,10 @@ _NOBODY = np.zeros(0, np.int64)
 _NO_PAIRS = _Pairs(_NOBODY, _NOBODY, _NOBODY, np.zeros(0), _NOBODY)
 
 
+_Moved = tuple[str | None, int | None, float | None, float | None]
+"""Operation, bytes of the whole result, algorithm and bus bandwidth [GB/s]; None where unknown."""
+
+
 class _Listed(NamedTuple):
     """Collectives of a group, of which rows are made once they are asked for: of a thousand ranks these are large.
 
@@ -51,7 +55,7 @@ class _Listed(NamedTuple):
         keys: who they are.
         classes: what their time went into.
         sums: of their members all waiting, the longest, and the shortest and the longest time [ns].
-        moved: their bytes, and algorithm and bus bandwidth [GB/s]; None where unknown.
+        moved: operation, bytes, algorithm and bus bandwidth [GB/s]; None where unknown.
     """
 
     group: Group
@@ -60,7 +64,7 @@ class _Listed(NamedTuple):
     keys: tuple[Key, ...]
     classes: Ints
     sums: tuple[Ints, ...]
-    moved: list[tuple[int | None, float | None, float | None]]
+    moved: list[_Moved]
 
     @property
     def among(self) -> str:
@@ -79,7 +83,7 @@ class _Listed(NamedTuple):
     def sized(self) -> Iterator[SizedCollective]:
         """Yield the collectives whose size and bus bandwidth are known."""
         shown, among = self.group[0].shown, self.among
-        for (size, _, rate), time in zip(self.moved, self.sums[2].tolist(), strict=True):
+        for (_, size, _, rate), time in zip(self.moved, self.sums[2].tolist(), strict=True):
             if size and rate:
                 yield SizedCollective(shown, among, size, time, rate)
 
@@ -187,7 +191,7 @@ class Waiting:
     @functools.cached_property
     def _collective_rows(self) -> list[Row]:
         rows = list(chain.from_iterable(some.rows() for some in self.listed))
-        at = len(rows[0]) - 8 if rows else 0
+        at = len(rows[0]) - 9 if rows else 0
         return sorted(rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
@@ -232,16 +236,16 @@ def _only(is_last: Flags, codes: Ints) -> Ints:
     return np.where(lowest == highest, highest, -1)
 
 
-def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, float | None, float | None]]:
-    """Return the bytes of collectives, and their algorithm and bus bandwidth [GB/s]; None where unknown.
+def _moved(group: Group, numbers: Ints, times: Ints) -> list[_Moved]:
+    """Return what collectives move.
 
     Args:
         group: who takes part.
         numbers: which collectives.
         times: how long each took by itself [ns].
     """
-    moved: list[tuple[int | None, float | None, float | None]] = []
-    for (volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):
+    moved: list[_Moved] = []
+    for (operation, volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):
         rate = volume / time if volume and time else None
-        moved.append((volume, rate, None if rate is None or factor is None else rate * factor))
+        moved.append((operation, volume, rate, None if rate is None or factor is None else rate * factor))
     return moved

@@ -23,6 +23,7 @@ from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code,
 from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import (
+    COPY,
     Links,
     OperationNames,
     Ops,
@@ -81,7 +82,7 @@ TABLES = by_name(
         Field("api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True),
         Field("gpu_ns", "ns", "time of the operations", True),
         Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
-        Field("onto_idle", "", "operations launched while their agent was idle, with nothing else to start", True),
+        Field("onto_idle", "", "kernels launched while their agent was idle, with nothing else to start", True),
         Field("idle_delay_ns", "ns", "median delay of these: what launching takes by itself, without queueing"),
         title="Delay from launch to start",
     ),
@@ -185,7 +186,7 @@ def _findings(delays: _Delays, spent: Mapping[tuple[int, int], Sums]) -> Iterato
     median = Spread.sum(alone for of_key in delays.values() for *_, alone in of_key.values()).quantile(0.5)
     if median is not None:
         after = f"{readable(median, 'ns')} after its launch" if median else "before its call returns"
-        text += f"; on an idle GPU an operation starts {after} (median)"
+        text += f"; on an idle GPU a kernel starts {after} (median)"
     evidence = {"launching_percent": launches, "host_percent": waits, "idle_delay_ns": median}
     verdict = Verdict.PROBLEM if waits >= _BOUND else Verdict.NONE
     yield Finding(text, "launch.bound", verdict, Confidence.CERTAIN, evidence=evidence)
@@ -193,7 +194,7 @@ def _findings(delays: _Delays, spent: Mapping[tuple[int, int], Sums]) -> Iterato
 
 _OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths], dict[tuple[int, int], Sums]]
 
-_LAUNCHING = Fact("launching", 2, (Sums, Spread))
+_LAUNCHING = Fact("launching", 3, (Sums, Spread))
 
 
 def _read_launches(
@@ -233,7 +234,10 @@ def _waits(spent: AgentTime, *causes: Sequence[int]) -> list[int]:
 
 
 def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
-    """Return which operations count, and the delay of those that were launched onto an idle agent, `NULL` of others."""
+    """Return which operations count, and the delay of kernels that were launched onto an idle agent, `NULL` of others.
+
+    Calls that copy may return when the copy is done: their delay is no latency.
+    """
     counts, delay = np.zeros(len(ops), bool), np.full(len(ops), NULL)
     for spent in times:
         counts[rows_within(ops, By.AGENT, spent.lane, spent.span)] = True
@@ -241,6 +245,7 @@ def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
         queued = spent.cause[first - 1] == cause_code(QUEUED)
         after_host = np.isin(spent.cause[np.maximum(first - 1 - queued, 0)], _HOST)
         delay[spent.operation[first[after_host]]] = np.where(queued, spent.length[first - 1], 0)[after_host]
+    delay[ops.kind == COPY] = NULL
     return counts, delay
 
 

@@ -7,7 +7,7 @@ Python.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -64,7 +64,10 @@ def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> 
 _KERNELS = _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True))
 
 _COPIES = _table(
-    "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
+    "copies",
+    "Memory copies by direction, those of start-up too.",
+    Field("name", "", "direction", is_kernel=True),
+    last=(_BYTES, _RATE),
 )
 
 _LOW = 0.05  # runs that take as long are as good as the fastest: a single one may be an accident
@@ -308,6 +311,9 @@ def _labels(
 
 _Sums = dict[Key, dict[Row, Sums]]  # division -> what is counted by -> durations and bytes
 
+OfRank = tuple[_Sums, dict[str, Sums]]
+"""Sums of one rank; of each kind how many events there are, and how many have a duration."""
+
 
 def _by(
     reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str] = ("name",), without: Collection[str] = ()
@@ -318,6 +324,10 @@ def _by(
         RocpdError: there are none.
     """
     yield (answers := _totals(reading, kinds, head, without))
+    yield _table_of(reading, name, answers, head)
+
+
+def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRank]], head: Sequence[str]) -> Summary:
     sums, counts = all_added(answers, 2, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
@@ -325,11 +335,11 @@ def _by(
     ordered = [(key, most_first(heads, _time)) for key, heads in in_order(sums)]
     table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
     table.counts = counts_of(spread for _, heads in ordered for _, (spread, _) in heads)
-    yield table
+    return table
 
 
-copies = partial(_by, name="copies", kinds=("memory_copies",))
-"""Time, bytes and bandwidth by direction."""
+table_of_copies = partial(_table_of, name="copies", head=("name",))
+"""Time, bytes and bandwidth by direction, of the answers of ranks to `copies_of_rank`."""
 
 allocations = partial(_by, name="allocations", kinds=("memory_allocations",), head=("name", "detail"))
 """Time and bytes by operation and level."""
@@ -354,14 +364,14 @@ _TOTALS = Fact("totals", 1, (Sums, Spread))
 
 def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
-) -> RankAnswers[tuple[_Sums, dict[str, Sums]]]:
+) -> RankAnswers[OfRank]:
     work = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
     return reading.each(work, _TOTALS, kinds, head, sorted(without))
 
 
 def _totals_of_rank(
     reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
-) -> tuple[_Sums, dict[str, Sums]]:
+) -> OfRank:
     """Add the events of one rank up; count all of a kind, and those that have a duration."""
     parts: dict[Key, dict[Row, list[Sums]]] = {}
     counts = {}
@@ -375,6 +385,12 @@ def _totals_of_rank(
             parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
     sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
     return sums, counts
+
+
+def copies_of_rank(reading: RankReading) -> OfRank:
+    """Add the copies of one rank up by direction."""
+    kinds, head = ("memory_copies",), ("name",)
+    return reading.derived(_TOTALS, partial(_totals_of_rank, kinds=kinds, head=head, without=()), kinds, head, [])
 
 
 def _added(parts: Sequence[Sums]) -> Sums:

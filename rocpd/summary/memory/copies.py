@@ -44,11 +44,17 @@ _RATES = (
 
 _DIRECTION = Field("name", "", "direction", is_kernel=True)
 _SIZE = Field("size", "", "class of sizes, from (not including) to (including)")
-_COLUMNS_OF_CALLS = ("name", "start", "end", "size", "stack")
+_COLUMNS_OF_CALLS = ("start", "end", "size", "name", "stack")
 _ASYNCHRONOUS = re.compile(r"Async(_spt)?$")
 
 TABLES = by_name(
-    table_of("copy-sizes", "How fast copies are by direction and size.", _DIRECTION, _SIZE, *_RATES),
+    table_of(
+        "copy-sizes",
+        "How fast copies are by direction and size: in steps without warm-up, where steps are marked.",
+        _DIRECTION,
+        _SIZE,
+        *_RATES,
+    ),
     table_of(
         "copy-pairs",
         "How fast copies are from agent to agent, those above 1 MiB: smaller ones are slow by nature.",
@@ -93,7 +99,7 @@ def copy_rates(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
-    yield (answers := reading.each(_read_rates, _RATED))
+    yield (answers := reading.each(_read_rates, _RATED, given=of_steps(reading.times())))
     sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
@@ -109,31 +115,41 @@ def copy_rates(reading: Reading) -> Tables:
 _RATED = Fact("rates", 1, (Sums, Spread))
 
 
-def _read_rates(reading: RankReading) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
+def _read_rates(reading: RankReading, steady: RankTime | None) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
     """Return the rates of one rank by direction and size, and by agents, and of its slowest copies what they are.
 
     These are duration, rank, start as recorded [ns], direction, bytes, and both agents.
     """
-    start, end, size, name, source, destination = timed_columns(
-        reading, "rocpd_memory_copy", "memory_copies", _COLUMNS, "memory copies"
-    )
+    start, end, size, name, source, destination = _read_copies(reading, _COLUMNS, steady)
     size, duration = np.maximum(size, 0), end - start
     names, known = Names(), string_texts(reading.reader, name)
     codes, agents = names.codes(name, known.get), _agents(reading)
     sizes: _Rates = {}
     pairs: _Rates = {}
     for (code, size_class), rows in grouped([codes, np.searchsorted(EDGES, size)]):
-        add(sizes, reading.key(), (names.texts[code], size_class), _rates(size[rows], duration[rows]))
+        add(sizes, reading.key(), (names.texts[code], size_class), rates(size[rows], duration[rows]))
     large = np.flatnonzero(size > EDGES[2])
     for ends, rows in grouped([source[large], destination[large]]):
-        rates = _rates(size[large[rows]], duration[large[rows]])
-        add(pairs, reading.key(), tuple(_agent(agents, number) for number in ends), rates)
+        of_pair = rates(size[large[rows]], duration[large[rows]])
+        add(pairs, reading.key(), tuple(_agent(agents, number) for number in ends), of_pair)
     slowest: list[Row] = []
     for at in np.lexsort((start, -duration))[: reading.options.top].tolist():
         both = (_agent(agents, int(side[at])) for side in (source, destination))
         times = int(duration[at]), reading.rank.number, int(start[at])
         slowest.append((*times, names.texts[codes[at]], int(size[at]), *both))
     return sizes, pairs, {"copies": slowest}
+
+
+def _read_copies(reading: RankReading, names: tuple[str, ...], steady: RankTime | None) -> list[Ints]:
+    read = timed_columns(reading, "rocpd_memory_copy", "memory_copies", names, "memory copies")
+    inside = begun_in(steady, read[0])
+    return [column[inside] for column in read]
+
+
+def begun_in(steady: RankTime | None, start: Ints) -> Flags:
+    """Return which copies begin in the steps of a rank; without steps all do."""
+    every = np.ones(len(start), bool)
+    return (start >= steady.start) & (start < steady.end) if steady and steady.steps else every
 
 
 def _agents(reading: RankReading) -> dict[int, str]:
@@ -145,26 +161,27 @@ def _agent(agents: Mapping[int, str], number: int) -> str:
     return agents.get(number, "?" if number == NULL else f"agent {number}")
 
 
-def _rates(size: Ints, duration: Ints) -> Sums:
+def rates(size: Ints, duration: Ints) -> Sums:
+    """Return bytes, time [ns] and the rate of each [bytes/s] of copies that take so long [ns]."""
     timed = np.flatnonzero(duration)
     per_second = np.minimum(size[timed] * 1e9 / duration[timed], _FASTEST).astype(np.int64)
     return Sums((total(size), total(duration), Spread.of(per_second, len(size))))
 
 
 def _size_rows(key: Key, sums: Mapping[Key, Sums]) -> Iterator[Row]:
-    for (name, size_class), rates in in_order(sums):
-        yield (*key, name, size_label(int(str(size_class))), *_cells(*rates))
+    for (name, size_class), of_class in in_order(sums):
+        yield (*key, name, size_label(int(str(size_class))), *_cells(*of_class))
 
 
 def _pair_rows(key: Key, sums: Mapping[Key, Sums]) -> Iterator[Row]:
-    for pair, rates in most_first(sums, lambda rates: rates[1]):
-        yield (*key, *pair, *_cells(*rates))
+    for pair, of_pair in most_first(sums, lambda of_pair: of_pair[1]):
+        yield (*key, *pair, *_cells(*of_pair))
 
 
-def _cells(size: int, time: int, rates: Spread) -> Row:
-    of_each = (rates.quantile(0.5), rates.moments.longest, rates.quantile(0.05))
-    shown = (None if each is None else each / (1 << 30) for each in of_each)
-    return (rates.calls, size, time, gib_per_s(size, time), *shown)
+def _cells(size: int, time: int, each: Spread) -> Row:
+    of_each = (each.quantile(0.5), each.moments.longest, each.quantile(0.05))
+    shown = (None if rate is None else rate / (1 << 30) for rate in of_each)
+    return (each.calls, size, time, gib_per_s(size, time), *shown)
 
 
 def size_label(size_class: int) -> str:
@@ -196,11 +213,7 @@ _COPYING = Fact("copying calls", 1, (Sums,))
 
 
 def _read_calls(reading: RankReading, steady: RankTime | None) -> tuple[_Calls, dict[Key, int]]:
-    read = timed_columns(reading, "rocpd_memory_copy", "memory_copies", _COLUMNS_OF_CALLS, "memory copies")
-    if steady:
-        inside = (read[1] >= steady.start) & (read[1] < steady.end)
-        read = [column[inside] for column in read]
-    name, start, end, size, stack = read
+    start, end, size, name, stack = _read_copies(reading, _COLUMNS_OF_CALLS, steady)
     key = reading.key()
     steps = {key: steady.steps if steady else 0}
     if not len(start):

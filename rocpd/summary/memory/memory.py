@@ -112,9 +112,11 @@ def memory(reading: Reading) -> Tables:
     """
     levels: dict[_Level, Sums] = {}
     capacities: dict[Key, int | None] = {}
-    yield (answers := reading.each(_read_levels, _HELD_BY_LEVEL))
-    for rank, (levels_of_rank, capacities_of_rank) in answers:
+    sites: list[tuple[object, _OfSites]] = []
+    yield (answers := reading.each(partial(_read_memory, step=is_step(reading.options.step_marker))))
+    for rank, ((levels_of_rank, capacities_of_rank), sites_of_rank) in answers:
         capacities |= capacities_of_rank
+        sites.append((rank, sites_of_rank))
         shift = reading.shift(rank.number)
         for level, (*counts, (at,), change) in levels_of_rank.items():
             merge(levels, {level: Sums((*counts, [shift.to_line(at)], change))})
@@ -130,8 +132,15 @@ def memory(reading: Reading) -> Tables:
         last = int(now[-1]) if len(now) else 0
         rows.append((*key, name, allocations, frees, most, peak_at, last, unmatched, capacities.get(key)))
         curve += [(*key, name, *point) for point in _slices(at, now, reading.options.bins)]
-    yield reading.summary(TABLES["memory"], rows, By.AGENT)
+    findings = _findings(*all_added(sites, 4))
+    yield reading.summary(TABLES["memory"], rows, By.AGENT, findings)
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
+
+
+def _read_memory(reading: RankReading, step: re.Pattern[str]) -> tuple[_OfLevels, _OfSites]:
+    """Return what one rank holds, and what its steps leave behind."""
+    sites = reading.derived(_SITES, partial(_read_sites, step=step))
+    return reading.derived(_HELD_BY_LEVEL, _read_levels), sites
 
 
 def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
@@ -144,8 +153,10 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
 
 _HELD_BY_LEVEL = Fact("memory", 1, (Sums,))
 
+_OfLevels = tuple[dict[_Level, Sums], dict[Key, int | None]]
 
-def _read_levels(reading: RankReading) -> tuple[dict[_Level, Sums], dict[Key, int | None]]:
+
+def _read_levels(reading: RankReading) -> _OfLevels:
     """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have.
 
     Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list
@@ -213,8 +224,8 @@ def allocation_sites(reading: Reading) -> Tables:
         RocpdError: no allocations.
     """
     yield (answers := reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES))
-    sites, by_step, leaks, steps = all_added(answers, 4, "memory allocations")
-    findings = _findings(sites, leaks, steps["most"], steps["all"])
+    sites, by_step, *_ = parts = all_added(answers, 4, "memory allocations")
+    findings = _findings(*parts)
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
     if by_step:
         yield reading.summary(TABLES["memory-steps"], rows_of(by_step, _step_rows))
@@ -222,8 +233,10 @@ def allocation_sites(reading: Reading) -> Tables:
 
 _SITES = Fact("sites", 1, (_Site, Sums, Largest))
 
+_OfSites = tuple[_Sites, _BySteps, _Leaks, dict[str, int]]
 
-def _read_sites(reading: RankReading, step: re.Pattern[str]) -> tuple[_Sites, _BySteps, _Leaks, dict[str, int]]:
+
+def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
     allocations = read_allocations(reading)
     if not len(allocations.row):
@@ -336,17 +349,17 @@ def _step_rows(key: Key, steps: Mapping[int, Sums]) -> Iterator[Row]:
         yield (*key, step, ranks, *counts, more, less, more - less)
 
 
-def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iterator[Finding]:
+def _findings(every_site: _Sites, _: _BySteps, leaks: _Leaks, counts: Mapping[str, int]) -> Iterator[Finding]:
     """Name sites that leave memory in nearly every step, and those that allocate and free in most.
 
     Args:
         every_site: of all ranks.
         leaks: sites that leave memory.
-        steps: of the rank with most.
-        every: steps of all ranks.
+        counts: steps of the rank with most, and of all ranks.
     """
     from rocpd.table.human import readable
 
+    steps, every = (counts.get(whose, 0) for whose in ("most", "all"))
     sites: dict[_Site, Sums] = {}
     for of_division in every_site.values():
         merge(sites, of_division)
@@ -361,6 +374,10 @@ def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iter
         rank = ranks[0][0] if len(ranks) == 1 else None
         yield Finding(text, LEAK, Verdict.PROBLEM, Confidence.HINT, rank, evidence=left_behind)
     is_long = steps >= _FEWEST
+    if not leaks:
+        verdict = Verdict.NONE if is_long else Verdict.UNKNOWN
+        text = "no memory is left behind step after step" if is_long else "too few steps to see a leak"
+        yield Finding(text, LEAK, verdict, Confidence.LIKELY)
     churning = [site for site, (churn, in_steps) in churned.items() if is_long and churn >= in_steps > every * _OFTEN]
     for site in sorted(churning, key=lambda site: -churned[site][0]):
         churn, in_steps = churned[site]
@@ -370,10 +387,6 @@ def _findings(every_site: _Sites, leaks: _Leaks, steps: int, every: int) -> Iter
         )
         evidence: dict[str, object] = {"call": site.call, "marker": site.marker, "churn": churn, "steps": in_steps}
         yield Finding(text, "alloc.steady", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
-    if not leaks and not churning:
-        verdict = Verdict.NONE if is_long else Verdict.UNKNOWN
-        text = "no memory is left behind step after step" if is_long else "too few steps to see a leak"
-        yield Finding(text, LEAK, verdict, Confidence.LIKELY)
 
 
 def _place(site: _Site) -> str:

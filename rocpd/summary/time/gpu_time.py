@@ -8,10 +8,12 @@ for each of them by rank, agent and stream. Where steps or markers divide, time 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +33,8 @@ from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, in_order, merge, percent, ratio, rows_of
-from rocpd.summary.kernels.totals import gib_per_s
+from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of
+from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -43,6 +45,8 @@ EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 _COMPUTES = 0.1  # of the compute time of an agent: a stream that has more computes
 
 _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
+
+_NEARLY_ALL = 0.9  # of exposed communication
 
 _MATTERS = 10.0  # percent of the time: exposed communication, exposed copies, start-up
 
@@ -185,8 +189,11 @@ def gpu_time(reading: Reading) -> Tables:
     largest: list[Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
     yield (answers := each_of(reading, times, _BUSY, _busy))
-    for _, (sums_of_rank, gaps) in answers:
+    shares: dict[int, float] = {}
+    for rank, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
+        whole = sum(sums_of_rank.values(), _Sum())
+        shares |= {rank.number: whole.exposed * 100 / whole.span} if whole.collectives and whole.span else {}
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
@@ -204,10 +211,8 @@ def gpu_time(reading: Reading) -> Tables:
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
         )
         return
-    exposed, hidden, span = (
-        sum(getattr(agent, what) for _, agent in ordered) for what in ("exposed", "hidden", "span")
-    )
-    findings = _overlap(exposed, exposed + hidden, span)
+    whole = sum((agent for _, agent in ordered), _Sum())
+    findings = _overlap(whole.exposed, whole.exposed + whole.hidden, whole.span, _transfer(reading, shares))
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT, findings)
 
 
@@ -333,7 +338,7 @@ def _largest_rows(reading: Reading, largest: list[Gap], idle: int) -> Iterator[R
 
 
 @frozen
-class _Times(Total):
+class PartTimes(Total):
     """Times of agents [ns]; `all_communication`: hidden or not."""
 
     compute: int = 0
@@ -356,25 +361,20 @@ class _Times(Total):
 class _Budget(Total):
     """Times of all agents, and of those that go through steps; `agent_steps`: how many steps these go through."""
 
-    every: _Times
-    in_steps: _Times
+    every: PartTimes
+    in_steps: PartTimes
     agent_steps: int
 
 
-@frozen
-class _Copies(Total):
-    """Copies in one direction: exposed time, time in all [ns], and bytes."""
-
-    exposed: int
-    time: int
-    size: int
+Copies = dict[tuple[str, int], Sums]
+"""Direction and class of sizes -> exposed time, time in all [ns], and rates [bytes/s] as a Spread."""
 
 
-class _Parts(NamedTuple):
-    """The share of one rank: times by division, and copies by direction."""
+class Parts(NamedTuple):
+    """The share of one rank: times by division, and copies."""
 
     sums: dict[Key, _Budget]
-    copies: dict[str, _Copies]
+    copies: Copies
 
 
 def budget(reading: Reading) -> Tables:
@@ -384,22 +384,25 @@ def budget(reading: Reading) -> Tables:
         RocpdError: no operations.
     """
     sums: dict[Key, _Budget] = {}
-    copies: dict[str, _Copies] = {}
+    copies: Copies = {}
     times = reading.times()
     counted: list[RankTime] = []
-    yield (answers := each_of(reading, times, _BUDGET, _parts_of_rank))
+    shares: dict[int, float] = {}
+    yield (answers := each_of(reading, times, BUDGET, parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
         counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
+        whole = sum((each.every for each in of_rank.sums.values()), PartTimes())
+        shares |= {rank.number: whole.communication * 100 / whole.span} if whole.all_communication else {}
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
-    every = sum((each.every for each in sums.values()), _Times())
+    every = sum((each.every for each in sums.values()), PartTimes())
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
-        *_overlap(every.communication, every.all_communication, every.span),
-        *_copying(every, copies),
+        *_overlap(every.communication, every.all_communication, every.span, _transfer(reading, shares)),
+        *exposed_copies(every, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
     if reading.by not in (*LANES, *LAUNCHES):
@@ -434,19 +437,24 @@ def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
         yield Finding(text, "step.unmarked", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 
-def _copying(times: _Times, copies: Mapping[str, _Copies]) -> Iterator[Finding]:
-    """Yield that copies which nothing hides take a tenth of the time or more, and in which direction."""
-    if not times.span or times.copy * 100 < _MATTERS * times.span:
+def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
+    """Yield how much of the time copies take that nothing hides, in which direction, and how fast most of these are."""
+    if not times.copy or not copies:
         return
-    share = times.copy * 100 / times.span
-    name = max(copies, key=lambda direction: copies[direction].exposed)
-    most = copies[name]
-    rate = gib_per_s(most.size, most.time)
-    at = f", all of which run at {rate:.3g} GiB/s" if rate else ""
-    mostly = "" if most.exposed * 10 >= 9 * times.copy else f", {most.exposed * 100 / times.copy:.0f} % of that"
-    text = f"{share:.0f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
+    share, exposed = times.copy * 100 / times.span, Counter[str]()
+    for (direction, _), (of_class, _, _) in copies.items():
+        exposed[direction] += of_class
+    name = max(exposed, key=exposed.__getitem__)
+    size = max((size for direction, size in copies if direction == name), key=lambda size: copies[name, size][1])
+    median = copies[name, size][2].quantile(0.5)
+    rate = median and median / (1 << 30)
+    at = f", half of those of {size_label(size)} at {rate:.1f} GiB/s or less" if rate else ""
+    mostly = "" if exposed[name] * 10 >= 9 * times.copy else f", {exposed[name] * 100 / times.copy:.0f} % of that"
+    is_much = share >= _MATTERS
+    text = f"{share:.{0 if is_much else 1}f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
     evidence = {"exposed_percent": share, "direction": name, "gib_per_s": rate}
-    yield Finding(text, "copy.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    verdict = Verdict.PROBLEM if is_much else Verdict.NONE
+    yield Finding(text, "copy.exposed", verdict, Confidence.CERTAIN, evidence=evidence)
 
 
 def _direction(name: str) -> str:
@@ -458,13 +466,33 @@ def _direction(name: str) -> str:
     return name.removeprefix("MEMORY_COPY_").replace("_", " ").lower()
 
 
-def _overlap(exposed: int, communication: int, span: int) -> Iterator[Finding]:
+def least_exposed(shares: Mapping[int, float]) -> int:
+    """Return the rank with least exposed communication: it waits for nobody, what it has is transfer."""
+    return min(shares, key=lambda rank: (shares[rank], rank))
+
+
+def _transfer(reading: Reading, shares: Mapping[int, float]) -> str:
+    """Return how much of exposed communication can be transfer, and for whom the rest waits, in words; or nothing.
+
+    Args:
+        reading: the job; of separate runs nothing is said.
+        shares: exposed communication of the ranks that communicate [% of the time].
+    """
+    if len(shares) < 2 or reading.session.runs > 1:
+        return ""
+    rank, mean, (least, after) = least_exposed(shares), fmean(shares.values()), sorted(shares.values())[:2]
+    waits = ", the rest waits" if least < _NEARLY_ALL * mean else ""
+    for_whom = f", most for rank {rank}" if mean - least >= _COSTS and mean - after < after - least else ""
+    return f": up to {least:.0f} % transfer{waits}{for_whom}"
+
+
+def _overlap(exposed: int, communication: int, span: int, transfer: str) -> Iterator[Finding]:
     """Yield how much of the time is exposed communication, and how much of communication compute hides; [ns]."""
     if not span or not communication:
         return
     hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
     is_lost = hidden < _HIDDEN and share >= _COSTS
-    text = f"{share:.0f} % of GPU time is exposed communication"
+    text = f"{share:.0f} % of GPU time is exposed communication{transfer}"
     if is_lost:
         text = f"communication does not overlap: compute hides {hidden:.1f} % of it, and {text}"
     else:
@@ -475,42 +503,42 @@ def _overlap(exposed: int, communication: int, span: int) -> Iterator[Finding]:
     yield Finding(text, rule, verdict, Confidence.CERTAIN, evidence=evidence)
 
 
-_BUDGET = Fact("budget", 1, (_Parts, _Budget, _Times, _Copies))
+BUDGET = Fact("budget", 2, (Parts, _Budget, PartTimes, Sums, Spread))
 
 
-def _parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Parts:
+def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> Parts:
     names = OperationNames()
     ops = read_ops(reading, names)
     sums: dict[Key, _Budget] = {}
-    exposed_by_name = np.zeros(len(names.texts), np.int64)
+    exposed = np.zeros(len(ops), np.int64)
     has_time = has_its_time(reading.reader)
     steps = 1 if reading.options.by is By.STEP else time.steps if time else 0
     for spent in read_agent_times(reading, time, ops, kinds_of(ops, categories, names)):
         places, copying = whereabouts(reading, spent.lane), spent.take(spent.part == COPIES)
-        np.add.at(exposed_by_name, ops.name[copying.operation], copying.length)
+        np.add.at(exposed, copying.operation, copying.length)
         for key, pieces in places.divide(spent.pieces()):
             here = spent.cut(pieces)
             talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
-            compute, exposed, copies, idle = here.times()
-            added = _Times(compute, exposed, copies, idle, int(here.length[talks].sum()))
+            compute, communication, copies, idle = here.times()
+            added = PartTimes(compute, communication, copies, idle, int(here.length[talks].sum()))
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
-            merge(sums, {key: _Budget(added, added if is_stepping else _Times(), count)})
-    return _Parts(sums, _copies(reading, ops, names, exposed_by_name))
+            merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
+    counted = np.flatnonzero(begun_in(time, ops.start))
+    return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
 
 
-def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> dict[str, _Copies]:
-    """Return the copies of each direction of which some are exposed; the sizes of others are not read."""
-    copies: dict[str, _Copies] = {}
+def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> Copies:
+    """Return the copies of a rank; none where none is exposed: sizes are not read then."""
+    copies: Copies = {}
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
-    sizes = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True))
-    for code in np.flatnonzero(exposed).tolist():
-        rows = np.flatnonzero((ops.name == code) & (ops.kind == COPY))
-        moved = sum(sizes.get(number, 0) for number in ops.row[rows].tolist())
-        added = _Copies(int(exposed[code]), int(ops.duration[rows].sum()), moved)
-        merge(copies, {names.texts[code] or "": added})
+    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), np.flatnonzero(ops.kind == COPY)
+    size = np.array([sizes.get(number, 0) for number in ops.row[some].tolist()], np.int64)
+    for (code, of_size), rows in grouped([ops.name[some], np.searchsorted(EDGES, size)]):
+        _, time, each = rates(size[rows], ops.duration[some[rows]])
+        merge(copies, {(names.texts[code] or "", of_size): Sums((total(exposed[some[rows]]), time, each))})
     return copies
 
 

@@ -8,8 +8,10 @@ recursive counts once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +42,7 @@ from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.stacks import StackSamples, read_stack_samples
 from rocpd.facts.units import RankTime, some_without_steps
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
@@ -189,6 +192,27 @@ class _Rank(NamedTuple):
     stacks: dict[Key, _Stacks]
 
 
+class _OfRank(NamedTuple):
+    """Idle time of a rank by cause, without what filters leave out, and all its time [ns]."""
+
+    rank: Rank
+    causes: dict[str, int]
+    span: int
+
+    @classmethod
+    def of(cls, rank: Rank, answer: _Rank) -> _OfRank:
+        """Add up the divisions of a rank."""
+        causes = Counter[str]()
+        for times in answer.idle.values():
+            causes.update({cause: time.total for cause, time in _causes(times).items() if cause != LEFT_OUT})
+        return cls(rank, causes, sum(answer.span.values()))
+
+    @property
+    def percent(self) -> float:
+        """Its idle time by all its time [%]."""
+        return sum(self.causes.values()) * 100 / self.span
+
+
 def idle(reading: Reading) -> Tables:
     """Return idle time by cause, and by call and marker.
 
@@ -199,18 +223,20 @@ def idle(reading: Reading) -> Tables:
     spans: dict[Key, int] = {}
     stacks: dict[Key, _Stacks] = {}
     times, counted, gaps = reading.times(), list[RankTime](), list[Gap]()
+    ranks: list[_OfRank] = []
     yield (answers := each_of(reading, times, _IDLE, _idle_of_rank))
     for rank, answer in answers:
         merge_groups(sums, answer.idle)
         merge_groups(stacks, answer.stacks)
         merge(spans, answer.span)
         gaps += answer.gaps
+        ranks += [_OfRank.of(rank, answer)] if any(answer.span.values()) else []
         counted += [times[rank.number]] if answer.span and rank.number in times else []
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, counted)
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
-    yield reading.summary(TABLES["idle"], causes, findings=_findings(sums, spans, gaps))
+    yield reading.summary(TABLES["idle"], causes, findings=_findings(ranks, gaps))
     yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
     if stacks:
         yield reading.summary(TABLES["idle-stacks"], rows_of(stacks, _stack_rows))
@@ -305,30 +331,43 @@ def _call_rows(reading: Reading, spans: Mapping[Key, int], key: Key, times: _ByC
         yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker(), begun)
 
 
-def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int], gaps: Sequence[Gap]) -> Iterator[Finding]:
-    """Say how much of the time agents are idle, and what for most of all; where one gap is most of it, which."""
-    causes: dict[str, _Time] = {}
-    for times in idle.values():
-        merge(causes, _causes(times))
-    causes.pop(LEFT_OUT, None)  # which says of a filter, not of the job
-    span, total = sum(spans.values()), sum(time.total for time in causes.values())
+def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap]) -> Iterator[Finding]:
+    """Say how much of the time agents are idle, where more, and what for; where one gap is most of it, which."""
+    causes = sum((Counter(rank.causes) for rank in ranks), Counter[str]())
+    span, total = sum(rank.span for rank in ranks), causes.total()
     share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
     if total == span:
         text = "GPUs ran nothing in this time"
         yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
         return
     if share < _WORTH_SAYING:
-        text = f"GPUs are busy: idle {share:.1f} % of the time"
+        text = f"GPUs are busy: idle {share:.1f} % of the time{_far_out(ranks)}"
         yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
         return
-    cause = max(causes, key=lambda name: causes[name].total)
-    part = causes[cause].total * 100 / total
+    cause = max(causes, key=causes.__getitem__)
     text, verdict = f"GPUs are idle {share:.0f} % of the time", Verdict.PROBLEM
     if cause == UNKNOWN:
         text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
     else:
-        text = f"{text}, {part:.0f} % of it {_MEANWHILE[cause]}"
-    yield Finding(f"{text}{_one_gap(gaps, total)}", "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+        text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
+    text += _far_out(ranks, cause) + _one_gap(gaps, total)
+    yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _far_out(ranks: Sequence[_OfRank], said: str = UNKNOWN) -> str:
+    """Return that one rank or host is idle twice as much as half of the ranks are, and what for; or nothing."""
+    middle = median(rank.percent for rank in ranks)
+    out = [rank for rank in ranks if rank.percent >= max(2 * middle, _WORTH_SAYING)]
+    hosts = [rank.rank.hostname for rank in out]
+    is_host = len(out) > 1 and hosts == [rank.rank.hostname for rank in ranks if rank.rank.hostname in hosts[:1]]
+    if len(out) * 2 >= len(ranks) or not (len(out) == 1 or is_host):
+        return ""
+    causes = sum((Counter(rank.causes) for rank in out), Counter[str]())
+    share = causes.total() * 100 / sum(rank.span for rank in out)
+    cause = max(causes, key=causes.__getitem__)
+    why = f", most {_MEANWHILE[cause]}" if cause not in (said, UNKNOWN) else ""
+    who = f"host {hosts[0]}" if is_host else f"rank {out[0].rank.number}"
+    return f"; {who} {share:.1f} %{why}, half of the ranks {middle:.1f} % or less"
 
 
 def _one_gap(gaps: Sequence[Gap], idle: int) -> str:

@@ -27,7 +27,7 @@ from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import Function, Known, known_tables, tables_alone, tables_of_some
 from rocpd.summary.time import gpu_time
-from rocpd.summary.time.steps import IDLE, PARTS
+from rocpd.summary.time.steps import how_grown
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
@@ -267,8 +267,7 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
         text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"
         if grew:
             where = "all ranks alike" if rank is None else f"rank {rank}"
-            most = f" ({name})" if name and grew == IDLE else ""
-            text += f", {where}: {PARTS[grew]} {readable(grew_by, 'ns')} longer{most}"
+            text += f", {where}: {how_grown(grew, grew_by, name)}"
         evidence = {"over_median": times, "steps": len(rows)}
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 

@@ -10,6 +10,7 @@ from statistics import median
 from rocpd.base import Row
 from rocpd.facts.rank import By, Key, key_of
 from rocpd.facts.regions import RankSteps
+from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
@@ -17,6 +18,7 @@ from rocpd.federate.select.align import Shift
 from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
 from rocpd.summary.grouping import Sums, merge, order_of, ratio
 from rocpd.summary.reading import statistics
+from rocpd.table.human import readable
 
 IDLE = "idle"
 _GROWN = {OF_COMPUTE: KINDS[0], OF_LINKS: KINDS[1], OF_COPIES: KINDS[2], OF_HOST: IDLE}
@@ -24,6 +26,17 @@ PARTS = {KINDS[0]: "compute", KINDS[1]: "transfers", KINDS[2]: "copies", IDLE: "
 """Parts that grow in a step -> their words in a sentence."""
 
 _CLEARLY = 0.01  # longer
+
+
+def how_grown(grew: str, by: float, name: str | None) -> str:
+    """Say what grew in a slow step, by how much [ns], and which kernel or what of the host grew most; None: no single.
+
+    >>> how_grown("idle", 1e6, "hipMalloc"), how_grown("compute", 1e6, None)
+    ('host 1.00 ms longer, most in hipMalloc', 'compute 1.00 ms longer, all kernels alike')
+    """
+    kernels_alike = ", all kernels alike" if grew == KINDS[0] else ""
+    shown = name if name is None or grew == IDLE else kernel_name(name).short
+    return f"{PARTS[grew]} {readable(by, 'ns')} longer{f', most in {shown}' if shown else kernels_alike}"
 
 
 @dataclass

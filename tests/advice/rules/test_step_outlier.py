@@ -15,7 +15,7 @@ CLOCKS = [{"rank": 0, "agent": 1, "name": "device_gfx_clock", "samples": 9}]
     [
         ("idle", [], "garbage collection"),
         ("compute", [], "no clocks of GPUs are sampled here"),
-        ("compute", CLOCKS, "`rocpd summary step-samples JOB`"),
+        ("compute", CLOCKS, "`rocpd summary step-samples JOB --step N`"),
         ("communication", [], "checkpoints, other jobs"),
         ("copy", [], "slowest-copies"),
     ],

@@ -24,7 +24,7 @@ from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
-from rocpd.summary.result import Field, Summary
+from rocpd.summary.result import Field, Summary, away_from_page
 from rocpd.summary.run import Function, known_tables
 from rocpd.table.human import OF_ROW, Head, heading
 
@@ -33,7 +33,6 @@ HELD_ROWS = 2000
 
 _CELLS = 16_000  # of the time line of ranks: it gets fewer slices the more ranks there are
 _LEAST_SLICES, _MOST_SLICES = 120, 800
-_BELOW = ", as said below"  # on the page of the analysis
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
 
@@ -169,7 +168,7 @@ def arranged(
     units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
     fields = [_of_table(summary.fields[place], units) for place in places]
     heads = tuple(_head(field, [row[number] for row in cells]) for number, field in enumerate(fields))
-    return Table(summary.name, title, summary.doc.replace(_BELOW, ""), heads, cells, len(every), *again)
+    return Table(summary.name, title, away_from_page(summary.doc), heads, cells, len(every), *again)
 
 
 def figure(
@@ -205,7 +204,7 @@ def _head(field: Field, values: Iterable[object]) -> Column:
     is_number = bool(field.unit) or (bool(known) and all(isinstance(value, (int, float)) for value in known))
     name = heading(Head(field.name, field.unit))
     name = _RATE.sub("rate", name) if field.unit in _RATES else name
-    doc = field.doc.replace(_BELOW, "")
+    doc = away_from_page(field.doc)
     return Column(name.replace("_", " "), field.unit, doc, is_number, is_count=is_number and field.name not in NAMING)
 
 

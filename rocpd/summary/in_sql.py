@@ -16,7 +16,7 @@ from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.reading import DIVISIONS
 from rocpd.summary.registry import SUMMARIES, TABLES
-from rocpd.summary.result import Field
+from rocpd.summary.result import Field, away_from_page
 from rocpd.summary.run import divides, summary
 
 _WHOLE = "all"
@@ -36,7 +36,8 @@ def relation_of(name: str) -> JobRelation:
             default = cast("Value", option.default)
             arguments.append(Argument(option.name, option.help.rstrip("."), default, values))
     columns, is_large = columns_of(*fields), analysis.reads_late
-    table = CalculatedTable(name.replace("-", "_"), definition.doc, columns, tuple(arguments), is_large=is_large)
+    about = away_from_page(definition.doc)
+    table = CalculatedTable(name.replace("-", "_"), about, columns, tuple(arguments), is_large=is_large)
     return JobRelation(table, partial(_rows, name=name, columns=[column.name for column in columns]))
 
 
@@ -44,7 +45,7 @@ def columns_of(*fields: Field) -> tuple[CalculatedColumn, ...]:
     """Return columns of tables as those of SQL, each name once."""
     columns: dict[str, CalculatedColumn] = {}
     for field in fields:
-        columns.setdefault(field.name, CalculatedColumn(field.name, field.unit, field.doc))
+        columns.setdefault(field.name, CalculatedColumn(field.name, field.unit, away_from_page(field.doc)))
     return tuple(columns.values())
 
 

@@ -25,6 +25,15 @@ _BARS = "rocpd.summary.plots:totals"  # of tables without a chart of their own
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 
 
+def away_from_page(text: str) -> str:
+    """Return a description without its pointer to the page of the analysis, which has more below it.
+
+    >>> away_from_page("what its time went into, as said below")
+    'what its time went into'
+    """
+    return text.replace(", as said below", "")
+
+
 @frozen
 class Field:
     """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and its meaning.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base import Row, UsageError, by_key, frozen
@@ -146,10 +146,6 @@ class Domain:
     start: int
     end: int
 
-    def with_rank(self, rank: int, end: int) -> Domain:
-        """Return the domain with a rank more, which lasts until `end`."""
-        return replace(self, ranks=tuple(sorted((*self.ranks, rank))), end=max(self.end, end))
-
 
 @frozen
 class Clock:
@@ -258,25 +254,39 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
     A rank whose machine is unknown is a domain of its own; a rank without events belongs to none, unless it has none in
     a merged window during which others of its machine had some.
     """
-    domains: list[Domain] = []
-    last: dict[str, int] = {}  # machine -> place of its latest domain
+    domains: list[_Growing] = []
+    of_machine: dict[str, list[_Growing]] = {}
     for rank in sorted((r for r in ranks if r.number in spans), key=lambda r: (spans[r.number].start, r.number)):
         span, machine = spans[rank.number], rank.machine_id
-        place = -1 if machine is None else last.get(machine, -1)
-        if place >= 0 and span.start <= domains[place].end:
-            domains[place] = domains[place].with_rank(rank.number, span.end)
-            continue
-        domains.append(Domain(machine, (rank.number,), span.start, span.end))
-        if machine is not None:
-            last[machine] = len(domains) - 1
+        known = [] if machine is None else of_machine.setdefault(machine, [])
+        if known and span.start <= known[-1].end:
+            known[-1].add(rank.number, span.end)
+        else:
+            domains.append(_Growing(machine, span.start, span.end, [rank.number]))
+            known.append(domains[-1])
     for rank in ranks:
         window = rank.window
         if window and rank.machine_id is not None and rank.number not in spans:
-            for place, domain in enumerate(domains):
-                if domain.machine_id == rank.machine_id and domain.start <= window.end and window.start <= domain.end:
-                    domains[place] = domain.with_rank(rank.number, domain.end)
+            for domain in of_machine.get(rank.machine_id, ()):
+                if domain.start <= window.end and window.start <= domain.end:
+                    domain.add(rank.number, domain.end)
                     break
-    return tuple(domains)
+    return tuple(Domain(each.machine_id, tuple(sorted(each.ranks)), each.start, each.end) for each in domains)
+
+
+@dataclass
+class _Growing:
+    """A domain while its ranks are gathered; attributes as of `Domain`."""
+
+    machine_id: str | None
+    start: int
+    end: int
+    ranks: list[int]
+
+    def add(self, rank: int, end: int) -> None:
+        """Add a rank that lasts until `end`."""
+        self.ranks.append(rank)
+        self.end = max(self.end, end)
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from rocpd.base import amount, by_key, frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch, Moved
 from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
+from rocpd.facts.communication.rccl import Transfer
 from rocpd.facts.short_names import kernel_name
 from rocpd.schema.rules.kernel_names import without_kd
 from rocpd.table.human import readable
@@ -299,10 +300,6 @@ def _replaced(
 
 _MOST_VALUES = 2
 _WORK = ("moved", "grid")  # of a launch: the first one that is known says whether two do the same
-_WORDS = {
-    "ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "ALLTOALL": "all-to-all", "BCAST": "broadcast",
-    "REDUCE_SCATTER_BLOCK": "reduce-scatter",
-}  # fmt: skip
 _ROUNDING = 3  # of effects, all together [ns]
 
 
@@ -467,7 +464,7 @@ def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
         if before := gone.get((operation, ranks)):
             of = f" of {amount(ranks, 'rank')}" if ranks else ""
             now, then = (_few([readable(size, "bytes") for size in some]) for some in (sizes, before))
-            yield f"{_WORDS.get(operation, operation.lower())}{of} moves {now} instead of {then}"
+            yield f"{Transfer(operation).shown}{of} moves {now} instead of {then}"
 
 
 def _few(values: Sequence[object]) -> str:

@@ -176,10 +176,7 @@ _BEGUN = Fact("begun", 1, (_Begun,))
 
 
 def _begin(
-    reader: RankReader,
-    pattern: re.Pattern[str],
-    is_alone: bool,
-    meet: Callable[[RankReader], list[Communication]] | None,
+    reader: RankReader, pattern: re.Pattern[str], is_alone: bool, meet: _Meet | None
 ) -> tuple[_Begun, Row, list[Communication]]:
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
     begun = reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))

@@ -212,20 +212,7 @@ def judge(
 def _rows(found: Blame, members: Members) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
-    yield (
-        "all that differs",
-        found.lost_ns,
-        lost,
-        None,
-        None,
-        None,
-        None,
-        len(found.steps),
-        None,
-        None,
-        None,
-        found.step_ns,
-    )
+    yield ("all that differs", found.lost_ns, lost, *[None] * 4, len(found.steps), *[None] * 3, found.step_ns)
     for cause in filter(_matters, found.causes):
         is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
         steps = len(cause.stalls) if is_stall else cause.longest

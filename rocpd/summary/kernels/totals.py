@@ -365,8 +365,16 @@ _TOTALS = Fact("totals", 1, (Sums, Spread))
 def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> RankAnswers[OfRank]:
+    return reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
+
+
+def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:
     work = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
-    return reading.each(work, _TOTALS, kinds, head, sorted(without))
+    return reading.derived(_TOTALS, work, kinds, head, sorted(without))
+
+
+copies_of_rank = partial(_of_kinds, kinds=("memory_copies",), head=("name",))
+"""The copies of one rank by direction."""
 
 
 def _totals_of_rank(
@@ -385,12 +393,6 @@ def _totals_of_rank(
             parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
     sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
     return sums, counts
-
-
-def copies_of_rank(reading: RankReading) -> OfRank:
-    """Add the copies of one rank up by direction."""
-    kinds, head = ("memory_copies",), ("name",)
-    return reading.derived(_TOTALS, partial(_totals_of_rank, kinds=kinds, head=head, without=()), kinds, head, [])
 
 
 def _added(parts: Sequence[Sums]) -> Sums:

@@ -28,7 +28,19 @@ from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, read_ops
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.regions import RankRegions, innermost, read_regions
-from rocpd.facts.timeline import ALWAYS, IDLE, PARTS, Course, Pieces, busy_pieces, divided, gaps_between, outside, union
+from rocpd.facts.timeline import (
+    ALWAYS,
+    IDLE,
+    PARTS,
+    Course,
+    Pieces,
+    busy_pieces,
+    divided,
+    gaps_between,
+    outside,
+    owned,
+    union,
+)
 from rocpd.facts.units import RankTime, had_by_others
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.launch import launching_regions
@@ -327,7 +339,9 @@ def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
 
 def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
-    calls = _outermost(regions.take(np.flatnonzero(cause >= 0)), cause[cause >= 0])
+    rows = np.flatnonzero(cause >= 0)
+    own = owned(regions.start[rows], regions.end[rows])  # of the outermost, cut where a damaged file lets them overlap
+    calls = _idle(NULL, own.start, own.end, cause[rows[own.of]], regions.name[rows[own.of]])
     around = innermost(regions.take(np.flatnonzero(cause < 0)))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
@@ -343,15 +357,6 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     )
     every = _in_order(_joined(NULL, parts))
     return Activity(Course(every.start, np.arange(len(every.start))), every.cause, every.what)
-
-
-def _outermost(calls: RankRegions, cause: Ints) -> AgentTime:
-    """Return the calls that lie in no other, cut where a damaged file lets them overlap."""
-    until = np.maximum.accumulate(calls.end) if len(calls.end) else calls.end
-    before = np.append(ALWAYS, until[:-1])[: len(until)]
-    start = np.maximum(calls.start, before)
-    some = calls.end > start
-    return _idle(NULL, start[some], calls.end[some], cause[some], calls.name[some])
 
 
 def _all(agent: int, start: Ints, end: Ints, cause: str, rows: Flags) -> AgentTime:

@@ -32,7 +32,7 @@ from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import read_ranges, read_steps
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course, outermost
 from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, in_order, in_time, narrowed
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
@@ -394,7 +394,7 @@ class _Drawing:
         parts = [replace(_Host.at(regions.thread[launching], at, regions.name[launching]), call=launching)]
         for (_,), rows in grouped([regions.thread]):
             calls = rows[self.calls[rows] >= 0]
-            parts += self._of_thread(calls[_is_outermost(regions.start[calls], regions.end[calls])])
+            parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
         columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
         order = np.lexsort((columns[5], columns[1], columns[0]))
@@ -674,13 +674,6 @@ def _course(steps: _Steps) -> tuple[Ints, Ints]:
     )
     columns = np.array([(time, number) for time, _, number in changes], np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
-
-
-def _is_outermost(start: Ints, end: Ints) -> Flags:
-    """Whether calls of a thread, in order, outer ones first, lie in no other."""
-    until = np.maximum.accumulate(end) if len(end) else end
-    outermost: Flags = start >= np.append(NULL, until[:-1])[: len(end)]
-    return outermost
 
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:

@@ -18,6 +18,7 @@ import numpy as np
 from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES
+from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
 from rocpd.replay.excess import Excess, excess
 from rocpd.replay.job import JobGraph
@@ -29,9 +30,7 @@ MATCHED_AT_LEAST = 0.5
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
-_SLOW = 1.2  # times the median: a step that is asked for its cause
 _MOST_STEPS = 8
-_FEWEST = 4  # steps, of which one may be slow
 _MAIN = 0.5  # of what a step lost, that one rank explains
 _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
@@ -265,7 +264,7 @@ class Blaming:
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""
-        if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
+        if len(self.ranks) < 2 or len(self.steps) < LEAST_STEPS:
             return {}
         own = self._longer
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
@@ -665,10 +664,11 @@ class Blaming:
     def _slow_steps(self) -> dict[int, Cause]:
         """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
         lengths = self.lengths(self.job.points.time)
-        typical = float(np.median(lengths)) if len(lengths) else 0.0
-        slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
-        if not slow or len(lengths) < _FEWEST:
+        bound = slow_beyond(lengths.tolist())
+        slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > bound]
+        if not slow:
             return {}
+        typical = float(np.median(lengths))
         worst = self.alone.argmax(1)
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):

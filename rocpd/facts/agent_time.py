@@ -277,12 +277,14 @@ class History:
             rows: which of all operations are of it.
             low, high: the times.
         """
-        ran = self.ops.take(np.flatnonzero(rows))
+        order = np.flatnonzero(rows)
+        ran = self.ops.take(order[np.lexsort((self.ops.end[order], self.ops.start[order]))])
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
-        gaps = ran.gaps()
-        parts = self._of_gaps(agent, gaps.start, gaps.start + gaps.length, ran.take(gaps.after))
-        first, last = int(ran.start.min()), int(ran.end.max())
+        latest = np.maximum.accumulate(ran.end)
+        after = np.flatnonzero(ran.start[1:] > latest[:-1]) + 1
+        parts = self._of_gaps(agent, latest[after - 1], ran.start[after], ran.take(after))
+        first, last = int(ran.start[0]), int(latest[-1])
         for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
             if end > start:
                 parts.append(_idle(agent, *(np.array([value]) for value in (start, end, cause_code(cause)))))

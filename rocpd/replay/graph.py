@@ -596,8 +596,7 @@ class _Drawing:
         times = np.full(len(self.regions.start) + 1, NULL)
         launching = np.flatnonzero(self.host.call >= 0)
         times[self.host.call[launching]] = self.host.time[launching]
-        launched: Ints = times[self.call]
-        return launched
+        return times[self.call]
 
     def _synchronised(self, rows: Ints, ends: Ints) -> Flags:
         """Add edges from operations to points of the host that wait for them; return which points do."""

@@ -39,7 +39,6 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection
 from rocpd.replay.blame import Blame, Cause, CauseKind
-from rocpd.replay.chance import SeriesChance
 from rocpd.replay.graph import RankGraph, read_graph
 from rocpd.replay.job import JobGraph, join
 from rocpd.replay.whatif import Replays
@@ -319,7 +318,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 4, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 5, (Blamed, Blame, Cause, CauseKind, Explanation))
 
 
 class KeptBlame:

@@ -272,12 +272,7 @@ class _Drawing:
     """Draws the graph of one rank. Numbers of points are those of the host first, then those of operations."""
 
     def __init__(
-        self,
-        ops: Ops,
-        kinds: Ints,
-        operations: Sequence[str | None],
-        history: History,
-        steps: _Steps,
+        self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: _Steps
     ) -> None:
         regions = history.regions
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps

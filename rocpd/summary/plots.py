@@ -11,19 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from rocpd.base import Row, by_key
-from rocpd.chart.model import (
-    BarPart,
-    Bars,
-    Chart,
-    Columns,
-    Flames,
-    Lines,
-    MarkedPoint,
-    Matrix,
-    Point,
-    Series,
-    Timeline,
-)
+from rocpd.chart.model import BarPart, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.chart.plot import chart_of
 from rocpd.facts.stacks import CALLS, FUNCTIONS, SAMPLES
 from rocpd.facts.units import slow_beyond

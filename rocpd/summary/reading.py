@@ -72,10 +72,7 @@ class Reading:
     """
 
     def __init__(
-        self,
-        session: Federation,
-        options: Options | None = None,
-        wanted: frozenset[str] | None = None,
+        self, session: Federation, options: Options | None = None, wanted: frozenset[str] | None = None
     ) -> None:
         self.every_pass = session
         self.session = session.counted_once()

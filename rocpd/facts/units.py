@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias
 from rocpd.base import Answer, Ints, Row, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.stages import Stage
+from rocpd.facts.communication.communicators import Communication
 from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
-from rocpd.facts.communication.ranks import Communication
 from rocpd.facts.rank import Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union

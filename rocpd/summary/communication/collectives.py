@@ -26,15 +26,14 @@ import numpy as np
 from rocpd.base import Row, amount, by_key, frozen
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
-from rocpd.facts.communication.arrivals import CLASSES, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.members import channels_of
+from rocpd.facts.communication.members import CLASSES, arrivals, channels_of
 from rocpd.facts.communication.transfers import Partners
-from rocpd.facts.frames import frame_of, frames_of
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import RankSteps, steps_of
+from rocpd.facts.stacks import frame_of, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection

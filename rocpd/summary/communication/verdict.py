@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import Ints, Row, by_key, frozen
-from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -79,6 +80,20 @@ PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW:
 """The plural of each."""
 
 
+class CallLengths(NamedTuple):
+    """The mean length of a call of one kind of launch on the ranks that have some.
+
+    Args:
+        ranks: how many these are.
+        quickest: on the rank where it is shortest [ns].
+        usual: the median of these ranks [ns].
+    """
+
+    ranks: int
+    quickest: float
+    usual: float
+
+
 @frozen
 class LaunchUse:
     """The time of a kind of launch on the critical rank, in all units; numbers are scaled, see `RunProfile.scale`.
@@ -90,6 +105,7 @@ class LaunchUse:
         exposed: time by part [ns].
         median: of a call, as the median of the medians of the units; the mean of the ranks by their calls [ns]; None:
             none starts in the units.
+        lengths: of a call on all ranks; None: not of a kernel that computes, or of a baseline of older versions.
     """
 
     launch: KernelLaunch
@@ -97,6 +113,7 @@ class LaunchUse:
     time: int
     exposed: Mapping[str, int]
     median: float | None
+    lengths: CallLengths | None = None
 
 
 @frozen
@@ -284,7 +301,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known = dict(fields)
     known["numbers"] = tuple(known["numbers"])
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
-    known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
+    known["uses"] = tuple(map(_use, known["uses"]))
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
@@ -292,6 +309,13 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)
     return RunProfile(**known)
+
+
+def _use(values: Mapping[str, Any]) -> LaunchUse:
+    lengths = values.get("lengths")
+    return LaunchUse(
+        **{**values, "launch": _launch(values["launch"]), "lengths": CallLengths(*lengths) if lengths else None}
+    )
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
@@ -550,10 +574,21 @@ class MeasuredRun:
                     parts[launch][UNMATCHED] += unmatched
                 if called:
                     medians[launch] += float(np.nanmedian(some.medians[:, number])) * called
+        lengths = self._lengths()
         for launch, called in calls.items():
             if called or any(parts[launch].values()):
                 median = medians[launch] / called if called else None
-                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median)
+                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median, lengths.get(launch))
+
+    def _lengths(self) -> dict[KernelLaunch, CallLengths]:
+        """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
+        means = defaultdict[KernelLaunch, list[float]](list)
+        for member in self.members:
+            calls, time = member.calls.sum(0), member.time.sum(0)
+            for number in np.flatnonzero(calls).tolist():
+                if (launch := member.launches[number]).kind == "compute":
+                    means[launch].append(float(time[number] / calls[number]))
+        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in means.items()}
 
     def _idle(self) -> dict[str, int]:
         """Return the idle time of the ranks that count, by part."""

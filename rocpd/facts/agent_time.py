@@ -42,6 +42,13 @@ LEFT_OUT, UNKNOWN = "left out", "unknown"
 CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHED, LEFT_OUT, UNKNOWN)
 """The causes that idle time is divided into."""
 
+CAUSES_SAID = (
+    f"what the host does, or where the agent stands; {HostCall.LAUNCH}: in calls that launch, and up to "
+    f"{PAUSE // 1000} us between two calls; {HOST}: longer between calls; {QUEUED}: the next operation is queued, and "
+    "waits for another one or for the GPU to start it"
+)
+"""The meaning of causes, in words."""
+
 
 BETWEEN = "between calls"
 """The name of idle time that is launching, and in no call."""

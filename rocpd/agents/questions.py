@@ -12,16 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from rocpd.agents.document import (
-    LEAST_BYTES,
-    MOST_BYTES,
-    Document,
-    conclusion,
-    divided,
-    fitted,
-    rows_of,
-    table_of,
-)
+from rocpd.agents.document import LEAST_BYTES, MOST_BYTES, Document, conclusion, divided, fitted, rows_of, table_of
 from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
 from rocpd.base.option import Option, declare, member, options_of, spelt, typed
 from rocpd.base.visible import visible

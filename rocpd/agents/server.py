@@ -1,7 +1,8 @@
 """The server of the Model Context Protocol: tools and resources over the questions, on stdio or on this machine alone.
 
 It reads only what was named at its start. Questions are answered in processes that a deadline ends; a failure is an
-answer, never a traceback. https://modelcontextprotocol.io/specification
+answer, never a traceback. Resources are texts: the verdict, the report, the glossary, and which command answers what.
+https://modelcontextprotocol.io/specification
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import functools
 import os
 import secrets
 import socket
+import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -21,14 +24,18 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from rocpd.agents.document import Document, text_of
+from rocpd.agents.document import MOST_BYTES, Document, text_of
 from rocpd.agents.inputs import Admitted
+from rocpd.agents.pages import FURTHER, USUAL, page
 from rocpd.agents.questions import QUESTIONS, asked, schema_of
-from rocpd.agents.resources import RESOURCES, ResourceText
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.version import __version__
-from rocpd.base.visible import visible
+from rocpd.base.visible import visible, visible_lines
 from rocpd.view.desk import Desk, ViewedJob
+
+if TYPE_CHECKING:
+    from rocpd.session import Session
+
 
 _ABOUT = """\
 Questions about the profile of a GPU job on AMD GPUs. Begin with summary (table overview: the verdict) and advise; then
@@ -41,6 +48,7 @@ _LONGEST_MESSAGE = 1000  # characters
 _HOST = "127.0.0.1"
 
 _JOB = {"type": "string", "description": "One of the inputs, or a file or folder below one; without it all together."}
+_SCHEME = "rocpd://"
 
 
 @frozen
@@ -205,3 +213,60 @@ class _HttpServer(uvicorn.Server):
         """End the processes that answer, so that each request has its answer, an error."""
         self._answering.close()
         await super().shutdown(sockets)
+
+
+@frozen
+class ResourceText:
+    """A resource as a question: its text, at most `MOST_BYTES` as UTF-8."""
+
+    uri: str
+
+    def of(self, session: Session) -> str:
+        """Return the text.
+
+        Raises:
+            UsageError: there is no such resource.
+        """
+        name = self.uri.removeprefix(_SCHEME).rstrip("/")
+        if not self.uri.startswith(_SCHEME) or name not in RESOURCES:
+            raise UsageError(f"{visible(self.uri)}: no such resource", f"{_SCHEME}{', '.join(RESOURCES)}")
+        return _fitted(RESOURCES[name][1](session))
+
+
+def _fitted(text: str) -> str:
+    """Return whole lines of a text, at most `MOST_BYTES`, with a word on what was cut."""
+    if len(text.encode()) <= MOST_BYTES:
+        return text
+    lines, room = [], MOST_BYTES - 200
+    every = text.splitlines()
+    for line in every:
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return "\n".join([*lines, "", f"(cut: {len(every) - len(lines)} more lines; tools answer parts of it)"])
+
+
+def _verdict(session: Session) -> str:
+    from rocpd.summary.run import run
+
+    lines = [finding.text for table in run(session, "overview") for finding in table.findings]
+    return "\n".join(f"- {visible(line)}" for line in dict.fromkeys(lines))
+
+
+def _report(session: Session) -> str:
+    with tempfile.TemporaryDirectory(prefix="rocpd-report-") as folder:
+        path = session.report(Path(folder) / "report.md")
+        return visible_lines(path.read_text(encoding="utf-8"))
+
+
+RESOURCES: dict[str, tuple[str, Callable[[Session], str]]] = {
+    "verdict": ("What is slow, on which rank, in which step and why: the first screen of `rocpd summary`.", _verdict),
+    "report": ("The report of the job as Markdown, what explains most first; cut to fit.", _report),
+    "glossary": ("What the words of answers mean.", lambda _: page("glossary")),
+    "questions": (
+        "Which command answers which question, and where to look.",
+        lambda _: "\n".join(map(page, (USUAL, FURTHER))),
+    ),
+}
+"""Name -> its description, and the function that returns its text."""

@@ -10,21 +10,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
-from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, per_id
+from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, launch_calls, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import read_ranges, step_spans
-from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided
+from rocpd.facts.timeline import COMMUNICATION, COPIES, IDLE, KINDS, divided, owned
 from rocpd.facts.torch_operators import read_operators
 from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.selection import Part
@@ -386,23 +386,15 @@ def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, I
     return calls.reshape(shape), time.reshape(shape), medians.reshape(shape)
 
 
-def outermost(ranges: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of ranges, given by thread, start and end, that begin in no other one of their thread."""
-    inside, until = 0, NULL
-    for thread, start, end in sorted(ranges, key=lambda each: (each[0], each[1], -each[2])):
-        if thread != inside or start >= until:
-            inside, until = thread, end
-            yield start, end
-
-
 def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdges) -> Ints:
     """Return the time of the marker ranges that were asked for, where they start; those in one of them are in its."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
-    asked = ((each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text))
-    if ranges := list(outermost(asked)):
-        start, end = np.array(ranges, np.int64).T
-        unit = np.searchsorted(units.edges, start, side="right") - 1
+    asked = [(each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text)]
+    thread, start, end = np.array(asked, np.int64).reshape(-1, 3).T
+    for (_,), rows in grouped([thread]):
+        own = owned(start[rows], end[rows])
+        unit = np.searchsorted(units.edges, own.start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))
-        np.add.at(times, unit[some], (end - start)[some])
+        np.add.at(times, unit[some], own.length[some])
     return times

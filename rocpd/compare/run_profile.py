@@ -41,9 +41,9 @@ from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
 from rocpd.facts.columns import as_text, find_rows, statement
-from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import arrivals
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.units import read_first, steps_of_ranks, warm_steps

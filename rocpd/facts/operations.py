@@ -34,21 +34,6 @@ _STRINGS = "SELECT id, string FROM rocpd_string"
 _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
 
 
-class Gaps(NamedTuple):
-    """Times without operation on an agent or stream: from the latest end of all before to the start of the next.
-
-    Args:
-        length: [ns].
-        start: as recorded [ns].
-        before, after: numbers of the operations that ended last and came next; -1: an edge of the window.
-    """
-
-    length: Ints
-    start: Ints
-    before: Ints
-    after: Ints
-
-
 @frozen
 class Ops:
     """Operations of one rank, sorted by (agent, start, end, kind, id); all columns are equally long.
@@ -83,10 +68,6 @@ class Ops:
         """Return some of the operations, in the order of their numbers in `rows`."""
         return Ops(*(column[rows] for column in self._all()))
 
-    def cut(self, start: int, end: int) -> Ops:
-        """Return the operations, cut at two times [ns]."""
-        return dataclasses.replace(self, start=np.maximum(self.start, start), end=np.minimum(self.end, end))
-
     def lane(self, by: By | None) -> Ints:
         """Return where each operation ran: its agent, or its stream when that is what divides."""
         return self.stream if by is By.STREAM else self.agent
@@ -100,11 +81,6 @@ class Ops:
     def union(self, rows: Ints | slice = slice(None)) -> Union:
         """Return the time that some of the operations, or all, cover."""
         return union(self.start[rows], self.end[rows])
-
-    def added(self) -> Ints:
-        """Return by how much each operation, of one agent, lengthens the time that those before it cover [ns]."""
-        latest = np.maximum.accumulate(np.append(self.start[:1], self.end[:-1]))
-        return np.maximum(self.end - np.maximum(self.start, latest), 0)
 
     def gaps_before(self) -> Ints:
         """Return for each operation, of one agent, the time from the latest end of all before it [ns].
@@ -121,29 +97,6 @@ class Ops:
             return self
         cut = np.clip(np.array([self.start, self.end]), *base)
         return dataclasses.replace(self, start=cut[0], end=cut[1])
-
-    def span(self, base: Base | None = None) -> int:
-        """Return the time from the first start to the last end, or the length of the window in which they lie [ns]."""
-        if base:
-            return base[1] - base[0]
-        return int(self.end.max() - self.start.min()) if len(self) else 0
-
-    def gaps(self, base: Base | None = None) -> Gaps:
-        """Return the gaps between these operations, in order; with a `base` also those to its edges.
-
-        Args:
-            base: start and end of the window in which they lie [ns].
-        """
-        edges = np.array([] if base is None else base, np.int64)
-        start, end = np.append(self.start, edges), np.append(self.end, edges)
-        order = np.lexsort((end, start))
-        start, end = start[order], end[order]
-        latest = np.maximum.accumulate(end)
-        after = np.flatnonzero(start[1:] > latest[:-1]) + 1
-        last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
-        idle_from = latest[after - 1]
-        numbers = np.append(np.arange(len(self)), np.full(len(edges), -1))[order]
-        return Gaps(start[after] - idle_from, idle_from, numbers[last[after - 1]], numbers[after])
 
     def _all(self) -> tuple[Ints, ...]:
         return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack

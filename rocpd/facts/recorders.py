@@ -117,9 +117,7 @@ _NSYS = TraceProfiler(
 _RPD = TraceProfiler(
     "RPD",
     "https://github.com/ROCm/rocmProfileData",
-    {
-        Recordable.STEPS: 'mark them with roctxRangePush("step 5"), which `runTracer.sh` records',
-    },
+    {Recordable.STEPS: 'mark them with roctxRangePush("step 5"), which `runTracer.sh` records'},
 )
 
 _NOTHING = TraceProfiler("", "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/", {})

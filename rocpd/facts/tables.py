@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row
-from rocpd.facts.agent_time import CAUSES, CAUSES_SAID, AgentTime, read_agent_times, read_history
+from rocpd.facts.agent_time import CAUSES, CAUSES_SAID, AgentTime, read_agent_times, read_history, taken_from
 from rocpd.facts.columns import Names, grouped
-from rocpd.facts.communication.arrivals import CLASSES
 from rocpd.facts.communication.collectives import Group, listed
-from rocpd.facts.communication.members import Collectives, collectives_of, moved_by, read_collectives
+from rocpd.facts.communication.members import CLASSES, Collectives, collectives_of, moved_by, read_collectives
 from rocpd.facts.memory import changes, read_allocations, read_callers
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.regions import nest_times, read_ranges, read_regions, read_steps
-from rocpd.facts.sharing import taken_from
 from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided, inside
 from rocpd.facts.units import (
     RankTime,

@@ -103,11 +103,23 @@ def owned(start: Ints, end: Ints) -> Pieces:
     [[0, 2], [0, 5], [5, 8]]
     """
     order = np.lexsort((-end, start))
-    until = np.maximum.accumulate(end[order]) if len(order) else end
-    before = np.append(ALWAYS, until[:-1])[: len(order)]
-    first = np.maximum(start[order], before)
+    first = np.maximum(start[order], _latest_end_before(end[order]))
     some = end[order] > first
     return Pieces(order[some], first[some], end[order][some])
+
+
+def outermost(start: Ints, end: Ints) -> Flags:
+    """Return which intervals, in order of their starts, longer ones first, begin in none before them.
+
+    >>> outermost(np.array([0, 0, 3, 5]), np.array([5, 2, 4, 9])).tolist()
+    [True, False, False, True]
+    """
+    return start >= _latest_end_before(end)
+
+
+def _latest_end_before(end: Ints) -> Ints:
+    """Return of each interval the latest end of all before it; of the first `ALWAYS`."""
+    return np.maximum.accumulate(np.concatenate((_ALWAYS, end)))[:-1]
 
 
 def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:

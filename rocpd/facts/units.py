@@ -10,6 +10,7 @@ Said once, for all ranks together, before any of them is read; never depends on 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -20,8 +21,8 @@ from typing import NamedTuple, TypeAlias
 from rocpd.base import Answer, Ints, Row, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.stages import Stage
+from rocpd.facts.communication.communicators import Communication
 from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
-from rocpd.facts.communication.ranks import Communication
 from rocpd.facts.rank import Options, RankWindow
 from rocpd.facts.regions import Steps, step_spans
 from rocpd.facts.timeline import ALWAYS, NOTHING, Union
@@ -31,6 +32,15 @@ from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, RankReader
 from rocpd.federate.select.align import Alignment
 from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.steps import is_step
+
+SLOW = 1.2
+"""Times the median: a slow step takes more."""
+
+DEVIATIONS = 5.0
+"""Median deviations above the median: a slow step takes more, too."""
+
+LEAST_STEPS = 4
+"""Steps of which one may be slow."""
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: one alone may be anything
@@ -124,6 +134,23 @@ def times_that_count(session: Federation, options: Options) -> Times:
             times |= active_times(session, [rank.number for rank in ranks], steady)
         times |= {} if options.everything else steady
     return times
+
+
+def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float = DEVIATIONS) -> float:
+    """Return beyond which length a step is slow; infinity where they are too few to say.
+
+    >>> slow_beyond([10, 10, 11, 30]), slow_beyond([10, 30])
+    (13.0, inf)
+
+    Args:
+        lengths: of the steps without warm-up, in any unit.
+        times: the least by the median.
+        deviations: the least above the median, by the median of the distances from it.
+    """
+    if len(lengths) < LEAST_STEPS:
+        return math.inf
+    usual = median(lengths)
+    return max(times * usual, usual + deviations * median(abs(each - usual) for each in lengths))
 
 
 class _Begun(NamedTuple):

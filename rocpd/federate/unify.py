@@ -9,15 +9,7 @@ from collections.abc import Sequence
 
 from rocpd.base.sqlite import apsw, naming_view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import (
-    RankTables,
-    create_view_text,
-    keyed_text,
-    keyed_views,
-    named,
-    relations,
-    select_text,
-)
+from rocpd.schema.render import RankTables, create_view_text, keyed_text, keyed_views, named, relations, select_text
 
 
 class Unifier:

@@ -88,11 +88,7 @@ TABLES = by_name(
         _UNIT,
     ),
     table_of(
-        "labels",
-        "What is said of runs.",
-        _NUMBER,
-        Field("name", "", "of the label"),
-        Field("value", "", "of it"),
+        "labels", "What is said of runs.", _NUMBER, Field("name", "", "of the label"), Field("value", "", "of it")
     ),
 )
 """Name -> definition."""
@@ -222,10 +218,7 @@ def of_table(table: Summary) -> Chart:
 
 
 def _lines(
-    title: str,
-    numbers: Sequence[float],
-    columns: Sequence[Sequence[float]],
-    marked: tuple[MarkedPoint, ...],
+    title: str, numbers: Sequence[float], columns: Sequence[Sequence[float]], marked: tuple[MarkedPoint, ...]
 ) -> Lines:
     names = ("runs", BLUE), ("level", ORANGE), ("95 of 100 runs", GREY), ("", GREY)
     lines = [

@@ -18,14 +18,7 @@ from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import JsonWalk
 from rocpd.importers.words import Argument, as_columns, sizes_of, write_arguments, write_values
 from rocpd.schema.trace import infos
-from rocpd.schema.trace.events import (
-    Events,
-    KernelDispatches,
-    MemoryAllocations,
-    MemoryCopies,
-    Regions,
-    message_json,
-)
+from rocpd.schema.trace.events import Events, KernelDispatches, MemoryAllocations, MemoryCopies, Regions, message_json
 from rocpd.schema.trace.writer import TableRows, TraceWriter
 
 Record: TypeAlias = Mapping[str, Any]

@@ -32,12 +32,7 @@ from rocpd.schema.versions import without_suffix
 OF_THE_RANK = ("guid", "rank", "hostname")
 """Columns that have one value in a rank: that of the job, which need not be the file's."""
 
-_KINDS = {
-    Kind.INTEGER: ValueKind.INT,
-    Kind.REAL: ValueKind.REAL,
-    Kind.TEXT: ValueKind.TEXT,
-    Kind.JSON: ValueKind.TEXT,
-}
+_KINDS = {Kind.INTEGER: ValueKind.INT, Kind.REAL: ValueKind.REAL, Kind.TEXT: ValueKind.TEXT, Kind.JSON: ValueKind.TEXT}
 _TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.TEXT: "text"}
 
 

@@ -18,8 +18,9 @@ import numpy as np
 from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES
-from rocpd.replay.chance import LIKELY, SeriesChance, chance_of
-from rocpd.replay.excess import Excess, excess
+from rocpd.facts.units import LEAST_STEPS, slow_beyond
+from rocpd.replay.chance import LIKELY, chance_of
+from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, small
 
@@ -29,9 +30,7 @@ MATCHED_AT_LEAST = 0.5
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
-_SLOW = 1.2  # times the median: a step that is asked for its cause
 _MOST_STEPS = 8
-_FEWEST = 4  # steps, of which one may be slow
 _MAIN = 0.5  # of what a step lost, that one rank explains
 _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
@@ -70,7 +69,7 @@ class Cause:
         largest: name of the operation, call or marker that takes most of it, and how much [ns]; of a step no name
             where all its kernels take longer by much the same share.
         waiting: share of what ranks wait for each other in collectives that goes with it.
-        chance: whether it lasts; None of a step.
+        chance: probability that it does not last; None of a step.
         stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
         stalled: share of what it takes longer that it takes in these.
         longest: in how many steps it takes longest of those that compare.
@@ -85,7 +84,7 @@ class Cause:
     takes: Mapping[str, int]
     largest: tuple[str, int]
     waiting: float
-    chance: SeriesChance | None = None
+    chance: float | None = None
     stalls: tuple[int, ...] = ()
     stalled: float = 0.0
     longest: int = 0
@@ -147,17 +146,6 @@ class Blame:
         return self.matched >= MATCHED_AT_LEAST
 
 
-def blame(job: JobGraph, steps: Sequence[int], exact: Excess | None = None) -> Blame:
-    """Return what a job loses in some of its steps, and to what.
-
-    Args:
-        job: the graph.
-        steps: numbers of the steps that count, in order.
-        exact: what points take beyond what is usual; None: it is calculated.
-    """
-    return Blaming(job, steps, exact or excess(job, steps)).blame()
-
-
 class _Candidate(NamedTuple):
     """A possible cause: as `Cause` has it, and what it can cost at most in all steps [ns]."""
 
@@ -168,7 +156,13 @@ class _Candidate(NamedTuple):
 
 
 class Blaming:
-    """Tries causes one by one."""
+    """Tries causes one by one.
+
+    Args:
+        job: the graph.
+        steps: numbers of the steps that count, in order.
+        beyond: what points take beyond what is usual.
+    """
 
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
         self.job, self.steps, self.beyond = job, np.array(steps, np.int64), beyond
@@ -260,12 +254,12 @@ class Blaming:
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
         ranks = [self._cause(each) for each in self._of_ranks()]
-        lasting = [cause for cause in ranks if cause.chance and cause.chance.probability <= LIKELY]
+        lasting = [cause for cause in ranks if cause.chance is not None and cause.chance <= LIKELY]
         return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""
-        if len(self.ranks) < 2 or len(self.steps) < _FEWEST:
+        if len(self.ranks) < 2 or len(self.steps) < LEAST_STEPS:
             return {}
         own = self._longer
         deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
@@ -333,6 +327,12 @@ class Blaming:
         for column, own in self.of_ranks(self.ranks):
             rows = np.flatnonzero(some(own) & self.counts[own] & (self.what[own] < 3))
             sums[:, column] = np.bincount(self.at[own][rows], values(own)[rows], len(self.steps))
+        return sums
+
+    def by_link(self, values: Ints, rows: Ints) -> Floats:
+        """Return the sum of values of some transfers of each link (column) in each step (row)."""
+        sums = np.zeros((len(self.steps), len(self.job.links)))
+        np.add.at(sums, (self.at[rows], self.job.link[rows]), values)
         return sums
 
     def by_step_for(self, what: int) -> Floats:
@@ -434,8 +434,8 @@ class Blaming:
         yield from self._of_ranks()
         yield from self._of_hosts()
         left = self._left(self.beyond.lasting_of(self.moved), self.moved)
-        most = self._by_link(np.maximum(left, 0))
-        for link in self._those(self._by_link(left)):
+        less, most = (self.by_link(each, self.moved).sum(0) / len(self.steps) for each in (left, np.maximum(left, 0)))
+        for link in self._those(less):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
 
     def _of_ranks(self) -> Iterator[_Candidate]:
@@ -483,16 +483,6 @@ class Blaming:
     def _those(self, sums: Floats) -> list[int]:
         """Return the columns that take most, as far as that may be worth a replay."""
         return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > _LEAST / 2 * self.step_ns]
-
-    def _by_rank(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
-        """Return the sum of values by rank, the mean of the steps; arguments as `by_step`."""
-        every = self.of_ranks(self.ranks)
-        return np.array([int(values(own)[some(own) & self.counts[own]].sum()) for _, own in every]) / len(self.steps)
-
-    def _by_link(self, values: Ints) -> Floats:
-        """Return the sum of values of transfers by link, the mean of the steps."""
-        sums: Floats = np.bincount(self.job.link[self.moved], values, len(self.job.links)) / len(self.steps)
-        return sums
 
     @functools.cached_property
     def moved(self) -> Ints:
@@ -597,11 +587,12 @@ class Blaming:
         shares = more[usual > 0] / usual[usual > 0]
         return len(shares) > 1 and bool(shares.min() > _ALIKE * shares.max())
 
-    def _chance(self, cause: Cause) -> SeriesChance:
+    def _chance(self, cause: Cause) -> float:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
             alike = self._alike(int(cause.name))
-            series = self.series_of_links(self.moved[self.beyond.is_compared(self.moved)])
+            rows = self.moved[self.beyond.is_compared(self.moved)]
+            series = self.by_link(self.beyond.longer(rows), rows)
             return chance_of(series[:, alike], alike.index(int(cause.name)))
         what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
         series = self.by_step_for(what)
@@ -612,7 +603,7 @@ class Blaming:
         here = np.isin(self.ranks, cause.ranks)
         return chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0)
 
-    def _chance_of_rank(self, series: Floats, column: int) -> SeriesChance:
+    def _chance_of_rank(self, series: Floats, column: int) -> float:
         """Return how likely it is that a rank lies so far above all others, or above those of its host, whichever less.
 
         Where hosts differ, that is how far ranks lie apart, and would hide one that is slower than all of its host.
@@ -623,20 +614,12 @@ class Blaming:
             return chance
         usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
         within = chance_of(series - np.column_stack(usual)[:, numbers], column)
-        probability = min(1.0, _SECOND * within.probability)
-        return replace(within, probability=probability) if probability < chance.probability else chance
+        return min(chance, _SECOND * within)
 
     def _alike(self, link: int) -> list[int]:
         """Return the links that compare with one, itself among them."""
         shapes = self.beyond.shapes
         return [number for number, shape in enumerate(shapes.tolist()) if shape == shapes[link]]
-
-    def series_of_links(self, rows: Ints) -> Floats:
-        """Return the time that some transfers take longer than others usually do, by step (row) and link (column)."""
-        count = len(self.job.links)
-        at = self.at[rows].astype(np.int64) * count + self.job.link[rows]
-        sums: Floats = np.bincount(at, self.beyond.longer(rows), len(self.steps) * count).astype(np.float64)
-        return sums.reshape(len(self.steps), count)
 
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
@@ -650,8 +633,8 @@ class Blaming:
         def compares(here: slice) -> Flags:
             return computes(here) & beyond.is_compared(here)
 
-        every, known = self._by_rank(work, computes), self._by_rank(work, compares)
-        lasting, passing = self._by_rank(beyond.lasting_of, compares), self._by_rank(beyond.passing_of, compares)
+        asked = (work, computes), (work, compares), (beyond.lasting_of, compares), (beyond.passing_of, compares)
+        every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)
         return every, known - passing, lasting
 
     def lengths(self, times: Ints) -> Floats:
@@ -665,10 +648,11 @@ class Blaming:
     def _slow_steps(self) -> dict[int, Cause]:
         """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
         lengths = self.lengths(self.job.points.time)
-        typical = float(np.median(lengths)) if len(lengths) else 0.0
-        slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > _SLOW * typical]
-        if not slow or len(lengths) < _FEWEST:
+        bound = slow_beyond(lengths.tolist())
+        slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > bound]
+        if not slow:
             return {}
+        typical = float(np.median(lengths))
         worst = self.alone.argmax(1)
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):

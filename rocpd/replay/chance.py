@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.base import Floats, frozen
+from rocpd.base import Floats
 from rocpd.base.student import survival
 
 LIKELY, CERTAIN = 0.007, 1e-5
@@ -24,23 +24,10 @@ _MOST_FREEDOM = 300  # from there on Student's t hardly changes
 _FEW = 3  # series whose means say nothing of how far apart they are
 
 
-@frozen
-class SeriesChance:
-    """How likely it is that one of several series that are alike lies so far above the others.
+def chance_of(series: Floats, column: int) -> float:
+    """Return the probability that one of several series that are alike lies so far above the others by chance.
 
-    Args:
-        probability: had no one been looked at in particular; 1.0 where there are too few steps.
-        alike: correlation of neighbouring steps.
-        steps: how many.
-    """
-
-    probability: float
-    alike: float
-    steps: int
-
-
-def chance_of(series: Floats, column: int) -> SeriesChance:
-    """Return how likely it is by chance that a series lies so far above the others.
+    That is, had no one been looked at in particular; 1.0 where there are too few steps.
 
     Args:
         series: a row for each step, a column for each of those that are alike.
@@ -48,7 +35,7 @@ def chance_of(series: Floats, column: int) -> SeriesChance:
     """
     steps, count = series.shape
     if steps < _FEWEST or count < 2:
-        return SeriesChance(1.0, 0.0, steps)
+        return 1.0
     values = tamed(series)
     means = values.mean(0)
     rest = values - means
@@ -66,13 +53,12 @@ def chance_of(series: Floats, column: int) -> SeriesChance:
     freedom = (1 / share - 1) * (1 if count <= _FEW else count)
     freedom = min(_MOST_FREEDOM, max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom))))
     if not error:
-        return SeriesChance(0.0 if more > 0 else 1.0, alike, steps)
-    return SeriesChance(min(1.0, count * survival(more / error, freedom)), alike, steps)
+        return 0.0 if more > 0 else 1.0
+    return float(min(1.0, count * survival(more / error, freedom)))
 
 
 def tamed(series: Floats) -> Floats:
     """Return series whose outliers are as large as the largest usual value."""
     middle = np.median(series, axis=0)
     far = _FAR * _NORMAL * np.median(np.abs(series - middle), axis=0)
-    near: Floats = np.where(far > 0, np.clip(series, middle - far, middle + far), series)
-    return near
+    return np.where(far > 0, np.clip(series, middle - far, middle + far), series)

@@ -32,7 +32,7 @@ from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import read_ranges, read_steps
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course, outermost
 from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, in_order, in_time, narrowed
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
@@ -272,12 +272,7 @@ class _Drawing:
     """Draws the graph of one rank. Numbers of points are those of the host first, then those of operations."""
 
     def __init__(
-        self,
-        ops: Ops,
-        kinds: Ints,
-        operations: Sequence[str | None],
-        history: History,
-        steps: _Steps,
+        self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: _Steps
     ) -> None:
         regions = history.regions
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
@@ -394,7 +389,7 @@ class _Drawing:
         parts = [replace(_Host.at(regions.thread[launching], at, regions.name[launching]), call=launching)]
         for (_,), rows in grouped([regions.thread]):
             calls = rows[self.calls[rows] >= 0]
-            parts += self._of_thread(calls[_is_outermost(regions.start[calls], regions.end[calls])])
+            parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
         columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
         order = np.lexsort((columns[5], columns[1], columns[0]))
@@ -596,8 +591,7 @@ class _Drawing:
         times = np.full(len(self.regions.start) + 1, NULL)
         launching = np.flatnonzero(self.host.call >= 0)
         times[self.host.call[launching]] = self.host.time[launching]
-        launched: Ints = times[self.call]
-        return launched
+        return times[self.call]
 
     def _synchronised(self, rows: Ints, ends: Ints) -> Flags:
         """Add edges from operations to points of the host that wait for them; return which points do."""
@@ -674,13 +668,6 @@ def _course(steps: _Steps) -> tuple[Ints, Ints]:
     )
     columns = np.array([(time, number) for time, _, number in changes], np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
-
-
-def _is_outermost(start: Ints, end: Ints) -> Flags:
-    """Whether calls of a thread, in order, outer ones first, lie in no other."""
-    until = np.maximum.accumulate(end) if len(end) else end
-    outermost: Flags = start >= np.append(NULL, until[:-1])[: len(end)]
-    return outermost
 
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:

@@ -28,7 +28,6 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.replay.graph import RankGraph, WaitPlace, read_graph
 from rocpd.replay.points import (
-    INFERRED,
     NO_EDGES,
     Edge,
     Edges,
@@ -157,10 +156,6 @@ class JobGraph:
             edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
             steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
         return replace(self, points=replace(self.points, step=step), steps=steps)
-
-    def recorded(self) -> Flags:
-        """Return which edges are not inferred."""
-        return ~np.isin(self.edges.kind, INFERRED)
 
 
 def read_job(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> JobGraph:

@@ -200,8 +200,7 @@ class OrderedEdges:
 
     def target(self, rows: Ints) -> Ints:
         """Return the points that some edges are for."""
-        target: Ints = np.searchsorted(self.first, rows, side="right") - 1
-        return target
+        return np.searchsorted(self.first, rows, side="right") - 1
 
     def of_points(self, points: Ints) -> tuple[Ints, Ints]:
         """Return the numbers of the edges of points, those of each together, and how many each has."""

@@ -235,7 +235,8 @@ class Replays:
         is_link = change.kind == "link"
         if is_link:
             columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
-            series, here = blaming.series_of_links(blaming.moved), np.isin(np.arange(len(self.job.links)), columns)
+            series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
+            here = np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))

@@ -172,12 +172,7 @@ def arranged(
 
 
 def figure(
-    name: str,
-    summary: Summary,
-    says: str,
-    table: Table,
-    code: str,
-    arrange: Callable[[Chart], Chart] | None = None,
+    name: str, summary: Summary, says: str, table: Table, code: str, arrange: Callable[[Chart], Chart] | None = None
 ) -> Block:
     """Return the chart of a table, drawn; the table alone where that fails. Arguments as of `Figure` and above."""
 
@@ -209,11 +204,7 @@ def _head(field: Field, values: Iterable[object]) -> Column:
 
 
 def gather(
-    session: Federation,
-    sections: Iterable[Entry],
-    options: Options,
-    inputs: str,
-    base: ReportBase | None = None,
+    session: Federation, sections: Iterable[Entry], options: Options, inputs: str, base: ReportBase | None = None
 ) -> Material:
     """Read all that sections need, each rank once.
 

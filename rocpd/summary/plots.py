@@ -11,21 +11,10 @@ from itertools import pairwise
 from statistics import median
 
 from rocpd.base import Row, by_key
-from rocpd.chart.model import (
-    BarPart,
-    Bars,
-    Chart,
-    Columns,
-    Flames,
-    Lines,
-    MarkedPoint,
-    Matrix,
-    Point,
-    Series,
-    Timeline,
-)
+from rocpd.chart.model import BarPart, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.chart.plot import chart_of
 from rocpd.facts.stacks import CALLS, FUNCTIONS, SAMPLES
+from rocpd.facts.units import slow_beyond
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of
 from rocpd.summary.host.calls import by_function
@@ -40,7 +29,6 @@ _FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
 _BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are shown
 _SIDE = 10  # rows and columns of a matrix
 _LEAST = 0.05  # of the most: bars that differ less from the others, and ranks for which others wait less, are not shown
-_SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
 _KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks; the last one says most of where time goes
 _NARROW, _READABLE = 1 / 400, 1 / 64  # of all: frames of a flame graph that are narrower are left out; stacks are deep
@@ -139,10 +127,10 @@ def _common(first: str, last: str) -> str:
 
 def steps(table: Summary) -> Columns:
     """Show how long steps took, by their numbers; the slowest are marked."""
-    rows = sorted(_columns(table, "at_ns", "mean_ns", "max_ns", "step", "over_median"), key=lambda row: row[0] or 0)
-    slow = sorted(
-        (place for place, row in enumerate(rows) if (row[4] or 0) >= _SLOW), key=lambda place: -rows[place][4]
-    )
+    columns = ("at_ns", "mean_ns", "max_ns", "step", "over_median", "is_warm_up")
+    rows = sorted(_columns(table, *columns), key=lambda row: row[0] or 0)
+    bound = slow_beyond([over for *_, over, is_warm_up in rows if over is not None and not is_warm_up])
+    slow = sorted((place for place, row in enumerate(rows) if (row[4] or 0) > bound), key=lambda place: -rows[place][4])
     names = [str(row[3]) for row in rows]
     front = _common(min(names, default=""), max(names, default="")).rstrip("0123456789")
     means, longest = ([float(row[place] or 0) for row in rows] for place in (1, 2))

@@ -14,8 +14,8 @@ from typing import Any, Generic, Self, TypeAlias
 
 from rocpd.base import Answer, RocpdError, Row
 from rocpd.base.stages import Stage
+from rocpd.facts.agent_time import times_of_job
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
-from rocpd.facts.sharing import times_of_job
 from rocpd.facts.spread import Spread
 from rocpd.facts.units import Times, steps_of_ranks, warm_steps, windows
 from rocpd.federate.federation import Federation
@@ -72,10 +72,7 @@ class Reading:
     """
 
     def __init__(
-        self,
-        session: Federation,
-        options: Options | None = None,
-        wanted: frozenset[str] | None = None,
+        self, session: Federation, options: Options | None = None, wanted: frozenset[str] | None = None
     ) -> None:
         self.every_pass = session
         self.session = session.counted_once()

@@ -356,10 +356,7 @@ SUMMARIES: dict[str, Analysis] = {
             by=(),
         ),
         Analysis(
-            "rocpd.summary.inside:basic_blocks",
-            ("basic-blocks",),
-            "basic blocks, as Omniprobe measures them",
-            by=(),
+            "rocpd.summary.inside:basic_blocks", ("basic-blocks",), "basic blocks, as Omniprobe measures them", by=()
         ),
         Analysis(
             "rocpd.summary.kernels.op_trace:op_trace",

@@ -159,10 +159,7 @@ def together(
 
 
 def known_tables(
-    reading: Reading,
-    analyses: Mapping[str, Function],
-    options: Mapping[str, Options],
-    so_far: SoFar | None = None,
+    reading: Reading, analyses: Mapping[str, Function], options: Mapping[str, Options], so_far: SoFar | None = None
 ) -> Iterator[tuple[str, dict[str, Summary] | str]]:
     """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
 

@@ -108,11 +108,7 @@ TABLE_FORMATS: Mapping[str, TableFormat] = {
             is_document=True,
         ),
         TableFormat(
-            "parquet",
-            "typed columns with units",
-            "rocpd.table.parquet:write_parquet",
-            ".parquet",
-            is_columnar=True,
+            "parquet", "typed columns with units", "rocpd.table.parquet:write_parquet", ".parquet", is_columnar=True
         ),
     )
 }

@@ -61,11 +61,7 @@ def _readable(value: Any) -> str:
 
 
 def write_plain(
-    columns: Sequence[str],
-    cells: list[list[str]],
-    right: list[bool],
-    out: TextIO,
-    paint: Paint | None = None,
+    columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, paint: Paint | None = None
 ) -> None:
     """Write an aligned table in plain text, two spaces between columns; `paint` colours what has its width already."""
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]

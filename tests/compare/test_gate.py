@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.compare.measure import outermost
 from rocpd.compare.run_profile import without_repeated
 from rocpd.compare.tables import TABLES, document_of
 from rocpd.simulator import JobOptions, plan
@@ -292,9 +291,3 @@ def test_steps_and_ranks_on_both_sides_are_said(
     found = {finding["rule"]: finding["text"] for finding in document["findings"]}  # type: ignore[attr-defined]
     assert found.get("diff.both-sides") == (common and f"on both sides: {common}; nothing differs from itself")
     assert document["confidence"] != "certain"
-
-
-def test_a_marker_in_one_of_the_same_pattern_counts_once() -> None:
-    """By thread: (thread, start, end), sorted."""
-    ranges = [(1, 0, 90), (1, 10, 20), (1, 30, 95), (1, 90, 99), (2, 40, 50)]
-    assert list(outermost(ranges)) == [(0, 90), (90, 99), (40, 50)]

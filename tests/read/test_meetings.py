@@ -12,8 +12,8 @@ import pytest
 import rocpd
 from rocpd.base import NULL, Ints
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
+from rocpd.facts.communication.communicators import Communication
 from rocpd.facts.communication.meetings import meetings_by_kind
-from rocpd.facts.communication.ranks import Communication
 from rocpd.facts.communication.rccl import Transfer
 from rocpd.federate.select.align import Align, Alignment, Domain, Span, align
 from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks

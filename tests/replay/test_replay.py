@@ -14,8 +14,8 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.replay import job as job_module
-from rocpd.replay.blame import Blame, CauseKind, blame
-from rocpd.replay.excess import Excess, StepPlaces
+from rocpd.replay.blame import Blame, Blaming, CauseKind
+from rocpd.replay.excess import Excess, StepPlaces, excess
 from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
@@ -44,9 +44,14 @@ def steps_of(job: JobGraph) -> list[int]:
     return sorted(set.intersection(*(set(steps) for steps in job.steps.values())))
 
 
+def _blame(job: JobGraph) -> Blame:
+    steps = steps_of(job)
+    return Blaming(job, steps, excess(job, steps)).blame()
+
+
 def blamed(folder: Path, **options: Any) -> Blame:
     job = graph_of(folder, **options)
-    return blame(job, steps_of(job))
+    return _blame(job)
 
 
 @pytest.mark.soak(30)
@@ -132,7 +137,7 @@ def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
     for job in others:
         assert (job.replay() == job.points.time).all()
         assert job.points.time.tolist() == whole.points.time.tolist()
-        assert blame(job, steps_of(job)).causes == blame(whole, steps_of(whole)).causes
+        assert _blame(job).causes == _blame(whole).causes
 
 
 @pytest.mark.parametrize("seed", range(sized(5, 200)))
@@ -272,7 +277,7 @@ def test_a_row_that_is_lost_changes_the_answer_little(layout: str, tmp_path: Pat
 def _found(files: Sequence[Path]) -> Blame:
     with rocpd.connect(files) as session:
         job = read_job(session)
-    return blame(job, steps_of(job))
+    return _blame(job)
 
 
 def _lose_a_row(path: Path, table: str, random: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import rocpd
-from rocpd.facts.operator_flops import flops_of
+from rocpd.facts.torch_operators import flops_of
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private
 from tests.summary.cells import cells

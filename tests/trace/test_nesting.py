@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.facts.regions import nest_times
+from rocpd.facts.timeline import owned
 
 RANGES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), max_size=12)
 
@@ -35,3 +36,8 @@ def test_the_sweep_agrees(lengths: list[tuple[int, int]]) -> None:
     assert nesting.parents == {row: outer for row in range(len(ranges)) if (outer := around(ranges, row)) is not None}
     times = np.arange(26)
     assert nesting.innermost(np.full(26, 7), times).tolist() == [innermost(ranges, time) for time in times.tolist()]
+
+
+def test_time_of_ranges_that_cross_counts_once() -> None:
+    own = owned(np.array([0, 10, 30, 90]), np.array([90, 20, 95, 99]))
+    assert list(zip(own.start.tolist(), own.end.tolist(), strict=True)) == [(0, 90), (90, 95), (95, 99)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import dropwhile
 from statistics import median
 
 from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
+from rocpd.facts.units import DEVIATIONS, LEAST_STEPS, SLOW, slow_beyond
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
@@ -74,21 +74,16 @@ _IN_STEP = {
 
 
 def _step_outlier(case: Case) -> Iterator[Finding]:
-    whole = (row for row in case.rows("steps") if row["over_median"] is not None)
-    rows = sorted(whole, key=lambda row: int(row["at_ns"]))
+    rows = [row for row in case.rows("steps") if row["over_median"] is not None and not row["is_warm_up"]]
     limits = case.limits
     if len(rows) < limits["least_steps"]:
         enough = f"{len(rows)}; {limits['least_steps']:.0f} are enough"
         raise CannotLookError(f"too few steps to say which are slow ({enough})")
     times = [float(row["mean_ns"]) for row in rows]
-    typical = median(times)
-    spread = median(abs(time - typical) for time in times)
-    bound = max(limits["times_median"] * typical, typical + limits["deviations"] * spread)
-    # The first steps are warm-up.
-    later = dropwhile(lambda row: float(row["mean_ns"]) > bound, rows)
-    slow = sorted((row for row in later if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
+    bound = slow_beyond(times, limits["times_median"], limits["deviations"])
+    slow = sorted((row for row in rows if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
     if slow:
-        yield _slow_steps(case, slow, typical, sum(times), len(rows))
+        yield _slow_steps(case, slow, median(times), sum(times), len(rows))
 
 
 def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
@@ -139,9 +134,9 @@ STEP_OUTLIER = Rule(
     without=_usual_steps,
     needs=(Need("steps", STEPS),),
     thresholds=(
-        Threshold("times_median", 1.2, "time of a step by the median"),
-        Threshold("deviations", 5.0, "time of a step above the median, by the median absolute deviation"),
-        Threshold("least_steps", 4.0, "steps with which it looks"),
+        Threshold("times_median", SLOW, "time of a step by the median"),
+        Threshold("deviations", DEVIATIONS, "time of a step above the median, by the median absolute deviation"),
+        Threshold("least_steps", float(LEAST_STEPS), "steps with which it looks"),
     ),
     explains=lambda cause, other: (
         cause.rank is not None

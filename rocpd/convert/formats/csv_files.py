@@ -305,14 +305,7 @@ _REGIONS = CsvFile(
 _GRAPHS = CsvFile(
     "graph_launch_trace",
     ("graph_launches",),
-    (
-        *numbers("Queue_Id"),
-        _THREAD,
-        *numbers("Graph_Exec_Id", "Kernel_Dispatch_Count"),
-        _CALL,
-        *_TIMES,
-        *_DURATION,
-    ),
+    (*numbers("Queue_Id"), _THREAD, *numbers("Graph_Exec_Id", "Kernel_Dispatch_Count"), _CALL, *_TIMES, *_DURATION),
 )
 
 

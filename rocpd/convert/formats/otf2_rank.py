@@ -24,8 +24,8 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.communication.collectives import Group, listed
+from rocpd.facts.communication.communicators import Communication, communication
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.ranks import Communication, communication
 from rocpd.facts.communication.rccl import BARRIER
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank

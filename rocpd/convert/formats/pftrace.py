@@ -2,9 +2,10 @@
 
 Writes packets straight to the file, so nothing is dropped, whatever the size. The file's name, categories and tracks of
 counters are those of AMD's traces. Every event is units of bytes with a time and a rank among equal times (see
-`layout`). The steps of the job stand above the ranks, from what each of them says of its own. Field numbers are those
-of perfetto's protos/perfetto/trace: {trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto and
-track_event/track_event.proto.
+`layout`). The steps of the job stand above the ranks, from what each of them says of its own. Sampled call stacks are
+packets of perf_sample, of which Perfetto's UI draws flame graphs. Field numbers are those of perfetto's
+protos/perfetto/trace: {trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto,
+track_event/track_event.proto and profiling/{profile_packet,profile_common}.proto.
 """
 
 from __future__ import annotations
@@ -19,15 +20,21 @@ from rocpd.base import Ints, Progress, frozen
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
-from rocpd.convert.formats.pftrace_stacks import SampledStacks
 from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import TextCodes, distinct
 from rocpd.facts.regions import Steps
+from rocpd.facts.stacks import frames_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.categories import trace_category
 
+SAMPLE = 66
+"""TracePacket.perf_sample"""
+FUNCTIONS, FRAMES, CALLSTACKS, MAPPINGS = 5, 6, 7, 19
+"""Fields of InternedData."""
+_MAPPING = 1
+"""The one mapping: which library a function is of is part of its name, where it is known at all."""
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1
 _BOOTTIME = 6
@@ -46,6 +53,57 @@ _SEQUENCE_OF_JOB = 1 << 30
 _LARGE_BYTES = 100_000_000
 _BATCH = 1000
 """Interned texts per packet."""
+
+
+class SampledStacks:
+    """The call stacks that samples of a rank have.
+
+    Args:
+        events: the rank.
+        pid: the process that the samples are shown at.
+    """
+
+    def __init__(self, events: RankEvents, pid: int) -> None:
+        self._pid = pb.number(2, pid)
+        of_track = [-1 if track.sampled is None else track.sampled for track in events.tracks.all]
+        self._threads = np.array(of_track, np.int64)
+        self._frames = TextCodes[str]()
+        self._stacks: dict[int, tuple[int, ...]] = {}  # number of its text -> its frames, the outermost first
+        for batch in events.instants:
+            for code in distinct(self._codes(batch)[self.rows(batch)]).tolist():
+                self._stacks[code] = tuple(map(self._frames.code, frames_of(events.strings.texts[code])))
+
+    def __bool__(self) -> bool:
+        return bool(self._stacks)
+
+    def interned(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield fields of InternedData, and the entries of each."""
+        numbers = range(1, len(self._frames.texts) + 1)
+        yield MAPPINGS, [pb.number(1, _MAPPING)]
+        yield FUNCTIONS, [pb.number(1, i) + pb.text(2, self._frames.texts[i - 1]) for i in numbers]
+        yield FRAMES, [pb.number(1, i) + pb.number(2, i) + pb.number(3, _MAPPING) + pb.number(4, i) for i in numbers]
+        stacks = (
+            pb.number(1, code + 1) + b"".join(pb.number(2, frame + 1) for frame in frames)
+            for code, frames in self._stacks.items()
+        )
+        yield CALLSTACKS, list(stacks)
+
+    def rows(self, batch: Instants) -> Ints:
+        """Return which samples of a batch have a stack and a thread."""
+        return np.flatnonzero((self._codes(batch) >= 0) & (self._threads[batch.track] >= 0))
+
+    def sample(self, batch: Instants, rows: Ints) -> list[pb.Part]:
+        """Return the packet's fields of some samples."""
+        threads, stacks = self._threads[batch.track[rows]], self._codes(batch)[rows]
+        return pb.message(SAMPLE, [self._pid, *pb.numbers(3, threads), *pb.numbers(4, stacks + 1)])
+
+    def _codes(self, batch: Instants) -> Ints:
+        """Return the number of the text of each stack, -1 where there is none."""
+        found = next((each for each in batch.annotations if each.name == "call_stack"), None)
+        if found is None:
+            return np.full(len(batch), -1)
+        codes = found.values.astype(np.int64, copy=False)
+        return codes if found.present is None else np.where(found.present, codes, -1)
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:

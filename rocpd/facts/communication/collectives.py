@@ -67,11 +67,6 @@ class CommunicationKernels:
     def __len__(self) -> int:
         return len(self.row)
 
-    @property
-    def duration(self) -> Ints:
-        """Length of each kernel [ns]."""
-        return self.end - self.start
-
     def take(self, which: Ints) -> CommunicationKernels:
         """Return the kernels of these numbers, in this order."""
         columns = (self.row, self.name, self.agent, self.stream, self.start, self.end)

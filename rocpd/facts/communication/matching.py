@@ -1,27 +1,231 @@
 """Matches the communication kernels of a job, by one line of time where its collectives say how far clocks are apart.
 
 By one line it shows which ranks end together; by several clocks, groups of different machines may look like one.
+
+A recorder loses single rows, and the n-th kernel of a channel belongs to the n-th of others, so that one kernel that
+was lost would part all of them. Channels that lack a few are joined to those that they communicate with by their times:
+the others run without a partner there, and are left out as well. A channel whose size was lost joins those that it runs
+with.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
-from rocpd.base import Ints, frozen
-from rocpd.facts.communication.collectives import Channel, Group, match
-from rocpd.facts.communication.lost_kernels import LACKING, Rejoining, evened
+import numpy as np
+
+from rocpd.base import Ints, by_key, frozen
+from rocpd.facts.communication.clusters import is_clear
+from rocpd.facts.communication.collectives import ALONE, Channel, Group, end_apart, match, mesh_of
 from rocpd.facts.communication.program_order import EITHER, sends
-from rocpd.facts.communication.transfers import Partners, match_transfers
+from rocpd.facts.communication.transfers import NO_PARTNER, Partners, match_transfers, may_meet, ways
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import UNSHIFTED, Shift
 
+LACKING = "a rank lacks its part"
+
+_MOST = 3  # kernels that a channel may lack
+_SHARE = 10  # of so many kernels one
+_ALONE = 16  # channels of a kind, more of which are not alone by what was lost
 CLOCK_NS = 1_000
 """By which clocks of the GPUs of a machine differ [ns]."""
 
 _ON_ONE_LINE = ("reference", "collectives")
+
+
+@frozen
+class _Fit:
+    """A kernel that a channel may join.
+
+    Args:
+        number: of the group; -1: another channel that is alone.
+        members: the channels there.
+        lacks: which of their kernels it lacks.
+        apart: how far apart the others end [ns].
+    """
+
+    number: int
+    members: Group
+    lacks: Ints
+    apart: float
+
+
+def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[list[Channel], int]:
+    """Return channels of which those of one communicator have equally many kernels; and how many that count were cut.
+
+    By the numbers that ranks have in their communicators, as `mesh_of` has it.
+
+    Args:
+        channels: those of all ranks.
+        recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
+    """
+    in_order = sorted(channels, key=lambda each: (each.rank, each.agent))
+    cut: dict[int, Channel] = {}
+    for short, others in (*_short_in_groups(in_order), *_short_in_pairs(in_order)):
+        if 0 < len(others[0]) - len(short) <= _may_lack(short):
+            lacks = _lacks(short.end, others[0].end)
+            cut |= {id(member): _without(member, lacks, recorded) for member in others}
+    even = [cut.get(id(channel), channel) for channel in channels]
+    return even, sum(len(each.numbers) for each in channels) - sum(len(each.numbers) for each in even)
+
+
+def _short_in_groups(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
+    """Yield the one channel of a group that is shorter than most, with the others."""
+    kinds: dict[tuple[object, ...], list[Channel]] = {}
+    for channel in channels:
+        if channel.role is None and channel.own is not None and channel.communicator is None:
+            kinds.setdefault((channel.name, channel.size), []).append(channel)
+    for alike in kinds.values():
+        (most, count), *others = Counter(map(len, alike)).most_common()
+        if not others or len({(each.rank, each.agent) for each in alike}) < len(alike) or count * 2 < len(alike):
+            continue
+        for group in mesh_of(alike):
+            short = [member for member in group if len(member) != most]
+            if len(short) == 1:
+                yield short[0], tuple(member for member in group if member is not short[0])
+
+
+def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
+    """Yield the shorter channel of two that send and receive, with the other, where most such pairs are even.
+
+    The i-th rank of a number that sends to another number is the partner of the i-th one that receives there.
+    """
+    kinds = by_key(((channel.name, channel.communicator, channel.size), channel) for channel in channels)
+    for senders, receivers in (both for alike in kinds.values() for both in ways(alike).values()):
+        if len(senders) == len(receivers):
+            uneven = [pair for pair in zip(senders, receivers, strict=True) if len(pair[0]) != len(pair[1])]
+            for pair in uneven if len(uneven) * 2 <= len(senders) else ():
+                short, other = sorted(pair, key=len)
+                yield short, (other,)
+
+
+def _may_lack(channel: Channel) -> int:
+    return min(_MOST, len(channel) // _SHARE)
+
+
+def _without(member: Channel, lacks: Ints, recorded: dict[int, Channel]) -> Channel:
+    """Return a channel without kernels that others lack, which is known by its recorded times, too."""
+    if not len(lacks):
+        return member
+    kept = member.without(lacks)
+    recorded[id(kept)] = recorded[id(member)].without(lacks)
+    return kept
+
+
+class Rejoining:
+    """Joins what is alone to groups and pairs.
+
+    Args:
+        groups, pairs: what is matched; changed in place.
+        lost: why how many kernels that count are in neither; changed in place.
+        lines: rank -> number of its line of time.
+        recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
+    """
+
+    def __init__(
+        self,
+        groups: list[Group],
+        pairs: list[Partners],
+        lost: Counter[str],
+        lines: Mapping[int, int],
+        recorded: dict[int, Channel],
+    ) -> None:
+        self.groups, self.pairs, self.lost, self.lines, self.recorded = groups, pairs, lost, lines, recorded
+
+    def join(self, channels: Iterable[Channel]) -> None:
+        """Join those of all channels that are in nothing, the shortest first."""
+        inside = {id(member) for group in self.groups for member in group}
+        inside |= {id(member) for pair in self.pairs for member in pair[:2]}
+        kinds: dict[tuple[object, ...], list[Channel]] = {}
+        for channel in channels:
+            if id(channel) not in inside:
+                kinds.setdefault((channel.name, channel.communicator, channel.role is None), []).append(channel)
+        for alone in kinds.values():
+            if len(alone) <= _ALONE:
+                for channel in sorted(alone, key=len):
+                    self._join(channel, alone)
+
+    def _join(self, channel: Channel, alone: list[Channel]) -> None:
+        """Join one of those that are alone to the group, or to another of them, that it clearly runs with."""
+        if all(other is not channel for other in alone):
+            return
+        groups = [] if channel.role else self.groups
+        joinable = [*enumerate(groups), *((-1, (other,)) for other in alone)]
+        fits = [fit for number, members in joinable for fit in self._fits(channel, number, members)]
+        fits.sort(key=lambda fit: fit.apart)
+        if not fits or (len(fits) > 1 and not is_clear(fits[0].apart, fits[1].apart, len(channel))):
+            return
+        members, lacks, number = fits[0].members, fits[0].lacks, fits[0].number
+        kept = tuple(_without(member, lacks, self.recorded) for member in members)
+        self.lost[LACKING] += sum(len(old.numbers) - len(new.numbers) for old, new in zip(members, kept, strict=True))
+        if number >= 0:
+            self.groups[number] = (*kept, channel)
+        elif channel.role:
+            ends = sorted((channel, *kept), key=lambda each: each.role is None or each.role.direction != "send")
+            self.pairs.append(Partners(ends[0], ends[1], channel.role.direction in ("send", "receive")))
+        else:
+            self.groups.append((*kept, channel))
+        joined = (channel,) if number >= 0 else (channel, *members)
+        alone[:] = [other for other in alone if all(other is not each for each in joined)]
+        self.lost[NO_PARTNER if channel.role else ALONE] -= sum(len(each.numbers) for each in joined)
+
+    def _fits(self, channel: Channel, number: int, members: Group) -> Iterator[_Fit]:
+        """Yield how a channel fits those that it may run with; nothing where it may not."""
+        first, lacking = members[0], len(members[0]) - len(channel)
+        size = first.size or channel.size
+        if not 0 <= lacking <= _may_lack(channel) or (size and len(members) >= size):
+            return
+        if (first.name, first.communicator) != (channel.name, channel.communicator):
+            return
+        if first.size == channel.size and not lacking:
+            return  # nothing was lost: others fit as well, or none does
+        if None not in (first.size, channel.size) and first.size != channel.size:
+            return
+        if {self.lines.get(each.rank, -1 - each.rank) for each in (channel, *members)} != {self._line(channel)}:
+            return
+        if any(channel.rank == member.rank for member in members) or not _may_communicate(channel, first):
+            return
+        lacks = _lacks(channel.end, first.end)
+        apart = end_apart(channel, first.without(lacks), is_one_clock=True)
+        if np.isfinite(apart):
+            yield _Fit(number, members, lacks, apart)
+
+    def _line(self, channel: Channel) -> int:
+        return self.lines.get(channel.rank, -1 - channel.rank)
+
+
+def _may_communicate(channel: Channel, other: Channel) -> bool:
+    """Whether both run collectives, or one may send what the other receives."""
+    if channel.role is None or other.role is None:
+        return channel.role is other.role
+    ways = {channel.role.direction, other.role.direction}
+    return may_meet(channel, other) and (ways == {"send", "receive"} or (len(ways) == 1 and "both" in ways))
+
+
+def _lacks(few: Ints, many: Ints) -> Ints:
+    """Return which of many times have none among a few, so that the others are least apart.
+
+    >>> _lacks(np.array([10, 30, 40]), np.array([11, 20, 31, 41, 50])).tolist()
+    [1, 4]
+    """
+    count = len(few)
+    apart = [np.abs(few - many[shift : shift + count]) for shift in range(len(many) - count + 1)]
+    sums = np.concatenate([[0], np.cumsum(apart[0])])
+    begins: list[Ints] = []
+    for later in apart[1:]:
+        own = np.concatenate([[0], np.cumsum(later)])
+        least = np.minimum.accumulate(sums - own)
+        is_new = np.concatenate([[True], np.diff(least) < 0])
+        begins.append(np.maximum.accumulate(np.where(is_new, np.arange(count + 1), 0)))
+        sums = own + least
+    lacks, at = [], count
+    for shift, begin in reversed(list(enumerate(begins))):
+        at = int(begin[at])
+        lacks.append(at + shift)
+    return np.array(lacks[::-1], np.int64)
 
 
 class MatchedChannels(NamedTuple):

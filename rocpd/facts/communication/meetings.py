@@ -14,8 +14,8 @@ import numpy as np
 from rocpd.base import NULL, Flags, Ints
 from rocpd.base.stages import Stage
 from rocpd.facts.communication.collectives import CommunicationKernels, match
+from rocpd.facts.communication.communicators import Communication, communication
 from rocpd.facts.communication.program_order import sends
-from rocpd.facts.communication.ranks import Communication, communication
 from rocpd.facts.communication.rccl import SENDRECV, Transfer, Waits
 from rocpd.facts.communication.transfers import match_transfers
 from rocpd.federate.job import Job

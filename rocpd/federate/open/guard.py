@@ -11,13 +11,7 @@ from rocpd.base.sqlite import apsw
 
 _ACTIONS = {str(name): code for name, code in apsw.mapping_authorizer_function.items() if isinstance(code, int)}
 _TEMP_BY_NAME = {code for name, code in _ACTIONS.items() if "_TEMP_" in name}  # SQLITE_CREATE_TEMP_TABLE …
-_READS = {
-    apsw.SQLITE_SELECT,
-    apsw.SQLITE_READ,
-    apsw.SQLITE_RECURSIVE,
-    apsw.SQLITE_TRANSACTION,
-    apsw.SQLITE_SAVEPOINT,
-}
+_READS = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE, apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT}
 _ALLOWED = _READS | _TEMP_BY_NAME
 # CREATE and DROP are of temp also where the name says so: temp.name
 _OF_A_DATABASE = ("SQLITE_CREATE_", "SQLITE_DROP_", "SQLITE_ALTER_TABLE", "SQLITE_ANALYZE", "SQLITE_REINDEX")

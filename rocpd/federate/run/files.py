@@ -46,12 +46,7 @@ class Files:
     """
 
     def __init__(
-        self,
-        openings: Iterable[Opening],
-        pool: Pool,
-        evidence: Evidence,
-        executor: Executor | None,
-        jobs: int | None,
+        self, openings: Iterable[Opening], pool: Pool, evidence: Evidence, executor: Executor | None, jobs: int | None
     ) -> None:
         self.openings = tuple(dict.fromkeys(openings))
         self.limits = pool.limits

@@ -82,8 +82,7 @@ class Workers:
             with lock:
                 at_work.add(worker)
             try:
-                answer: Answer = worker.run(work, task)
-                return answer
+                return worker.run(work, task)
             finally:
                 with lock:
                     at_work.discard(worker)

@@ -26,20 +26,18 @@ import numpy as np
 from rocpd.base import Row, amount, by_key, frozen
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
-from rocpd.facts.communication.arrivals import CLASSES, arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.members import channels_of
+from rocpd.facts.communication.members import CLASSES, arrivals, channels_of
 from rocpd.facts.communication.transfers import Partners
-from rocpd.facts.frames import frame_of, frames_of
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import RankSteps, steps_of
+from rocpd.facts.stacks import frame_of, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection
 from rocpd.replay.blame import OF_HOST, Blame, Cause, CauseKind
-from rocpd.replay.chance import SeriesChance
 from rocpd.replay.graph import RankGraph, read_graph
 from rocpd.replay.job import JobGraph, join
 from rocpd.replay.whatif import Replays
@@ -321,7 +319,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 4, (Blamed, Blame, Cause, CauseKind, SeriesChance, Explanation))
+_BLAMED = Fact("blamed", 5, (Blamed, Blame, Cause, CauseKind, Explanation))
 
 
 class KeptBlame:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Row, by_key, frozen
-from rocpd.facts.communication.arrivals import arrivals
+from rocpd.base import Ints, Row, by_key, frozen
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
@@ -58,12 +58,6 @@ class Periods:
 
     def __len__(self) -> int:
         return len(self.start)
-
-    @property
-    def length(self) -> Floats:
-        """How long each one takes, the mean of the ranks [ns]."""
-        length: Floats = (self.end - self.start).mean(1)
-        return length
 
     def find(self, rank: int, times: Ints) -> Ints:
         """Return in which period of a rank times of its clock are, -1 for none."""
@@ -214,12 +208,12 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
     yield ("all that differs", found.lost_ns, lost, *[None] * 4, len(found.steps), *[None] * 3, found.step_ns)
     for cause in filter(_matters, found.causes):
-        is_stall, chance = cause.stalled > _STALLS, cause.chance.probability if cause.chance else None
+        is_stall = cause.stalled > _STALLS
         steps = len(cause.stalls) if is_stall else cause.longest
         longer = _longer(cause, is_stall, len(found.steps)), cause.longer * 100
         costs = cause.costs, cause.costs * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
-        rest = len(found.steps), cause.waiting * 100, chance, which
+        rest = len(found.steps), cause.waiting * 100, cause.chance, which
         yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, found.step_ns)
 
 
@@ -276,7 +270,7 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
 def _matters(cause: Cause) -> bool:
     """Whether a cause is more than chance explains, or a stall, which is a fact of the steps where it was."""
     most = LIKELY if cause.kind is CauseKind.LINK else _PERHAPS  # few links compare
-    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance.probability <= most)
+    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance <= most)
 
 
 def _once(hiding: Sequence[Cause], members: Members) -> str:
@@ -290,7 +284,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(found.steps)
     is_stall = cause.stalled > _STALLS
-    chance = cause.chance.probability if cause.chance else 1.0
+    chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
@@ -364,10 +358,9 @@ def _lasting(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     if is_stall:
         where = ", ".join(map(str, cause.stalls[:4])) + (" …" if len(cause.stalls) > 4 else "")
         return f"whether it comes again is not known: seen in {'step' if len(cause.stalls) == 1 else 'steps'} {where}"
-    if cause.chance is None or cause.chance.probability > LIKELY:
+    if cause.chance is None or cause.chance > LIKELY:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
-    probability = cause.chance.probability
-    odds = f"1 in {round(1 / probability):,}" if probability > 1e-6 else "1 in a million"
+    odds = f"1 in {round(1 / cause.chance):,}" if cause.chance > 1e-6 else "1 in a million"
     return f"it lasts: chance explains it in less than {odds} recordings"
 
 

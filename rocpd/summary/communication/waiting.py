@@ -17,10 +17,9 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, Row
 from rocpd.facts.columns import first_of, numbered, per_id
-from rocpd.facts.communication.arrivals import CLASSES, Arrivals
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.members import Collectives, collectives_of, moved_by
+from rocpd.facts.communication.members import CLASSES, Arrivals, Collectives, collectives_of, moved_by
 from rocpd.facts.rank import By, Key, key_of
 from rocpd.federate.open.identify import Rank
 from rocpd.summary.communication.slow import SizedCollective

@@ -12,10 +12,17 @@ import numpy as np
 from rocpd.base import Ints, Row
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops
-from rocpd.facts.operator_flops import flops_of
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.spread import total
-from rocpd.facts.torch_operators import BACKWARD, FORWARD, OPTIMIZER, TorchOperators, is_backward, read_operators
+from rocpd.facts.torch_operators import (
+    BACKWARD,
+    FORWARD,
+    OPTIMIZER,
+    TorchOperators,
+    flops_of,
+    is_backward,
+    read_operators,
+)
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.host.calls import own_times

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base import Ints, Row
-from rocpd.facts.frames import StackFrame, frame_of
 from rocpd.facts.operations import OperationNames, idle_until, launch_calls, read_ops
 from rocpd.facts.places import key_of_place, places_at
 from rocpd.facts.rank import LAUNCHES, Key, RankReading
@@ -25,7 +24,9 @@ from rocpd.facts.stacks import (
     FUNCTIONS,
     SAMPLES,
     Path,
+    StackFrame,
     StackRanges,
+    frame_of,
     read_calls_with_stacks,
     read_functions,
     read_stack_samples,

@@ -19,10 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Answer, Ints, RocpdError, Row, by_key, frozen
-from rocpd.facts.agent_time import (
-    AgentTime,
-    read_agent_times,
-)
+from rocpd.facts.agent_time import AgentTime, read_agent_times
 from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
 from rocpd.facts.places import whereabouts

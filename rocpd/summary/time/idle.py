@@ -34,13 +34,12 @@ from rocpd.facts.agent_time import (
     read_history,
 )
 from rocpd.facts.columns import Names, grouped
-from rocpd.facts.frames import frame_of
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.places import WAITING, CallPaths, whereabouts
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.stacks import StackSamples, read_stack_samples
+from rocpd.facts.stacks import StackSamples, frame_of, read_stack_samples
 from rocpd.facts.units import RankTime, some_without_steps
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact

@@ -18,6 +18,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
+from rocpd.facts.units import LEAST_STEPS, SLOW, slow_beyond
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
@@ -31,9 +32,7 @@ from rocpd.summary.time.steps import how_grown
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
-_SLOW = 1.2  # times the median: a step that takes longer is slow
 _WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
-_FEWEST = 3  # steps to compare
 _PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 
 TABLES = by_name(
@@ -257,11 +256,11 @@ def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     columns = ("is_warm_up", "step", "over_median", "grew_rank", "grew", "grew_by_ns", "grew_in")
     rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
-    if len(rows) < _FEWEST:
-        return
-    slow = sorted((row for row in rows if row[1] >= _SLOW), key=lambda row: -row[1])
-    if not slow:
-        text = f"no slow step: none of {len(rows)} takes {_SLOW} times the median"
+    over = [row[1] for row in rows]
+    bound = slow_beyond(over)
+    slow = sorted((row for row in rows if row[1] > bound), key=lambda row: -row[1])
+    if len(rows) >= LEAST_STEPS and max(over) < SLOW:
+        text = f"no slow step: none of {len(rows)} takes {SLOW} times the median"
         yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
     for step, times, rank, grew, grew_by, name in slow[:_STEPS]:
         text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"

@@ -691,10 +691,10 @@ def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
     if how.given is not None and reading.rank.number not in how.given:
         return None
     # A window is for units, which count as a whole or not at all: what they consist of is read whatever the window.
-    reader = reading.reader.keeping()
-    reader = reader.unwindowed() if reading.window.part != Part(None, None) else reader
-    measured = measure(replace(reading, reader=reader), how)
-    return (measured, read_facts(replace(reading, reader=reader))) if measured else None
+    if reading.window.part != Part(None, None):
+        reading = replace(reading, reader=reading.reader.unwindowed())
+    measured = measure(reading, how)
+    return (measured, read_facts(reading)) if measured else None
 
 
 def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, Sequence[Group]]:

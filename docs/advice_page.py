@@ -25,8 +25,10 @@ tables of [analyses](analyses.md), in one pass over the ranks; each finding has
 - what to do, as far as the recording does not rule it out, with a page that explains it;
 - how sure it is: `certain` follows from what was recorded, `likely` is not chance, a `hint` may have other reasons.
 
-Findings come in the order of what they gain; what the recording lacks comes first, since it limits all others. What
-another finding causes is reported with that one: a straggler is why the others wait. Every answer ends with the
+Findings come in the order of what they gain. Changes of the program, such as other overlap, count half: they seldom
+gain all that they may, while a rank, a step or a clock that is slower than its equals can become as they are. What the
+recording lacks comes first, since it limits all others. What another finding causes is reported with that one: a
+straggler is why the others wait. Every answer ends with the
 rules that found nothing and those that **could not look**, with the option that records what they need. That nothing
 was found does not mean that nothing is wrong. The exit code is 0 either way; gates are what [`rocpd
 diff`](cli.md#rocpd-diff) is for.

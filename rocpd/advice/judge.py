@@ -166,11 +166,16 @@ def judge(
     final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in asked}
     effects = [Explained(final[id(each.finding)], final[id(each.cause)]) for each in explained]
     alone = (each.finding for each in effects if _goes_beyond(each))
-    # What limits the others comes first, then the largest gain, last what costs no time.
-    findings = [*(final[id(each)] for each in reported), *alone]
-    findings.sort(key=lambda each: (each.rule != _FIRST, each.gain_percent is None, -(each.gain_percent or 0.0)))
+    findings = sorted([*(final[id(each)] for each in reported), *alone], key=partial(_order, rules))
     effects = [each for each in effects if not _goes_beyond(each)]
     return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
+
+
+def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, float]:
+    """Sort what limits the others first, then by gain, last what costs no time; what asks for another program counts
+    half, so that the fault which the first screen names is the first advice, too."""
+    counts = 1.0 if rules[finding.rule].is_fault else 0.5
+    return finding.rule != _FIRST, finding.gain_percent is None, -counts * (finding.gain_percent or 0.0)
 
 
 def _goes_beyond(effect: Explained) -> bool:
@@ -245,7 +250,8 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
 def _is_found(rule: Rule, case: Case, rank: int) -> bool:
     """Whether a rule finds something of a rank, were it the critical one."""
     with suppress(CannotLookError):
-        return any(each.rank == rank for each in rule.look(replace(case, job=replace(case.job, critical=rank))))
+        findings = rule.look(replace(case, job=replace(case.job, critical=rank)))
+        return any(each.rank == rank and re.search(rf"\brank {rank}\b", each.text) for each in findings)
     return False
 
 

@@ -70,6 +70,8 @@ class Rule:
             can say it.
         otherwise: action, and changes, of findings for which these gain nothing.
         shown_by, action, reference: of its findings that say nothing else, as `Finding`.
+        is_fault: whether its findings are about what takes longer than its equals, other ranks or steps; the others
+            ask for another program, which seldom gains all that it may.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Rule:
     shown_by: str | None = None
     action: str | None = None
     reference: str | None = None
+    is_fault: bool = False
 
     def found(self, case: Case) -> Iterator[Finding]:
         """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""

@@ -338,7 +338,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "history": "Say since when a job is as fast as it is, of many runs",
         "query": "Ask SQL of all ranks at once",
         "shell": "Open SQLite's shell on all ranks, read-only",
-        "schema": "List tables and views, or the columns of one",
+        "schema": "List tables and views, or the columns of some",
         "counters": "Show which hardware counters were collected, and for what",
         "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
         "questions": "Show which command answers which question",

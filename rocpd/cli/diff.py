@@ -72,7 +72,7 @@ class DiffInputs:
         new, left = (self.new, left) if self.new else (left[:1], left[1:])
         if not base or not new or left:
             count = amount(len(self.words) + len(self.base) + len(self.new), "input")
-            several = "several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N"
+            several = "several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N, --host NAME"
             raise UsageError(f"{count}: not a base and another side", f"rocpd diff BASE NEW; {several}")
         return base, new
 
@@ -92,15 +92,17 @@ class DiffSelection(SpanOptions, PlaceOptions):
         complete_from="ranks",
     )
 
-    def selected(self, *, has_rank: bool) -> SelectionOptions:
-        """Return it as other commands have it; `has_rank`: whether ranks are filtered. Steps are `Comparing`'s."""
-        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
-        return SelectionOptions(**{**chosen, "step": None, "rank": self.rank if has_rank else None})
+    def selected(self, *, is_within: bool) -> SelectionOptions:
+        """Return it as other commands have it, without what `Comparing` selects: steps, and of one job its ranks."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)} | {"step": None}
+        if is_within:
+            chosen |= {"rank": None, "host": self.host if self.step is not None else None}
+        return SelectionOptions(**chosen)
 
     @property
     def is_within(self) -> bool:
-        """Whether steps or ranks are named."""
-        return self.step is not None or self.rank is not None
+        """Whether steps, ranks or hosts are named."""
+        return any(each is not None for each in (self.step, self.rank, self.host))
 
     @property
     def text(self) -> str:
@@ -149,7 +151,7 @@ def diff(
         rocpd diff before/ after/
         rocpd diff --base a1 a2 a3 --new b1 b2 b3
         rocpd diff job/ --step 16 --against 15
-        rocpd diff job/ --rank 10
+        rocpd diff job/ --host node3
         rocpd diff --save-baseline main.json --base run1 run2 run3
         rocpd diff --base main.json --new run4 --format md -o comment.md
         rocpd diff after/ --history store/
@@ -162,7 +164,7 @@ def diff(
     metric = metric_of(asked.metric)
     asked.pattern()
     is_within = _is_within(inputs, selection, gate, metric.name != STEP)
-    opening = partial(_open, inputs=inputs, selection=selection.selected(has_rank=not is_within), execution=execution)
+    opening = partial(_open, inputs=inputs, selection=selection.selected(is_within=is_within), execution=execution)
     steps, text = (None, "") if is_within else (selection.step, selection.text)
     named = [*inputs.base, *inputs.words, *inputs.new]
     with progress(f"diff of {amount(len(named), 'input')}", "") as report:
@@ -192,10 +194,13 @@ def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_met
     """
     is_within = inputs.is_one_job and selection.is_within and not gate.save_baseline
     if inputs.against is not None and not is_within:
-        raise UsageError("--against needs one job, and --step or --rank", "rocpd diff JOB --step 16 --against 15")
+        hint = "rocpd diff JOB --step 16 --against 15"
+        raise UsageError("--against needs one job, and --step, --rank or --host", hint)
     if is_within and selection.step is not None and selection.rank is not None:
         raise UsageError("--step and --rank: only one of them can be compared", "rocpd diff JOB --step 16")
-    if is_within and selection.rank is not None and has_metric:
+    if is_within and selection.rank is not None and selection.host is not None:
+        raise UsageError("--rank and --host: only one of them can be compared", "rocpd diff JOB --rank 4-7")
+    if is_within and selection.step is None and has_metric:
         raise UsageError("--metric: ranks are compared by their time without waiting", "--step takes other metrics")
     if is_within and gate.accept:
         raise UsageError("--accept changes a file of --save-baseline; steps and ranks of one job have none")
@@ -213,7 +218,7 @@ def _within(comparing: Comparing, inputs: DiffInputs, selection: DiffSelection) 
     against = inputs.against or "others"
     if selection.step is not None:
         return comparing.compare_steps(inputs.words, selection.step, against)
-    return comparing.compare_ranks(inputs.words, selection.rank or "", against)
+    return comparing.compare_ranks(inputs.words, selection.rank, selection.host, against)
 
 
 def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Comparison:

@@ -131,28 +131,31 @@ def _names() -> Iterable[str]:
 
 @frozen
 class SchemaOptions:
-    """Which table or view, and how the answer looks."""
+    """Which tables or views, and how the answer looks."""
 
-    relation: str | None = plain(None, "One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names)
+    relations: tuple[str, ...] = plain((), "Some of them.", "[TABLE|VIEW]...", is_positional=True, complete=_names)
     format: str = tables.format_option()
 
 
 def schema(asked: SchemaOptions, output: TableOptions) -> None:
-    """List tables and views, or the columns of one.
+    """List tables and views, or the columns of some.
 
     SQL can name all of them; columns have their unit and meaning. Those of `rocpd summary` are in the schema `summary`.
 
     Examples:
         rocpd schema
         rocpd schema kernels
-        rocpd schema summary.budget
+        rocpd schema summary.idle summary.idle-calls
     """
     form, path = tables.format_and_path(asked.format, output)
     with tables.open_output(path, output) as out:
-        if asked.relation is None:
+        if not asked.relations:
             tables.write_rows(("name", "kind", "about"), _relations(), out, form)
+        elif len(asked.relations) == 1:
+            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.relations[0])), out, form)
         else:
-            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.relation)), out, form)
+            rows = [(name, *column) for name in asked.relations for column in _columns(name)]
+            tables.write_rows(("table", "column", "unit", "meaning"), iter(rows), out, form)
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:

@@ -15,12 +15,12 @@ from dataclasses import field
 from enum import StrEnum
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from rocpd.base import amount, by_key, few, frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch, Moved
-from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, LaunchUse, RunProfile
+from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, CallLengths, LaunchUse, RunProfile
 from rocpd.facts.communication.rccl import Transfer
 from rocpd.facts.short_names import kernel_name
 from rocpd.schema.rules.kernel_names import without_kd
@@ -35,12 +35,14 @@ class UnitShare(NamedTuple):
         duration: sum of durations [ns].
         times: part -> time [ns], whole numbers that add up with all others.
         median: of one [ns].
+        lengths: of one on all ranks, on average of the runs.
     """
 
     calls: float
     duration: float
     times: Mapping[str, int]
     median: float | None
+    lengths: CallLengths | None = None
 
     @property
     def total(self) -> int:
@@ -109,10 +111,18 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
             sum(factor * use.time for factor, use in some) / (scale * units),
             by_launch[launch],
             median(known) if (known := [use.median for _, use in some if use.median is not None]) else None,
+            _mean([use.lengths for _, use in some if use.lengths]),
         )
         for launch, some in uses.items()
     }
     return Side(of_launches, by_launch[None])
+
+
+def _mean(lengths: Sequence[CallLengths]) -> CallLengths | None:
+    if not lengths:
+        return None
+    ranks, quickest, usual = zip(*lengths, strict=True)
+    return CallLengths(max(ranks), fmean(quickest), fmean(usual))
 
 
 @frozen
@@ -319,6 +329,8 @@ class KernelDifference(Difference):
         waiting: that of waiting for other ranks, and of what is not matched [ns].
         ratio: how many times as long a call is, by medians, of equal work where there are any; None: unknown, or
             communication, which waits.
+        everywhere: the same on every rank, at least; 1 where it is so on some of them; None: unknown.
+        ranks: how many of the other side's ranks call it, as far as that is known.
         is_other_work: whether each side has work that the other lacks.
         launched: what differs in how it is launched and built.
         p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
@@ -332,6 +344,8 @@ class KernelDifference(Difference):
     overlap: int = 0
     waiting: int = 0
     ratio: float | None = None
+    everywhere: float | None = None
+    ranks: int = 0
     is_other_work: bool = False
     launched: str = ""
     p: float | None = None
@@ -345,12 +359,15 @@ class _Sum(NamedTuple):
         own: time that it adds to the unit, without waiting.
         duration: sum of durations, without the waiting that shows.
         median_calls: median of a call, times calls.
+        quickest_calls, usual_calls: that on the quickest rank, and on the rank in the middle, times calls.
     """
 
     calls: float = 0.0
     own: float = 0
     duration: float = 0.0
     median_calls: float = 0.0
+    quickest_calls: float = 0.0
+    usual_calls: float = 0.0
 
 
 def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
@@ -371,7 +388,9 @@ def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifferen
     ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*works)
     launched = _launched(*([launch for launch, _ in side] for side in sides))
     effects = calls, work, speed, overlap, waited
-    return KernelDifference(before, after, pair, per_unit, *effects, ratio, is_other, launched)
+    ranks = max((share.lengths.ranks for _, share in sides[1] if share.lengths), default=0)
+    times = before, after, pair, per_unit
+    return KernelDifference(*times, *effects, ratio, _everywhere(*works), ranks, is_other, launched)
 
 
 def _shares(side: Side, kernels: Iterable[KernelIdentity]) -> list[tuple[KernelLaunch, UnitShare]]:
@@ -389,7 +408,8 @@ def _by_work(side: Iterable[tuple[KernelLaunch, UnitShare]], known: Sequence[str
     for launch, share in side:
         waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
         median_calls = (share.median or 0.0) * share.calls
-        added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls)
+        on_ranks = [length * share.calls for length in (share.lengths or (0, 0.0, 0.0))[1:]]
+        added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls, *on_ranks)
         work = next(filter(None, (getattr(launch, name) for name in known)), None)
         works[work] = _sum((works.get(work, _Sum()), added))
     return works
@@ -437,6 +457,25 @@ def _ratio(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float
     if not (before.median_calls and after.calls):
         return None
     return (after.median_calls / after.calls) / (before.median_calls / before.calls)
+
+
+def _everywhere(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float | None:
+    """Return how many times as long a call of equal work is on the quickest rank or the one in the middle, if both
+    agree: what some ranks do alone leaves one of them as it is.
+    """
+    common = [work for work in base if work in new and base[work].usual_calls and new[work].usual_calls]
+    if not common:
+        return None
+    weights = {work: base[work].calls / new[work].calls for work in common}
+    quickest = sum(new[work].quickest_calls * weights[work] for work in common)
+    usual = sum(new[work].usual_calls * weights[work] for work in common)
+    low, high = sorted(
+        (
+            quickest / sum(base[work].quickest_calls for work in common),
+            usual / sum(base[work].usual_calls for work in common),
+        )
+    )
+    return low if low > 1 else min(high, 1.0)
 
 
 def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:

@@ -337,6 +337,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         for text in new_and_gone(*([run.problems for run in side] for side in (base, new))):
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
+        yield from _changed_speed(comparison)
         yield from _explained(comparison)
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
@@ -364,7 +365,9 @@ _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Ver
 
 def _verdict(comparison: Comparison) -> Finding:
     decision, metric = comparison.decision, comparison.metric
-    parts = [f"{decision.verdict}: {comparison.subject.measured}"]
+    # How much it cost is a fact of the recordings, however uncertain it is whether others cost as much.
+    is_open = decision.verdict is ChangeVerdict.UNCLEAR and bool(decision.ratio) and decision.noise is not None
+    parts, interval = [f"{decision.verdict}: {comparison.subject.measured}"], ""
     evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
     if decision.ratio:
         before, after = (readable(value, metric.unit) for value in decision.medians)
@@ -372,14 +375,15 @@ def _verdict(comparison: Comparison) -> Finding:
         ends = [(end - 1) * 100 for end in (decision.ratio.low, decision.ratio.high) if end is not None]
         said = [f"{end:+.1f}" for end in ends]
         interval = f" [{', '.join(said)}]" if len(set(said)) > 1 else ""
-        parts[0] += f" {before} -> {after}, {estimate:+.1f} %{interval}"
+        parts[0] += f" {before} -> {after}, {estimate:+.1f} %{' in these recordings' if is_open else interval}"
         evidence |= {"change_percent": estimate, **dict(zip(("low_percent", "high_percent"), ends, strict=False))}
     if decision.noise is None:
         parts.append(comparison.subject.counted)
     else:
         deviate = "taken to deviate" if decision.is_assumed else "deviate"
         noise = max(decision.noise, 1e-4) * 100
-        parts.append(f"{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
+        front = f"whether it lasts is open{interval}: " if is_open else ""
+        parts.append(f"{front}{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
     parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
         parts.append(decision.reason)
@@ -439,6 +443,38 @@ def _grown(comparison: Comparison) -> str:
         return ""
     how = "longer" if change > 0 else "shorter"
     return f"; mostly {most}, {readable(abs(parts[most].change), 'ns')} {how}"
+
+
+_LEAST_SPEED = 0.005  # of a unit of the base: kernels that change it by less are not named
+_MOST_NAMED = 2  # kernels
+_NEARLY_ALL = 0.8  # of the time of those that compute
+
+
+def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
+    """Yield the kernels whose calls of equal work are longer, or shorter, on every rank: no rank is to blame."""
+    attribution, margin = comparison.attribution, comparison.decision.margin
+    if comparison.subject.common or comparison.metric.name != STEP:
+        return
+    known = [(kernel, kernel.everywhere - 1) for kernel in attribution.kernels if kernel.everywhere]
+    computing = sum(kernel.base for kernel, _ in known)
+    for how, sign in (("longer", 1), ("less", -1)):
+        changed = [(kernel, abs(by)) for kernel, by in known if by * sign > margin]
+        changed.sort(key=lambda each: -each[0].base * each[1])
+        costs = [kernel.base * by for kernel, by in changed]
+        if sum(kernel.base for kernel, _ in changed) > _NEARLY_ALL * computing:
+            kernels, by = "kernels take", sum(costs) / sum(kernel.base for kernel, _ in changed)
+            yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed))
+            continue
+        for (kernel, by), cost in list(zip(changed, costs, strict=True))[:_MOST_NAMED]:
+            if cost > _LEAST_SPEED * attribution.unit.base:
+                name = kernel_name(kernel.pair.new[0].name).short
+                yield _speed(f"{name} takes", by, how, cost, kernel.ranks)
+
+
+def _speed(kernels: str, by: float, how: str, cost: float, ranks: int) -> Finding:
+    where = f" on all {ranks} ranks" if ranks > 1 else ""
+    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} of a mean step"
+    return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

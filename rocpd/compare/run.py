@@ -166,21 +166,24 @@ class Comparing:
         )
         return compare([base], [new], self.options, self.metric, subject)
 
-    def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
-        """Compare ranks of one run with others of it, without what they wait for each other.
+    def compare_ranks(self, inputs: Sequence[str], rank: str | None, host: str | None, against: str) -> Comparison:
+        """Compare ranks of one run, or those of hosts, with others of it, without what they wait for each other.
 
         Raises:
-            UsageError: there are no such ranks, or several runs.
+            UsageError: there are no such ranks or hosts, or several runs.
         """
         run = self._only(inputs)
         known, what = [member.number for member in run.members], "rank with GPU work"
-        chosen = self._there(run, "--rank", rank, known, what)
+        if rank is not None:
+            chosen = self._there(run, "--rank", rank, known, what)
+        else:
+            chosen = _on_hosts(run, (host or "").split(","))
         new = replace(run.of_ranks(chosen), name=listed(chosen))
         others = [number for number in known if number not in chosen]
         against_them = others if against == OTHERS else self._there(run, "--against", against, known, what)
         base = replace(run.of_ranks(against_them), name=OTHERS if against == OTHERS else listed(against_them))
         subject = Subject(
-            f"rank {new.name} against {base.name}, time without waiting",
+            f"rank{'s' if len(chosen) > 1 else ''} {new.name} against {base.name}, time without waiting",
             f"{new.units} {PLURALS[run.about.unit]}",
             decide_ranks(base.samples[STEP], new.samples[STEP], self.options),
             _common("rank", against_them, chosen),
@@ -226,6 +229,19 @@ def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: s
         yield from tables_of(compare(base, new, options, metric))
 
     return compared
+
+
+def _on_hosts(run: MeasuredRun, names: Sequence[str]) -> list[int]:
+    """Return the numbers of the ranks on hosts.
+
+    Raises:
+        UsageError: one of these has none.
+    """
+    known = {member.host or "" for member in run.members}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--host {name}: no rank with GPU work is on it", f"hosts: {', '.join(sorted(known))}")
+    return [member.number for member in run.members if member.host in names]
 
 
 def _is_foreign(path: Path) -> bool:

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +40,7 @@ from rocpd.compare.measure import (
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
-from rocpd.facts.columns import as_text, find_rows, statement
+from rocpd.facts.columns import as_text, distinct, find_rows, statement
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
@@ -79,6 +80,20 @@ PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW:
 """The plural of each."""
 
 
+class CallLengths(NamedTuple):
+    """The length of a call of one kind of launch on the ranks that have some, as the median of those of the units.
+
+    Args:
+        ranks: how many these are.
+        quickest: on the rank where it is shortest [ns].
+        usual: the median of these ranks [ns].
+    """
+
+    ranks: int
+    quickest: float
+    usual: float
+
+
 @frozen
 class LaunchUse:
     """The time of a kind of launch on the critical rank, in all units; numbers are scaled, see `RunProfile.scale`.
@@ -90,6 +105,7 @@ class LaunchUse:
         exposed: time by part [ns].
         median: of a call, as the median of the medians of the units; the mean of the ranks by their calls [ns]; None:
             none starts in the units.
+        lengths: of a call on all ranks; None: not of a kernel that computes, or of a baseline of older versions.
     """
 
     launch: KernelLaunch
@@ -97,6 +113,7 @@ class LaunchUse:
     time: int
     exposed: Mapping[str, int]
     median: float | None
+    lengths: CallLengths | None = None
 
 
 @frozen
@@ -284,7 +301,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known = dict(fields)
     known["numbers"] = tuple(known["numbers"])
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
-    known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
+    known["uses"] = tuple(map(_use, known["uses"]))
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
     # Files of older versions say more of ranks.
     known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
@@ -292,6 +309,13 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)
     return RunProfile(**known)
+
+
+def _use(values: Mapping[str, Any]) -> LaunchUse:
+    lengths = values.get("lengths")
+    return LaunchUse(
+        **{**values, "launch": _launch(values["launch"]), "lengths": CallLengths(*lengths) if lengths else None}
+    )
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
@@ -336,7 +360,7 @@ def read_facts(reading: RankReading) -> RankFacts:
     reader = reading.reader
     recorded = {name for name, base in _TABLES.items() if reader.rows(f"SELECT 1 FROM {base} LIMIT 1")}  # noqa: S608
     regions, names = read_regions(reading)
-    categories = {names.texts[code] for code in set(regions.category.tolist())}
+    categories = {names.texts[code] for code in distinct(regions.category).tolist()}
     recorded |= {_CALLS.get(domain, domain) for domain in map(domain_of, filter(None, categories))}
     ((count, mean),) = reader.rows(statement("clock_samples"), _ALWAYS)
     clock = (int(count or 0), float(mean or 0.0)) if isinstance(mean, (int, float)) else (0, 0.0)
@@ -550,10 +574,22 @@ class MeasuredRun:
                     parts[launch][UNMATCHED] += unmatched
                 if called:
                     medians[launch] += float(np.nanmedian(some.medians[:, number])) * called
+        lengths = self._lengths()
         for launch, called in calls.items():
             if called or any(parts[launch].values()):
                 median = medians[launch] / called if called else None
-                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median)
+                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median, lengths.get(launch))
+
+    def _lengths(self) -> dict[KernelLaunch, CallLengths]:
+        """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
+        lengths = defaultdict[KernelLaunch, list[float]](list)
+        for member in self.members:
+            computes = np.array([launch.kind == "compute" for launch in member.launches], bool)
+            called = member.calls.any(0) & computes
+            usual = np.nanmedian(member.medians[:, called], axis=0).tolist()
+            for number, length in zip(np.flatnonzero(called).tolist(), usual, strict=True):
+                lengths[member.launches[number]].append(length)
+        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in lengths.items()}
 
     def _idle(self) -> dict[str, int]:
         """Return the idle time of the ranks that count, by part."""
@@ -691,10 +727,10 @@ def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
     if how.given is not None and reading.rank.number not in how.given:
         return None
     # A window is for units, which count as a whole or not at all: what they consist of is read whatever the window.
-    reader = reading.reader.keeping()
-    reader = reader.unwindowed() if reading.window.part != Part(None, None) else reader
-    measured = measure(replace(reading, reader=reader), how)
-    return (measured, read_facts(replace(reading, reader=reader))) if measured else None
+    if reading.window.part != Part(None, None):
+        reading = replace(reading, reader=reading.reader.unwindowed())
+    measured = measure(reading, how)
+    return (measured, read_facts(reading)) if measured else None
 
 
 def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, Sequence[Group]]:

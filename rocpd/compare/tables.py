@@ -50,7 +50,7 @@ TABLES = by_name(
     table_of(
         "diff-parts",
         "What a unit consists of: the changes of its parts add up to that of the unit.",
-        Field("part", "", "what the time goes into"),
+        Field("part", "", "what the time goes into; of idle time the cause, as `rocpd schema idle` explains it"),
         *_TIMES,
         _PERCENT,
         chart="rocpd.summary.plots:changes",

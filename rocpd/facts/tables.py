@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row
-from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history, taken_from
+from rocpd.facts.agent_time import CAUSES, CAUSES_SAID, AgentTime, read_agent_times, read_history, taken_from
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.members import CLASSES, Collectives, collectives_of, moved_by, read_collectives
@@ -106,7 +106,7 @@ AGENT_TIME = RankRelation(
     (
         CalculatedColumn("agent", "", "agent id in its rank"),
         CalculatedColumn("part", "", "compute; communication, and copies, while nothing else runs; idle"),
-        CalculatedColumn("cause", "", "of idle time: what the host does, or where the agent stands"),
+        CalculatedColumn("cause", "", f"of idle time: {CAUSES_SAID}"),
         CalculatedColumn(
             "what", "", "operation that has the time; of idle time the call, or marker of the host's work"
         ),
@@ -392,17 +392,17 @@ def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list
 def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
     del given
     for group, some, fronts in _collectives(session):
-        when, sizes = some.arrivals, [size for _, size, _ in moved_by(group, some.numbers)]
+        when, moved = some.arrivals, [(operation, size) for operation, size, _ in moved_by(group, some.numbers)]
         classes = when.classes(len(group) >= (group[0].size or 0)).tolist()
         after = when.came - when.came.min(0)
         own = np.maximum(when.times - when.waits, 0)
         times = (after, when.waits, own, when.times, (when.shares > 0).astype(int), some.counted.astype(int))
         for member, *columns in zip(group, *times, strict=True):
             agent = None if member.agent == NULL else member.agent
-            starts, ends = (side[some.numbers].tolist() for side in (member.start, member.end))
-            each = zip(fronts, starts, ends, *(column.tolist() for column in columns), sizes, classes, strict=True)
-            for front, *rest, code in each:
-                yield (*front, member.rank, agent, *rest, CLASSES[code])
+            kernels = (column[some.numbers].tolist() for column in (member.rows, member.start, member.end))
+            each = zip(fronts, *kernels, *(column.tolist() for column in columns), moved, classes, strict=True)
+            for front, *rest, what, code in each:
+                yield (*front, member.rank, agent, *rest, *what, CLASSES[code])
 
 
 COLLECTIVE_MEMBERS = JobRelation(
@@ -412,6 +412,7 @@ COLLECTIVE_MEMBERS = JobRelation(
         (
             CalculatedColumn("rank", "", "rank number"),
             CalculatedColumn("agent", "", "agent id in its rank"),
+            CalculatedColumn("id", "", "dispatch of its kernel, as in `operations`"),
             CalculatedColumn("start", "ns", "of its kernel, as recorded"),
             CalculatedColumn("end", "ns", "of its kernel, as recorded"),
             CalculatedColumn("arrival", "ns", "how long after the first member it came"),
@@ -420,6 +421,7 @@ COLLECTIVE_MEMBERS = JobRelation(
             CalculatedColumn("duration", "ns", "its time in the collective"),
             CalculatedColumn("is_last", "", "1: it came last, or as late as the last but for noise; else 0"),
             CalculatedColumn("counts", "", "1: its own kernel is in the window and passes the filters; else 0"),
+            CalculatedColumn("operation", "", "all-reduce …; NULL where calls of RCCL don't say it"),
             CalculatedColumn("bytes", "bytes", "size of the collective; NULL where calls of RCCL don't say it"),
             CalculatedColumn("class", "", "what the time of the collective went into"),
         ),

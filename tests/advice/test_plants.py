@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.advice.registry import RULES
+from rocpd.advice.registry import RULES, known_rules
 from rocpd.simulator.plants import Plant
 from rocpd.summary.run import planned
 from tests.advice.jobs import advice_on, reasons, rules_of
@@ -111,7 +111,10 @@ def test_planted_facts_fire_their_rules_and_no_other(plants: str, tmp_path: Path
     advice = advice_on(tmp_path / "job", plants)
     fired = {EXPECTED[Plant(plant)] for plant in plants.split(",") if plant not in CHANGES}
     assert rules_of(advice) == fired | BESIDE.get(plants, set())
-    gains = [finding.gain_percent or 0 for finding in advice.findings]
+    gains = [
+        (finding.gain_percent or 0) * (1 if known_rules()[finding.rule].is_fault else 0.5)
+        for finding in advice.findings
+    ]
     limiting = sum(finding.rule == "trace.incomplete" for finding in advice.findings)
     assert gains[limiting:] == sorted(gains[limiting:], reverse=True)
     for finding in advice.findings:

@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
-from rocpd.compare.run_profile import RunProfile, measured_runs
+from rocpd.compare.run_profile import Baseline, RunProfile, baseline_of, measured_runs
 from rocpd.schema.rules.steps import STEP_MARKER
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.table.human import readable
@@ -217,6 +217,28 @@ def test_a_part_keeps_its_problems_or_says_that_none_are_looked_for(jobs: dict[s
     alone = cli("diff", *sides, "--rank", "0").out
     assert "\npartners are left out by --rank or --host: " in alone
     assert "; stragglers are not looked for\n" in alone
+
+
+def test_kernels_that_are_slower_on_every_rank_are_named(jobs: dict[str, Path], tmp_path: Path) -> None:
+    """Beside a rank that is slow for itself; without, or in a baseline of older versions, nothing is said of them."""
+
+    def said(new: RunProfile) -> list[str]:
+        return [each.text for each in between(base, new).findings if each.rule == "diff.speed"]
+
+    base, straggler = (profile_of(*sorted(jobs[name].glob("*.db"))) for name in ("base", "straggler"))
+    rocpd.simulate(tmp_path, ranks=2, steps=6, seed=11, plant="straggler=60,slow-kernel=9")
+    both = profile_of(*sorted(tmp_path.glob("*.db")))
+    (text,) = said(both)
+    found = re.fullmatch(r"(GEMM .*) takes ([\d.]+) % longer on all 2 ranks, at equal work: .* us of a mean step", text)
+    assert found
+    assert float(found[2]) == pytest.approx(9, abs=2.5)  # GPUs differ by 1 % from run to run
+    assert said(straggler) == said(base) == []
+    text = Baseline((both,)).text()
+    assert said(baseline_of(text).runs[0]) == said(both)
+    older = json.loads(text)
+    for use in older["runs"][0]["uses"]:
+        del use["lengths"]
+    assert said(baseline_of(json.dumps(older)).runs[0]) == []
 
 
 def test_a_long_step_is_none_of_the_others(tmp_path: Path, cli: Cli) -> None:

@@ -200,7 +200,7 @@ def test_a_run_counts_once_however_often_it_is_named(
     for path in ("e1", *again):
         said = cli("diff", "--base", "e1", path, "--new", e2, e2)
         assert said.code == 4
-        assert "; one run a side, runs taken to deviate by 5 %; " in said.out
+        assert "one run a side, runs taken to deviate by 5 %; " in said.out
     assert verdict(cli, "--base", *again, "e1", "--new", e2)["base"]["runs"] == ["e1/"]  # type: ignore[index]
     kept = tmp_path / "main.json"
     said = cli("diff", "--save-baseline", kept, "--base", "e1", *again[3:4])

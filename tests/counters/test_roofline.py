@@ -104,7 +104,10 @@ def test_hot_kernels_without_counters_are_named(open_job: OpenJob) -> None:
     for name in VECTORS:
         trace.counter(name, 8)
     first, *_ = open_job(trace.kernel("hot", 3000, 9000)).summary("roofline").findings
-    assert first.text == "1 of the 2 kernels with most time has no counters of operations and bytes: hot"
+    assert first.text == (
+        "1 of the 2 kernels with most time has no counters of operations and bytes: hot; "
+        "`rocpd summary to-collect` says what to collect"
+    )
 
 
 def test_the_chart_has_a_roof_for_each_limit(job: rocpd.Session) -> None:

@@ -184,6 +184,23 @@ def test_waiting_is_that_of_the_summary(part: rocpd.Session) -> None:
     assert members == part.sql("SELECT count(*), sum(wait_ns) FROM collectives").fetchall()
 
 
+def test_members_of_collectives_are_operations(session: rocpd.Session) -> None:
+    """So that SQL says of each operation and size how much of it nothing hides."""
+    sql = (
+        "SELECT m.operation, m.bytes, count(*), sum(m.start = o.start), sum(o.exposed), sum(o.duration) "
+        "FROM collective_members m JOIN operations o USING (rank, id) WHERE o.kind = 'communication' GROUP BY 1, 2"
+    )
+    rows = session.sql(sql).fetchall()
+    members, communication = (
+        session.sql(f"SELECT count(*) FROM {table}").fetchall()
+        for table in ("collective_members", "operations WHERE kind = 'communication'")
+    )
+    assert {row[0] for row in rows} == {"all-reduce"}
+    assert all(count == same for _, _, count, same, _, _ in rows)
+    assert [(sum(row[2] for row in rows),)] == members == communication
+    assert all(0 < exposed <= duration for *_, exposed, duration in rows)
+
+
 def test_memory_is_that_of_the_summary(session: rocpd.Session) -> None:
     sql = "SELECT level, max(held), sum(bytes), sum(change = 'allocated') FROM memory_use GROUP BY rank, agent, level"
     summary = cells(session, "memory", "level peak_bytes held_bytes allocations")

@@ -53,6 +53,7 @@ RANK_IMBALANCE = Rule(
     action="Give the ranks equal work: shards, tokens or experts of equal size, layers of equal cost in each stage. "
     "`rocpd summary kernels JOB --by rank` shows which kernels differ.",
     reference=_WORKLOAD,
+    is_fault=True,
 )
 
 
@@ -144,6 +145,7 @@ STEP_OUTLIER = Rule(
     ),
     shown_by="rocpd summary steps JOB",
     reference=_WORKLOAD,
+    is_fault=True,
 )
 
 
@@ -224,4 +226,5 @@ CLOCK_THROTTLE = Rule(
     action="Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power --clock` and "
     "`amd-smi metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling of this slot.",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+    is_fault=True,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
     "The same kernels take longer there{clock}, look for other processes on it (`amd-smi process`), and run the job "
-    "without this node once. `rocpd diff JOB --rank N` says which kernels take longer."
+    "without this node once. `rocpd diff JOB {which}` says which kernels take longer."
 )
 _SAME_CLOCK = " at the same clock. Compare the memory of the GPU with the others (`amd-smi metric --ecc`)"
 _ANY_CLOCK = ". Compare the GPU with the others (`amd-smi metric --clock --power`)"
@@ -70,7 +71,8 @@ def _straggler_action(finding: Finding) -> str:
         return _LINK
     if has_more_work(finding):
         return _MORE_WORK
-    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK)
+    which = f"--host {shlex.quote(str(evidence['hostname']))}" if "hostname" in evidence else "--rank N"
+    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK, which=which)
 
 
 def has_more_work(finding: Finding) -> bool:
@@ -105,6 +107,7 @@ COMM_STRAGGLER = Rule(
     explains=_comm_straggler_explains,
     shown_by="rocpd summary causes stragglers waits JOB",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+    is_fault=True,
 )
 
 
@@ -121,7 +124,7 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
     of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
-    text = f"exposed {what} take {share:.0f} % of the {of} on every rank"
+    text = f"exposed {what} take up to {share:.0f} % of the {of} on every rank"
     confidence = Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT
     found = case.finding(text, share, {"exposed_percent": share, "waiting_percent": waiting}, confidence)
     yield replace(found, rank=rank)
@@ -240,4 +243,5 @@ COMM_SLOW = Rule(
     "hosts. NCCL_DEBUG=INFO says which network and how many channels RCCL takes; rccl-tests (`all_reduce_perf -b 8 "
     "-e 1G -f 2`) measures the links alone.",
     reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html",
+    is_fault=True,
 )

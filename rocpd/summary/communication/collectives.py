@@ -37,7 +37,7 @@ from rocpd.facts.stacks import frame_of, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection
-from rocpd.replay.blame import Blame, Cause, CauseKind
+from rocpd.replay.blame import OF_HOST, Blame, Cause, CauseKind
 from rocpd.replay.graph import RankGraph, read_graph
 from rocpd.replay.job import JobGraph, join
 from rocpd.replay.whatif import Replays
@@ -83,7 +83,9 @@ TABLES = by_name(
         Field("collectives", "", "collectives that it took part in"),
         Field("times_last", "", "how often it came last; of several that came last together each has its share"),
         Field("percent_last", "%", "share of its collectives"),
-        Field("caused_wait_ns", "ns", "how long others waited for it, all together; what a step loses: `causes`"),
+        Field(
+            "caused_wait_ns", "ns", "how long others waited as it came last, whoever held it up: `causes` says who does"
+        ),
         Field("own_wait_ns", "ns", "how long it waited for others"),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
@@ -92,7 +94,7 @@ TABLES = by_name(
     table_of(
         "causes",
         "What the job loses to ranks, hosts and links that differ from others, by replaying it without that.",
-        Field("who", "", "rank, host or link; or all that differs"),
+        Field("who", "", "rank, host or link; all that differs: each of them as the others, in each step"),
         Field("cost_ns", "ns", "a step would take less without it; one that others hide: without these, too"),
         Field("cost_percent", "%", "share of a mean step"),
         Field("mainly", "", "what takes longer there"),
@@ -452,9 +454,9 @@ def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> 
     if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
         return Explanation("", {})
     both = session.reader(late), session.reader(usual)
-    causes = [cause_of(*both, pieces, load(None))]
-    if "later_ns" in judgement.findings[0].evidence and (function := function_of(*both, pieces)):
-        causes.append(function)
+    # Where its host takes longer, kernels and clocks explain nothing.
+    by_host = judgement.findings[0].evidence.get("mainly") == OF_HOST
+    causes = [function_of(*both, pieces) or Explanation("", {}) if by_host else cause_of(*both, pieces, load(None))]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Explanation("; ".join(cause.text for cause in causes if cause.text), evidence)
 

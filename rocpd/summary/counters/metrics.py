@@ -24,6 +24,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.relation import Given, JobRelation
 from rocpd.schema.calculated import Argument, CalculatedTable
+from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, merge, order_of
@@ -426,7 +427,11 @@ def roofline(reading: Reading) -> Tables:
         )
     source = "measured" if roofs else "theoretical"
     rows = [row for key, kernel in placed.items() for row in _rows(key, kernel, groups[key], source)]
-    yield reading.summary(TABLES["roofline"], rows, findings=[*_not_placed(times, placed), *_findings(placed)])
+    yield reading.summary(
+        TABLES["roofline"],
+        rows,
+        findings=[*_not_placed(times, placed, load(reading.options.categories)), *_findings(placed)],
+    )
 
 
 def _measured(path: Path | None) -> dict[str, float]:
@@ -498,14 +503,19 @@ def _counting(
         yield rank, groups
 
 
-def _not_placed(times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
-    """Yield which of the kernels with most time have no counters that place them."""
-    first = sorted(times, key=lambda name: -times[name])[:_FEW]
+def _not_placed(
+    times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel], categories: Categories
+) -> Iterator[Finding]:
+    """Yield which of the computing kernels with most time have no counters that place them."""
+    computing = (name for name in times if not is_communication(categories.of(name)))
+    first = sorted(computing, key=lambda name: -times[name])[:_FEW]
     known = {name for _, name, _ in placed}
     if lacking := [name for name in first if name and name not in known]:
         short, have = short_names(lacking), "has" if len(lacking) == 1 else "have"
         text = f"{len(lacking)} of the {amount(len(first), 'kernel')} with most time {have} no counters of operations"
-        text += f" and bytes: {', '.join(short[name] for name in lacking)}"
+        text += (
+            f" and bytes: {', '.join(short[name] for name in lacking)}; `rocpd summary to-collect` says what to collect"
+        )
         yield Finding(text, "kernel.uncounted", Verdict.NOTE, Confidence.CERTAIN)
 
 

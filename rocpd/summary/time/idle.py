@@ -20,11 +20,11 @@ from rocpd.base import NULL, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import (
     BETWEEN,
     CAUSES,
+    CAUSES_SAID,
     FINISHED,
     HOST,
     LEFT_OUT,
     NOT_STARTED,
-    PAUSE,
     QUEUED,
     UNKNOWN,
     AgentTime,
@@ -73,12 +73,7 @@ _MEANWHILE = {
     FINISHED: "after their last operation",
 }
 
-_CAUSE = Field(
-    "cause",
-    "",
-    f"what the host does, or where the agent stands; launching: in calls that launch, and up to {PAUSE // 1000} us "
-    "between two calls",
-)
+_CAUSE = Field("cause", "", CAUSES_SAID)
 
 TABLES = by_name(
     table_of(

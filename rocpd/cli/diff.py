@@ -15,9 +15,9 @@ from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
-from rocpd.cli.analyses import Delivery
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
+from rocpd.cli.tables import Delivery
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions, metric_of
 from rocpd.table import find_format

@@ -32,8 +32,9 @@ from rocpd.base.documents import json_object
 from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
+from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.options import ENERGY, MEMORY, STEP
-from rocpd.compare.run_profile import NUMBER, Baseline, RunProfile, baseline_of
+from rocpd.compare.run_profile import NUMBER, RunProfile
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 

@@ -266,6 +266,16 @@ def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return groups
 
 
+def few(words: Sequence[object], most: int = 5, joined: str = ", ") -> str:
+    """List words, of many the first ones and how many more there are.
+
+    >>> few(["a", "b", "c"]), few(range(9), most=2)
+    ('a, b, c', '0, 1 and 7 more')
+    """
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return joined.join(map(str, words[:most])) + more
+
+
 def amount(number: int, noun: str) -> str:
     """Say how many.
 

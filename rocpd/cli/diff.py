@@ -15,9 +15,9 @@ from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
-from rocpd.cli.analyses import Delivery
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
+from rocpd.cli.tables import Delivery
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions, metric_of
 from rocpd.table import find_format
@@ -284,7 +284,7 @@ def _save(comparing: Comparing, named: Sequence[str], path: Path, output: TableO
     Raises:
         UsageError: no run is named.
     """
-    from rocpd.compare.run_profile import Baseline
+    from rocpd.compare.baseline import Baseline
 
     if not named:
         raise UsageError("--save-baseline: no runs are named", "rocpd diff --save-baseline main.json --base run1 run2")
@@ -305,7 +305,7 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
         return
     if not gate.reason:
         raise UsageError("--accept needs a reason", '--reason "larger model"')
-    from rocpd.compare.run_profile import is_baseline
+    from rocpd.compare.baseline import is_baseline
 
     if len(base) != 1 or not is_baseline(base[0]):
         raise UsageError("--accept changes a file of --save-baseline, and the base is a recording", "--base main.json")
@@ -316,7 +316,7 @@ def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reas
     from datetime import UTC, datetime
 
     from rocpd.base.evidence import renewing
-    from rocpd.compare.run_profile import accepted, load_baseline
+    from rocpd.compare.baseline import accepted, load_baseline
 
     text, *_ = (finding.text for finding in comparison.findings)
     at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -125,7 +125,7 @@ def merge(
         ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
     report_written(target, f"{amount(ranks, 'rank')} from {amount(files, 'file')}, ")
     if asked.summary:
-        from rocpd.cli.analyses import Delivery, run_analyses
+        from rocpd.cli.tables import Delivery, run_analyses
         from rocpd.facts.rank import Options
         from rocpd.summary.registry import OVERVIEW
 

@@ -102,9 +102,9 @@ def _base(
 ) -> ReportBase:
     """Return what the job is compared with: what is selected of it is selected of that, too."""
     from rocpd.base.stages import InTurn
+    from rocpd.compare.baseline import is_baseline
     from rocpd.compare.options import DiffMetric
     from rocpd.compare.run import Comparing, jobs_among
-    from rocpd.compare.run_profile import is_baseline
     from rocpd.report.build import diff_options
     from rocpd.report.material import ReportBase
 

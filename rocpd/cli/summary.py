@@ -19,11 +19,11 @@ from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, by_
 from rocpd.base.option import Heading, declare, field_of, plain
 from rocpd.base.visible import as_data
 from rocpd.cli import tables
-from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.argv import split_names
 from rocpd.cli.commands import COMMANDS, Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
+from rocpd.cli.tables import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.facts.rank import By, Options
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import (

@@ -18,7 +18,7 @@ from operator import attrgetter
 from statistics import fmean, median
 from typing import NamedTuple
 
-from rocpd.base import amount, by_key, frozen
+from rocpd.base import amount, by_key, few, frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch, Moved
 from rocpd.compare.run_profile import PARTS, UNMATCHED, WAITING, CallLengths, LaunchUse, RunProfile
 from rocpd.facts.communication.rccl import Transfer
@@ -485,12 +485,12 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
     says = list(_moved(*({launch.moved for launch in side if launch.moved} for side in (base, new))))
     grids = [sorted({_grid(launch.grid) for launch in side if launch.grid}) for side in (base, new)]
     if not says and all(grids) and not set(grids[0]) & set(grids[1]):
-        says.append(f"grid {_few(grids[0])} -> {_few(grids[1])}")
+        says.append(f"grid {few(grids[0], _MOST_VALUES)} -> {few(grids[1], _MOST_VALUES)}")
     words = ("VGPR", "AGPR", "SGPR", "LDS", "scratch", "code object")
     for name, word in zip(CodeFacts._fields, words, strict=True):
         values = [sorted({getattr(launch.code, name) for launch in side} - {None}) for side in (base, new)]
         if all(values) and values[0] != values[1]:
-            says.append(f"{word} {_few(values[0])} -> {_few(values[1])}")
+            says.append(f"{word} {few(values[0], _MOST_VALUES)} -> {few(values[1], _MOST_VALUES)}")
     return "; ".join(says)
 
 
@@ -502,14 +502,8 @@ def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
     for (operation, ranks), sizes in added.items():
         if before := gone.get((operation, ranks)):
             of = f" of {amount(ranks, 'rank')}" if ranks else ""
-            now, then = (_few([readable(size, "bytes") for size in some]) for some in (sizes, before))
+            now, then = (few([readable(size, "bytes") for size in some], _MOST_VALUES) for some in (sizes, before))
             yield f"{Transfer(operation).shown}{of} moves {now} instead of {then}"
-
-
-def _few(values: Sequence[object]) -> str:
-    """List values, or the first of them and how many more there are."""
-    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
-    return ", ".join(map(str, values[:_MOST_VALUES])) + more
 
 
 def _grid(grid: Grid) -> str:

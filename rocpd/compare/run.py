@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rocpd.base import Progress, UsageError, frozen
+from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
@@ -19,8 +20,6 @@ from rocpd.compare.run_profile import (
     MeasuredRun,
     RunProfile,
     asked_of,
-    is_baseline,
-    load_baseline,
     measured_runs,
     runs_of,
     without_repeated,

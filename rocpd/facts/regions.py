@@ -94,10 +94,8 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
         rows: which of them; None: all.
         thread: takes all for ranges of this one thread.
     """
-    by_thread: dict[int | None, list[int]] = {}
-    for row in range(len(ranges)) if rows is None else rows:
-        if ranges[row].end > ranges[row].start:
-            by_thread.setdefault(ranges[row].thread if thread is None else thread, []).append(row)
+    some = (row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start)
+    by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in some)
     start, end = (np.fromiter(map(attrgetter(side), ranges), np.int64, len(ranges)) for side in ("start", "end"))
     return _nested_in(start, end, [(key, np.array(of_thread)) for key, of_thread in by_thread.items()])
 

@@ -18,7 +18,7 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from rocpd.base import Answer, Ints, Row, frozen
+from rocpd.base import Answer, Ints, Row, by_key, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.stages import Stage
 from rocpd.facts.communication.communicators import Communication
@@ -310,9 +310,9 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
 
 def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:
     """Yield ranks whose times compare, as recorded or once they are aligned."""
-    groups: dict[object, list[int]] = {}
-    for rank in ranks:
+
+    def line(rank: int) -> object:
         clock = alignment.clock(rank)
-        is_aligned = clock is not None and clock.method in _ALIGNED
-        groups.setdefault("aligned" if is_aligned else ("domain", domains.get(rank)), []).append(rank)
-    yield from groups.values()
+        return "aligned" if clock and clock.method in _ALIGNED else ("domain", domains.get(rank))
+
+    yield from by_key((line(rank), rank) for rank in ranks).values()

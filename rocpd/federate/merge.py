@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rocpd.base import InputError, OutputError, Progress, frozen
+from rocpd.base import InputError, OutputError, Progress, by_key, frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.base.sqlite import READWRITE, apsw, writing
 from rocpd.federate.federation import Federation
@@ -91,13 +91,11 @@ class _Schema:
 
 def _read_schema(session: Federation, rank: Rank) -> _Schema:
     """Read the schema of a rank's file, on the connection that also counts its rows."""
-    texts: dict[str, list[tuple[str, str]]] = {}
     with as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
         connection = database.connection
         select = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
-        for kind in ("table", "index"):
-            for table, name, text in connection.execute(select, (kind,)):
-                texts.setdefault(table, []).append((name, text))
+        rows = (row for kind in ("table", "index") for row in connection.execute(select, (kind,)))
+        texts = by_key((table, (name, text)) for table, name, text in rows)
         unusual = """SELECT tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NULL UNION
             SELECT name FROM sqlite_master WHERE type = 'table' AND (rootpage = 0 OR sql LIKE '%WITHOUT%ROWID%')"""
         return _Schema(texts, frozenset(name for (name,) in connection.execute(unusual)))

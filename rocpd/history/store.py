@@ -27,13 +27,14 @@ from typing import Any
 
 import orjson
 
-from rocpd.base import InputError, UsageError, frozen
+from rocpd.base import InputError, UsageError, few, frozen
 from rocpd.base.documents import json_object
 from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
+from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.options import ENERGY, MEMORY, STEP
-from rocpd.compare.run_profile import NUMBER, Baseline, RunProfile, baseline_of
+from rocpd.compare.run_profile import NUMBER, RunProfile
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 
@@ -376,7 +377,7 @@ def _refuse_others(folder: Path) -> None:
     if names and not any(name.endswith((ENDING, LABELS_ENDING)) for name in names):
         others = sorted(name for name in names if not (name.startswith(".") or is_temporary(folder / name)))
         if others:
-            raise UsageError(f"{folder}: no store, it holds {_some(others)}", hint)
+            raise UsageError(f"{folder}: no store, it holds {few(others, _FEW)}", hint)
 
 
 def _known_date(folder: Path, run: RunProfile) -> int | None:
@@ -423,7 +424,7 @@ def read(folder: Path) -> Stored:
                 wrong["not of a history"].append(name)
         except _LeftOutError as error:
             wrong[str(error)].append(name)
-    problems = [f"{_some(some)}: left out: {why}" for why, some in wrong.items()]
+    problems = [f"{few(some, _FEW)}: left out: {why}" for why, some in wrong.items()]
     if not entries:
         hint = "; ".join(problems) or "`rocpd history add STORE RUN` adds one"
         raise InputError(f"{folder}: no run in it", hint)
@@ -494,12 +495,12 @@ def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
             is_copy = replace(other, path=entry.path) == entry
             older["a copy of another file" if is_copy else "a newer summary of the run counts"].append(other.path.name)
         newest[entry.run] = entry
-    return list(newest.values()), [f"{_some(names)}: left out: {why}" for why, names in older.items()]
+    return list(newest.values()), [f"{few(names, _FEW)}: left out: {why}" for why, names in older.items()]
 
 
 def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
     if undated := [entry.name for entry in entries if entry.date is None]:
-        yield f"{_some(undated)}: nothing says when it ran: it stands where it was added; --date says so"
+        yield f"{few(undated, _FEW)}: nothing says when it ran: it stands where it was added; --date says so"
     odd = {
         "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],
         "dated before ROCm was there": [entry for entry in entries if entry.at < _ROCM_NS],
@@ -507,7 +508,7 @@ def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
     for why, some in odd.items():
         if some:
             dates = ", ".join(date_text(entry.at) for entry in some[:_FEW])
-            yield f"{_some([entry.name for entry in some])}: {why} ({dates}): a clock was wrong; --date says better"
+            yield f"{few([entry.name for entry in some], _FEW)}: {why} ({dates}): a clock was wrong; --date says better"
 
 
 def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:
@@ -531,8 +532,4 @@ def _of_several(entries: Sequence[RunEntry]) -> Iterator[str]:
         runs = Counter(entry.labels[name] for entry in entries if name in entry.labels)
         several = [f"{name}={value}" for value, count in runs.items() if count > 1]
         if several and len(runs) >= _OWN * runs.total():
-            yield f"{_some(several)}: said of several runs"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+            yield f"{few(several, _FEW)}: said of several runs"

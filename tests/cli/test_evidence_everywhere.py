@@ -13,9 +13,9 @@ import rocpd
 from rocpd.base.identity import BESIDE
 from rocpd.base.option import Heading
 from rocpd.cli.commands import COMMANDS, command_of, function_of
+from rocpd.compare.baseline import Baseline
 from rocpd.compare.options import DiffOptions, metric_of
 from rocpd.compare.run import profiles_of
-from rocpd.compare.run_profile import Baseline
 from rocpd.history.store import add
 from rocpd.schema.live_state import StateWriter
 from rocpd.simulator import JobOptions, simulate

@@ -41,7 +41,7 @@ rocpd.__main__.main()
 
 AFTER_A_FILE = """
 import signal
-import rocpd.cli, rocpd.cli.analyses as analyses
+import rocpd.cli, rocpd.cli.tables as analyses
 report_written = analyses.tables.report_written
 def interrupted(path):
     report_written(path)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
-from rocpd.compare.run_profile import Baseline, RunProfile, baseline_of, measured_runs
+from rocpd.compare.run_profile import RunProfile, measured_runs
 from rocpd.schema.rules.steps import STEP_MARKER
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.table.human import readable

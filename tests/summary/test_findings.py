@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.base.output import destination
-from rocpd.cli.analyses import Delivery
+from rocpd.cli.tables import Delivery
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.table import TABLE_FORMATS

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from rocpd.convert.deliver import Placement
 from rocpd.convert.gather import cpu, gpu, memory, pmc
 from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.cpu import connect, launching_calls, queue_depths
 from rocpd.convert.gather.derived import gpu_time, marked, read_steps, step_slices
-from rocpd.convert.gather.flows import connect, launching_calls, queue_depths
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.regions import Steps

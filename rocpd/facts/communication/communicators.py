@@ -268,9 +268,10 @@ def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
     """Return event -> arguments by name; equal ones are the same object, for what is derived of it to be known."""
-    pairs: dict[int, list[tuple[str, str]]] = {}
-    for event, name, value in reader.rows(_ARGS, (json.dumps(events),)):
-        pairs.setdefault(event, []).append((name, value if value.__class__ is str else as_text(value) or ""))
+    pairs = by_key(
+        (event, (name, value if value.__class__ is str else as_text(value) or ""))
+        for event, name, value in reader.rows(_ARGS, (json.dumps(events),))
+    )
     known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     of_events: dict[int, Mapping[str, str]] = {}
     for event, of_event in pairs.items():

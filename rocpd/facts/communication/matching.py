@@ -74,11 +74,8 @@ def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[l
 
 def _short_in_groups(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
     """Yield the one channel of a group that is shorter than most, with the others."""
-    kinds: dict[tuple[object, ...], list[Channel]] = {}
-    for channel in channels:
-        if channel.role is None and channel.own is not None and channel.communicator is None:
-            kinds.setdefault((channel.name, channel.size), []).append(channel)
-    for alike in kinds.values():
+    unnamed = (each for each in channels if each.role is None and each.own is not None and each.communicator is None)
+    for alike in by_key(((each.name, each.size), each) for each in unnamed).values():
         (most, count), *others = Counter(map(len, alike)).most_common()
         if not others or len({(each.rank, each.agent) for each in alike}) < len(alike) or count * 2 < len(alike):
             continue
@@ -139,11 +136,8 @@ class Rejoining:
         """Join those of all channels that are in nothing, the shortest first."""
         inside = {id(member) for group in self.groups for member in group}
         inside |= {id(member) for pair in self.pairs for member in pair[:2]}
-        kinds: dict[tuple[object, ...], list[Channel]] = {}
-        for channel in channels:
-            if id(channel) not in inside:
-                kinds.setdefault((channel.name, channel.communicator, channel.role is None), []).append(channel)
-        for alone in kinds.values():
+        outside = (each for each in channels if id(each) not in inside)
+        for alone in by_key(((each.name, each.communicator, each.role is None), each) for each in outside).values():
             if len(alone) <= _ALONE:
                 for channel in sorted(alone, key=len):
                     self._join(channel, alone)

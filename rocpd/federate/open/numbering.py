@@ -132,10 +132,8 @@ def _launchers(ranks: Sequence[Rank]) -> list[Rank]:
 
 def _started_by_ranks(ranks: Iterable[Rank]) -> list[Rank]:
     """Return the processes that another one with their MPI rank started."""
-    alike: dict[tuple[str, int], list[Rank]] = {}
-    for rank in ranks:
-        if rank.machine_id is not None and rank.mpi_rank is not None:
-            alike.setdefault((rank.machine_id, rank.mpi_rank), []).append(rank)
+    known = (rank for rank in ranks if rank.machine_id is not None and rank.mpi_rank is not None)
+    alike = by_key(((rank.machine_id, rank.mpi_rank), rank) for rank in known)
     return [rank for processes in alike.values() for rank in _without_first(processes)]
 
 

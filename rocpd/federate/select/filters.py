@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from rocpd.base import RocpdError, UsageError, frozen
+from rocpd.base import RocpdError, UsageError, by_key, frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.selection import RANK_EVENTS
@@ -148,10 +148,7 @@ def of_rank(filters: Filters, reader: RankReader) -> tuple[dict[str, str], list[
 
 
 def _row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
-    conditions: dict[str, list[str]] = {}
-    for base, condition in _conditions(filters, reader):
-        if base in reader.tables.columns:
-            conditions.setdefault(base, []).append(condition)
+    conditions = by_key(each for each in _conditions(filters, reader) if each[0] in reader.tables.columns)
     return {base: " AND ".join(f"({condition})" for condition in all_of) for base, all_of in conditions.items()}
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.base import RocpdError, UsageError, frozen
+from rocpd.base import RocpdError, UsageError, few, frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.select.selection import Launches, of_launching_stacks
 from rocpd.schema.rules.events import OPERATIONS, VALID_TIMES
@@ -161,11 +161,8 @@ def _matcher(name: str) -> Callable[[str], object]:
         raise UsageError(f"{name}: not a regular expression: {error}") from error
 
 
-def _listed(markers: Sequence[MarkerRange], shift: Shift, most: int = 5) -> str:
-    listed = ", ".join(
-        f"#{i} {marker.text} at {shift.to_line(marker.start)} ns" for i, marker in enumerate(markers[:most], 1)
-    )
-    return listed + (f" and {len(markers) - most} more" if len(markers) > most else "")
+def _listed(markers: Sequence[MarkerRange], shift: Shift) -> str:
+    return few([f"#{i} {each.text} at {shift.to_line(each.start)} ns" for i, each in enumerate(markers, 1)])
 
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.

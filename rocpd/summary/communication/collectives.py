@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Row, amount, by_key, frozen
+from rocpd.base import Row, amount, by_key, few, frozen
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -594,8 +594,7 @@ def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
     """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
     inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
     if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
-        more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
-        which = f"{'; '.join(words[:_FEW])}{more}"
+        which = few(words, _FEW, "; ")
         reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
 
 

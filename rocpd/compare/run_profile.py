@@ -39,7 +39,7 @@ from rocpd.compare.measure import (
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
-from rocpd.facts.columns import as_text, find_rows, statement
+from rocpd.facts.columns import as_text, distinct, find_rows, statement
 from rocpd.facts.communication.arrivals import arrivals
 from rocpd.facts.communication.collectives import Group
 from rocpd.facts.communication.matching import Clocks
@@ -336,7 +336,7 @@ def read_facts(reading: RankReading) -> RankFacts:
     reader = reading.reader
     recorded = {name for name, base in _TABLES.items() if reader.rows(f"SELECT 1 FROM {base} LIMIT 1")}  # noqa: S608
     regions, names = read_regions(reading)
-    categories = {names.texts[code] for code in set(regions.category.tolist())}
+    categories = {names.texts[code] for code in distinct(regions.category).tolist()}
     recorded |= {_CALLS.get(domain, domain) for domain in map(domain_of, filter(None, categories))}
     ((count, mean),) = reader.rows(statement("clock_samples"), _ALWAYS)
     clock = (int(count or 0), float(mean or 0.0)) if isinstance(mean, (int, float)) else (0, 0.0)

@@ -52,7 +52,7 @@ from rocpd.schema.rules.categories import (
     TORCH_OPERATOR,
     marker_categories,
 )
-from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE
+from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES
 
 
 def distinct(values: Ints) -> Ints:
@@ -580,6 +580,7 @@ _RULES = {
     "copy_agent": copy_agent_sql(),
     "is_scratch": IS_SCRATCH,
     "not_scratch": NOT_SCRATCH,
+    "valid_times": VALID_TIMES,
     "is_call": IS_CALL,
     "operator": TORCH_OPERATOR,
     "own_sample": OWN_SAMPLE,

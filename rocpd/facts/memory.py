@@ -186,11 +186,17 @@ def freed(keys: MemoryKeys, allocates: Flags) -> Ints:
 
 def read_callers(reading: RankReading, allocations: Allocations) -> Callers:
     """Return who allocates and frees, in the whole trace of a rank; what comes back is not to be changed."""
-    calls = calls_of(reading, allocations.stack)
-    return reading.whole().reader.once(_CALLERS, lambda: _read_callers(allocations, *calls))
+    whole = reading.whole()
+
+    def derive() -> tuple[Callers, dict[str, int]]:
+        return _read_callers(allocations, *calls_of(whole, allocations.stack)), dict(whole.left_out)
+
+    callers, left_out = whole.reader.once(_CALLERS, derive)
+    reading.also_left_out(left_out)
+    return callers
 
 
-_CALLERS = Fact("callers", 1, (Callers, TextCodes))
+_CALLERS = Fact("callers", 2, (Callers, TextCodes))
 
 
 def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, names: Names) -> Callers:

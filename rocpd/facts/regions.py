@@ -17,7 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
-from rocpd.facts.columns import Names, Piece, Select, as_text, columns, grouped, read_all, statement
+from rocpd.facts.columns import (
+    Names,
+    Piece,
+    Select,
+    as_text,
+    columns,
+    distinct,
+    grouped,
+    read_all,
+    read_before,
+    statement,
+)
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
@@ -188,24 +199,29 @@ class RankRegions(NamedTuple):
 
 
 _REGIONS = Fact("regions", 2, (RankRegions,))
+_FEW = 2048  # stack ids: of more calls it takes as long to read all
 
 
 def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
     """Read the regions of a rank, and the names that their numbers stand for; neither is to be changed."""
-    regions, texts, invalid = reading.reader.once(_REGIONS, lambda: _read(reading))
+    regions, texts, invalid = reading.reader.once(_REGIONS, lambda: _read(reading, statement("regions")))
     reading.left_out["regions"] += invalid
     return regions, reading.reader.once("names of regions", lambda: Names(texts))
 
 
 def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Names]:
-    """Return the regions of the whole trace, which of them launched each operation, and their names.
+    """Return markers and calls of the whole trace, which of them launched each operation, and their names.
 
     Args:
         reading: reads the rank; gets the number of regions that are left out.
-        stack: stack id of each operation; -1 stands for no call.
+        stack: stack id of each operation; -1 stands for no call. Calls with other ones may be missing.
     """
-    whole = reading.whole()
-    regions, names = read_regions(whole)
+    whole, stacks = reading.whole(), distinct(stack[stack > 0])
+    if len(stacks) > _FEW or read_before(whole.reader, "rocpd_region", statement("regions"), _COLUMNS):
+        regions, names = read_regions(whole)
+    else:
+        regions, texts, invalid = _read(whole, statement("few_regions").format(stacks=", ".join(map(str, stacks))))
+        names, whole.left_out["regions"] = Names(texts), invalid
     reading.also_left_out(whole.left_out)
     return regions, launching_regions(regions.stack, regions.start, regions.end, stack), names
 
@@ -229,10 +245,10 @@ def read_markers(reader: RankReader) -> Piece:
     return reader.once(_MARKERS, lambda: read_all(reader, select))
 
 
-def _read(reading: RankReading) -> tuple[RankRegions, list[str | None], int]:
+def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | None], int]:
     """Return regions, what their names stand for, and how many regions have invalid timestamps."""
     names = Names()
-    selected = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
+    selected = columns(reading.reader, "rocpd_region", select, _COLUMNS)
     stack, start, end, row, thread, name, category = selected
     valid = valid_times(start, end)
     if not valid.all() or reading.reader.selects("rocpd_region"):

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import Ints
+from rocpd.base import Ints, by_key
 from rocpd.facts.agent_time import lanes_in_time
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.rank import LANES, By, Options, RankReading
@@ -77,19 +77,20 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
 
 def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
     """Yield rank -> its id of each agent that several use."""
-    domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
     alike: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
     used = agents_of_ranks(session, options)
     for rank in session.ranks:
-        machine = rank.run, domains.get(rank.number), rank.boot or rank.hostname
         for agent, index in used[rank.number]:
-            alike[*machine, index].append((rank.number, agent))
-    for candidates in alike.values():
-        users: defaultdict[object, dict[int, int]] = defaultdict(dict)
-        for number, agent in candidates if len(candidates) > 1 else ():  # reading addresses takes as long as all else
-            for address in session.reader(number).rows(_ADDRESS, (agent,)):
-                users[address][number] = agent
-        yield from (ranks for ranks in users.values() if len(ranks) > 1)
+            alike[rank.run, rank.boot or rank.hostname, index].append((rank.number, agent))
+    several = [candidates for candidates in alike.values() if len(candidates) > 1]  # few jobs: spans take a while
+    domains = {rank: at for at, each in enumerate(session.clock_domains) for rank in each.ranks} if several else {}
+    for near in several:
+        for candidates in by_key((domains.get(number), (number, agent)) for number, agent in near).values():
+            users: defaultdict[object, dict[int, int]] = defaultdict(dict)
+            for number, agent in candidates if len(candidates) > 1 else ():  # addresses take as long as all else
+                for address in session.reader(number).rows(_ADDRESS, (agent,)):
+                    users[address][number] = agent
+            yield from (ranks for ranks in users.values() if len(ranks) > 1)
 
 
 def _parts(

@@ -145,26 +145,30 @@ def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Seque
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
 
 
+_Span: TypeAlias = Callable[[RankReader], Row]
 _Meet: TypeAlias = Callable[[RankReader], list[Communication]]
 
 
 def read_first(session: Federation, step_marker: str) -> None:
-    """Read all that comparing ranks needs before all else in one pass: another one takes some ms a rank."""
+    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank."""
     job = session.job
     if not session.window:
+        spans = len(job.ranks) > 1 and not job.knows(SPANS_OF_RANKS)
         aligns = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
-        _begun(session, step_marker, times_of_meetings if aligns else None)
+        _begun(session, step_marker, read_span if spans else None, times_of_meetings if aligns else None)
 
 
-def _begun(session: Federation, step_marker: str, meet: _Meet | None = None) -> Mapping[int, _Begun]:
-    """Return rank -> its steps and agents; of several ranks their spans are known then, and what `meet` reads."""
+def _begun(
+    session: Federation, step_marker: str, span: _Span | None = None, meet: _Meet | None = None
+) -> Mapping[int, _Begun]:
+    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked."""
     job = session.job
-    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(job.ranks) == 1, meet=meet)
+    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(job.ranks) == 1, span=span, meet=meet)
 
     def begin() -> dict[int, _Begun]:
         every = _of_ranks(session, work)
-        if len(every) > 1:
-            job.once(SPANS_OF_RANKS, lambda: spans_of({rank: span for rank, (_, span, _) in every.items()}))
+        if span:
+            job.once(SPANS_OF_RANKS, lambda: spans_of({rank: row for rank, (_, row, _) in every.items()}))
         if meet:
             job.once(MEETING_RANKS, lambda: [met for _, _, met in every.values()])
         return {rank: begun for rank, (begun, _, _) in every.items()}
@@ -176,11 +180,11 @@ _BEGUN = Fact("begun", 1, (_Begun,))
 
 
 def _begin(
-    reader: RankReader, pattern: re.Pattern[str], is_alone: bool, meet: _Meet | None
+    reader: RankReader, pattern: re.Pattern[str], is_alone: bool, span: _Span | None, meet: _Meet | None
 ) -> tuple[_Begun, Row, list[Communication]]:
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
     begun = reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
-    return begun, () if is_alone else read_span(reader), meet(reader) if meet else []
+    return begun, span(reader) if span else (), meet(reader) if meet else []
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import NULL, Flags, Floats, Ints, Row
-from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code, read_agent_times
+from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code, read_agent_times, read_history
 from rocpd.facts.columns import distinct, grouped
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import (
@@ -38,7 +38,7 @@ from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.facts.regions import counted_steps
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import waiting
-from rocpd.facts.units import RankTime
+from rocpd.facts.units import RankTime, read_first
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
@@ -153,6 +153,7 @@ def launch(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operation, or none whose call was recorded.
     """
+    read_first(reading.session, reading.options.step_marker)
     edges, of_clocks = edges_of(reading)
     times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
@@ -206,6 +207,7 @@ def _read_launches(
     """
     (edges, time), names, options = given, OperationNames(), reading.options
     by_agent, by_lane = (replace(reading, options=replace(options, by=by)) for by in (By.AGENT, _lanes(options.by)))
+    read_history(reading)  # reads all columns of regions, of which links need some
     ops = read_ops(reading, names, stacks=True)
     links, start = link(reading.reader, ops), started(reading, ops)
     returned = _spread_out(ops, links, links.end, NULL)

@@ -18,7 +18,7 @@ from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.units import RankTime, of_steps
+from rocpd.facts.units import RankTime, of_steps, read_first
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
@@ -99,6 +99,7 @@ def copy_rates(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
+    read_first(reading.session, reading.options.step_marker)  # the slowest ones are on the time line
     yield (answers := reading.each(_read_rates, _RATED, given=of_steps(reading.times())))
     sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))

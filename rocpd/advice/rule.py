@@ -72,6 +72,7 @@ class Rule:
         shown_by, action, reference: of its findings that say nothing else, as `Finding`.
         is_fault: whether its findings are about what takes longer than its equals, other ranks or steps; the others
             ask for another program, which seldom gains all that it may.
+        is_bounded: whether nobody gains more than the time that a finding is about, whatever a replay says.
     """
 
     id: str
@@ -87,6 +88,7 @@ class Rule:
     action: str | None = None
     reference: str | None = None
     is_fault: bool = False
+    is_bounded: bool = False
 
     def found(self, case: Case) -> Iterator[Finding]:
         """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""

@@ -35,10 +35,10 @@ from rocpd.compare.measure import (
 from rocpd.compare.options import ENERGY, MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import Answered, problems_of
 from rocpd.facts.agent_time import CAUSES
-from rocpd.facts.columns import as_text, distinct, find_rows, statement
+from rocpd.facts.columns import as_text, distinct, statement
 from rocpd.facts.communication.collectives import Group
+from rocpd.facts.communication.exposed import ExposedPieces, Waits, waited, waits_of
 from rocpd.facts.communication.matching import Clocks
-from rocpd.facts.communication.members import arrivals
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
 from rocpd.facts.units import steps_of_ranks, warm_steps
@@ -325,17 +325,6 @@ def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
     )
 
 
-class ChannelWaits(NamedTuple):
-    """How long each kernel of a channel waits for the last member [ns], and whether all members were read."""
-
-    times: Ints
-    is_whole: bool
-
-
-Waits = Mapping[int, ChannelWaits]
-"""`id` of a channel -> its waits; only of matched channels."""
-
-
 class MeasuredRank(NamedTuple):
     """A rank with what it did, and what it was."""
 
@@ -522,22 +511,12 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
-    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known.
-
-    Where members are left out, what looks like transfer may be waiting for these.
-    """
-    unit, launch, row, start, end = measure.exposed_communication
-    until, is_whole = start.copy(), np.zeros(len(row), bool)
-    for channel in measure.channels:
-        if id(channel) in waits:
-            rows, is_its = find_rows(channel.counted.row, row)
-            number = channel.numbers[rows[is_its]]
-            until[is_its] = channel.start[number] + waits[id(channel)].times[number]
-            is_whole |= is_its & waits[id(channel)].is_whole
+    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
+    unit, launch, *pieces = measure.exposed_communication
     waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
-    until = np.clip(until, start, end)
-    np.add.at(waiting, (unit, launch), until - start)
-    np.add.at(unmatched, (unit, launch), np.where(is_whole, 0, end - until))
+    times = waited(ExposedPieces(*pieces), measure.channels, waits)
+    for column, of_pieces in zip((waiting, unmatched), times, strict=True):
+        np.add.at(column, (unit, launch), of_pieces)
     return waiting, unmatched
 
 
@@ -637,13 +616,8 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, S
     channels = [channel for each in ranks for channel in each.measure.channels]
     clocks = Clocks.of(session, channels)
     groups, pairs, _ = clocks.match(channels)
-    waits: dict[int, ChannelWaits] = {}
     every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
-    for group in every:
-        is_whole = bool(group[0].role) or (group[0].size or 0) <= len(group)
-        times = arrivals(group, clocks, np.arange(len(group[0]))).waits
-        waits |= {id(member): ChannelWaits(own, is_whole) for member, own in zip(group, times, strict=True)}
-    return waits, every
+    return waits_of(groups, pairs, clocks), every
 
 
 def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:

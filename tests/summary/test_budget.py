@@ -114,10 +114,19 @@ def test_exposed_copies_have_the_rate_of_the_table_of_copies(open_job: OpenJob) 
 @pytest.mark.parametrize(
     ("times", "says"),
     [
-        ((10, 30, 30, 30), "25 % of GPU time is exposed communication: up to 10 % transfer, the rest waits, most for "),
-        ((10, 10, 30, 30), "20 % of GPU time is exposed communication: up to 10 % transfer, the rest waits; "),
-        ((30, 30, 30, 30), "30 % of GPU time is exposed communication: up to 30 % transfer; "),
-        ((30,), "30 % of GPU time is exposed communication; "),
+        (
+            (10, 30, 30, 30),
+            "25 % of GPU time is exposed communication: 57 % of it waits for others, 43 % transfers; ",
+        ),
+        (
+            (10, 10, 30, 30),
+            "20 % of GPU time is exposed communication: 48 % of it waits for others, 52 % transfers; ",
+        ),
+        (
+            (30, 30, 30, 30),
+            "30 % of GPU time is exposed communication: 0 % of it waits for others, 100 % transfers; ",
+        ),
+        ((30,), "30 % of GPU time is exposed communication: whether it waits for other ranks is not known; "),
     ],
 )
 def test_exposed_communication_is_transfer_or_waits(open_job: OpenJob, times: tuple[int, ...], says: str) -> None:
@@ -129,5 +138,11 @@ def test_exposed_communication_is_transfer_or_waits(open_job: OpenJob, times: tu
         for rank, time in enumerate(times)
     ]
     session = open_job(*ranks)
+    texts = [finding.text for finding in session.summary("overview").findings]
+    assert [says] == [text[: len(says)] for text in texts if "exposed communication" in text]
+    parts = cells(session, "exposed-parts", "time_ns")
     for table in ("budget", "overlap"):
-        assert says in session.summary(table).findings[0].text
+        text = session.summary(table).findings[0].text
+        assert text.startswith(says.partition(":")[0])
+        assert ("; `rocpd summary exposed-communication` says how much of it waits" in text) == (len(times) > 1)
+    assert sum(parts) == 10 * sum(times)

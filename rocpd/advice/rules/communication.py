@@ -12,12 +12,13 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
+from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
 from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.gpu_time import least_exposed
 
+EXPOSED = "exposed-communication"
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
 
@@ -84,6 +85,8 @@ def has_more_work(finding: Finding) -> bool:
 def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
     if other.rule == "rank.imbalance":
         return not has_more_work(cause) and other.rank == cause.rank
+    if other.rule == "comm.exposed":
+        return "link" in cause.evidence
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 
@@ -115,31 +118,22 @@ def _comm_exposed(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
     if case.job.left_out:
         raise CannotLookError(LEFT_OUT)
-    exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
-    rank = least_exposed(exposed)
-    share = max(0.0, exposed[rank] - _waiting_in_turn(case))
-    if share < case.limits["least_percent"]:
-        return
-    waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
-    are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
-    what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
-    of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
-    text = f"exposed {what} take up to {share:.0f} % of the {of} on every rank"
-    confidence = Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT
-    found = case.finding(text, share, {"exposed_percent": share, "waiting_percent": waiting}, confidence)
-    yield replace(found, rank=rank)
-
-
-def _waiting_in_turn(case: Case) -> float:
-    """Return the share of the time in which ranks wait for each other in turn [%], as the stages of a pipeline do.
-
-    Then the rank that has least exposed communication waits for others, too.
-    """
-    rows = case.rows("communication")
-    if not any(row["class"] == "point-to-point" and row["kernels"] for row in rows):
-        return 0.0
+    split = next(iter(case.tables[EXPOSED].findings), None)
     whole = sum(case.job.times.values())
-    return sum(row["wait_ns"] or 0 for row in rows) * 100 / whole if whole else 0.0
+    if split is None or not whole:
+        return
+    exposed = sum(parts.get(EXPOSED_COMMUNICATION, 0.0) * case.job.times[r] for r, parts in case.job.shares.items())
+    exposed /= whole
+    waiting, transfer, unmatched = (
+        float(str(split.evidence[f"{part}_percent"])) * exposed / 100 for part in ("waiting", "transfer", "unmatched")
+    )
+    if transfer + unmatched < case.limits["least_percent"]:
+        return
+    of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included"
+    text = f"exposed communication takes {exposed:.0f} % of the {of}: {split_of(split)}"
+    is_sure = case.job.has_steps and unmatched <= transfer
+    evidence = {"exposed_percent": exposed, "waiting_percent": waiting, "transfer_percent": transfer}
+    yield case.finding(text, transfer + unmatched, evidence, Confidence.CERTAIN if is_sure else Confidence.HINT)
 
 
 _SEND_LESS = (
@@ -152,15 +146,16 @@ _SEND_LESS = (
 COMM_EXPOSED = Rule(
     id="comm.exposed",
     asks="does computation hide communication?",
-    fires="on each rank exposed transfers take {least_percent} % of the step or more (that of the rank that "
-    "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains what the "
-    "replay regains that hides them behind computation; where that is nothing, at most their time",
+    fires="exposed transfers, without waiting for other ranks, take {least_percent} % of the step or more, the mean of "
+    "the ranks. Gains what the replay regains that hides them behind computation; where that is nothing, at most their "
+    "time",
     look=_comm_exposed,
     without=lambda _: [OVERLAPPED["comm"]],
     otherwise=(_SEND_LESS, [FREE["collective"]]),
-    needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need("trace", KERNELS)),
-    thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
-    shown_by="rocpd summary budget overlap communication JOB --by rank",
+    is_bounded=True,  # who comes next may need what is exchanged, which replays don't know
+    needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need(EXPOSED, COMMUNICATION)),
+    thresholds=(Threshold("least_percent", 10.0, "share of the step, the mean of the ranks"),),
+    shown_by="rocpd summary budget exposed-communication exposed-parts JOB",
     action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
     "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each.",
     reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",

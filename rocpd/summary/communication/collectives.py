@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -27,6 +27,7 @@ from rocpd.base import Row, amount, by_key, few, frozen
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
 from rocpd.facts.communication.collectives import Channel, Group, listed
+from rocpd.facts.communication.exposed import ExposedPieces, waits_of
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import CLASSES, arrivals, channels_of
 from rocpd.facts.communication.transfers import Partners
@@ -44,6 +45,8 @@ from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary.communication.exposed import TABLES as EXPOSED
+from rocpd.summary.communication.exposed import RankExposed, exposed_communication
 from rocpd.summary.communication.slow import slow_collectives
 from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
 from rocpd.summary.communication.waiting import Waiting
@@ -276,14 +279,15 @@ def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
 
 
 class RankCommunication(NamedTuple):
-    """The communication of a rank: channels, markers, and what waits for what in its whole trace.
+    """The communication of a rank: channels, markers, what waits for what in its whole trace, and what is exposed.
 
-    The graph is None where replays of the job are kept.
+    The graph is None where replays of the job are kept; what is exposed where it is not asked for.
     """
 
     channels: list[Channel]
     steps: RankSteps
     graph: RankGraph | None
+    exposed: ExposedPieces | None = None
 
 
 def communication_of(
@@ -500,8 +504,15 @@ def communication(
     findings = (*matched.judgement.findings, *slow, *_of_startup(matched, startup))
     if channels and not waiting.listed:
         session.note("no collective that two ranks took part in")
-    tables = tuple(_tables(by, channels, waiting, matched, findings))
+    exposed = _exposed(ranks, matched) if any(map(reading.wants, EXPOSED)) else ()
+    tables = (*_tables(by, channels, waiting, matched, findings), *exposed)
     return CommunicationTables(matched.judgement, findings, tables)
+
+
+def _exposed(ranks: Mapping[int, RankCommunication], matched: MatchedCommunication) -> Iterator[Summary]:
+    waits = waits_of(matched.groups, matched.pairs, matched.clocks)
+    of_ranks = (RankExposed(rank.channels, rank.exposed) for rank in ranks.values() if rank.exposed)
+    yield from exposed_communication(of_ranks, matched.groups, waits)
 
 
 def _tables(

@@ -19,13 +19,14 @@ from rocpd.base import NULL, Flags, Floats, Ints, RocpdError, Row, frozen
 from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
+from rocpd.facts.communication.exposed import ExposedPieces
 from rocpd.facts.communication.members import OF_CHANNELS, channels_of
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.places import launched_in, read_origins
 from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_of
 from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
+from rocpd.facts.timeline import COMMUNICATION, HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
 from rocpd.facts.units import Times
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
@@ -42,6 +43,7 @@ from rocpd.summary.communication.collectives import (
     first_judged,
     who,
 )
+from rocpd.summary.communication.exposed import TABLES as EXPOSED
 from rocpd.summary.communication.verdict import Judgement
 from rocpd.summary.communication.waiting import Waiting
 from rocpd.summary.findings import Finding
@@ -80,6 +82,7 @@ TABLES = by_name(
         title="Balance of ranks",
     ),
     *collectives.TABLES.values(),
+    *EXPOSED.values(),
     table_of(
         "steps",
         "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
@@ -215,6 +218,7 @@ class _Compared(NamedTuple):
     channels: list[Channel]
     steps: RankSteps
     gpu: dict[str, int]
+    exposed: ExposedPieces
 
 
 def ranks(reading: Reading) -> Tables:
@@ -273,7 +277,7 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-_COMPARED = Fact("compared", 2, (_Compared, _Load, _Span, RankSteps, Spread, *OF_CHANNELS))
+_COMPARED = Fact("compared", 3, (_Compared, _Load, _Span, RankSteps, Spread, ExposedPieces, *OF_CHANNELS))
 
 
 def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
@@ -283,7 +287,7 @@ def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_C
     asked = on_line, question.times.get(number), sorted(question.wanted)
     compared = reading.derived(_COMPARED, partial(_compared, question=question), *asked)
     graph = read_graph(reading, question.categories, question.step) if draws else None
-    return compared, RankCommunication(compared.channels, compared.steps, graph)
+    return compared, RankCommunication(compared.channels, compared.steps, graph, compared.exposed)
 
 
 def _compared(reading: RankReading, question: _Question) -> _Compared:
@@ -291,7 +295,7 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
     categories, slices, wanted = question.categories, question.slices, question.wanted
     ops = read_ops(reading, names, stacks="phases" in wanted)
     kinds = kinds_of(ops, categories, names)
-    loads = _loads(reading, ops, kinds, question)
+    loads, exposed = _loads(reading, ops, kinds, question)
     seen = ops.within(reading.window.base)  # the window of a rank, whose edges may lie some ns off those of the line
     lanes = seen.lanes(by) if by in LANES else [(NULL, seen)]
     heat = {
@@ -302,13 +306,14 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
     steps = steps_of(reading.reader, question.step)
     gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
     channels = channels_of(reading, ops, names, categories)
-    return _Compared(len(ops), loads, heat, channels, steps, gpu)
+    return _Compared(len(ops), loads, heat, channels, steps, gpu, exposed)
 
 
-def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
-    """Return what a rank, or each of its agents or streams, did in the time that counts."""
+def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> tuple[dict[Key, _Load], ExposedPieces]:
+    """Return what a rank, or each of its agents or streams, did in the time that counts, and what it had exposed."""
     by = reading.options.by or By.RANK
     loads = {} if by in LANES else {key_of(by, reading.rank): _Load()}
+    pieces = [np.zeros((3, 0), np.int64)]
     for spent in read_agent_times(reading, question.times.get(reading.rank.number), ops, kinds):
         busy, rows = spent.take(spent.part != IDLE), rows_within(ops, by, spent.lane, spent.span)
         compute, exposed, exposed_copy, _ = spent.times()
@@ -323,7 +328,9 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
             kernel_sum=total(ops.duration[rows][ops.kind[rows] == KERNEL]),
         )
         merge(loads, {key_of(by, reading.rank, spent.lane): load})
-    return loads
+        talks = spent.take((spent.part == COMMUNICATION) & (by is not By.STREAM))  # others hide what a stream runs
+        pieces.append(np.stack([ops.row[talks.operation], talks.start, talks.end]))
+    return loads, ExposedPieces(*np.concatenate(pieces, axis=1))
 
 
 def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:

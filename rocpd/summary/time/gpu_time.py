@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -186,11 +185,8 @@ def gpu_time(reading: Reading) -> Tables:
     largest: list[Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
     yield (answers := each_of(reading, times, _BUSY, _busy))
-    shares: dict[int, float] = {}
-    for rank, (sums_of_rank, gaps) in answers:
+    for _, (sums_of_rank, gaps) in answers:
         merge(sums, sums_of_rank)
-        whole = sum(sums_of_rank.values(), _Sum())
-        shares |= {rank.number: whole.exposed * 100 / whole.span} if whole.collectives and whole.span else {}
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
@@ -209,7 +205,7 @@ def gpu_time(reading: Reading) -> Tables:
         )
         return
     whole = sum((agent for _, agent in ordered), _Sum())
-    findings = _overlap(whole.exposed, whole.exposed + whole.hidden, whole.span, _transfer(reading, shares))
+    findings = _overlap(whole.exposed, whole.exposed + whole.hidden, whole.span, _more(reading))
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT, findings)
 
 
@@ -384,21 +380,18 @@ def budget(reading: Reading) -> Tables:
     copies: Copies = {}
     times = reading.times()
     counted: list[RankTime] = []
-    shares: dict[int, float] = {}
     yield (answers := each_of(reading, times, BUDGET, parts_of_rank))
     for rank, of_rank in answers:
         merge(sums, of_rank.sums)
         merge(copies, of_rank.copies)
         counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
-        whole = sum((each.every for each in of_rank.sums.values()), PartTimes())
-        shares |= {rank.number: whole.communication * 100 / whole.span} if whole.all_communication else {}
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     every = sum((each.every for each in sums.values()), PartTimes())
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
-        *_overlap(every.communication, every.all_communication, every.span, _transfer(reading, shares)),
+        *_overlap(every.communication, every.all_communication, every.span, _more(reading)),
         *exposed_copies(every, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
@@ -463,41 +456,41 @@ def _direction(name: str) -> str:
     return name.removeprefix("MEMORY_COPY_").replace("_", " ").lower()
 
 
-def least_exposed(shares: Mapping[int, float]) -> int:
-    """Return the rank with least exposed communication: it waits for nobody, what it has is transfer."""
-    return min(shares, key=lambda rank: (shares[rank], rank))
-
-
-def _transfer(reading: Reading, shares: Mapping[int, float]) -> str:
-    """Return how much of exposed communication can be transfer, and for whom the rest waits, in words; or nothing.
-
-    Args:
-        reading: the job; of separate runs nothing is said.
-        shares: exposed communication of the ranks that communicate [% of the time].
-    """
-    if len(shares) < 2 or reading.session.runs > 1:
+def _more(reading: Reading) -> str:
+    """Return where it is said how much of exposed communication waits; nothing where no ranks compare."""
+    if len(reading.session.ranks) < 2 or reading.session.runs > 1:
         return ""
-    rank, mean, (least, after) = least_exposed(shares), fmean(shares.values()), sorted(shares.values())[:2]
-    waits = ", the rest waits" if least < _NEARLY_ALL * mean else ""
-    for_whom = f", most for rank {rank}" if mean - least >= _COSTS and mean - after < after - least else ""
-    return f": up to {least:.0f} % transfer{waits}{for_whom}"
+    return "; `rocpd summary exposed-communication` says how much of it waits"
 
 
-def _overlap(exposed: int, communication: int, span: int, transfer: str) -> Iterator[Finding]:
+def _overlap(exposed: int, communication: int, span: int, more: str) -> Iterator[Finding]:
     """Yield how much of the time is exposed communication, and how much of communication compute hides; [ns]."""
     if not span or not communication:
         return
     hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
-    is_lost = hidden < _HIDDEN and share >= _COSTS
-    text = f"{share:.0f} % of GPU time is exposed communication{transfer}"
-    if is_lost:
-        text = f"communication does not overlap: compute hides {hidden:.1f} % of it, and {text}"
-    else:
-        text += f"; compute hides {hidden:.0f} % of all communication"
+    is_lost = _is_lost(hidden, share)
     rule = "comm.overlap" if is_lost else "comm.exposed"
     verdict = Verdict.PROBLEM if is_lost or share >= _MATTERS else Verdict.NONE
     evidence = {"hidden_percent": hidden, "exposed_percent": share}
-    yield Finding(text, rule, verdict, Confidence.CERTAIN, evidence=evidence)
+    yield Finding(said_of_overlap(hidden, share) + more, rule, verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _is_lost(hidden: float, share: float) -> bool:
+    return hidden < _HIDDEN and share >= _COSTS
+
+
+def said_of_overlap(hidden: float, share: float, split: str = "") -> str:
+    """Say how much of communication is hidden, and how much of the time is exposed.
+
+    Args:
+        hidden: by compute [% of communication].
+        share: exposed communication [% of GPU time].
+        split: what that consists of, in words.
+    """
+    text = f"{share:.0f} % of GPU time is exposed communication{split}"
+    if _is_lost(hidden, share):
+        return f"communication does not overlap: compute hides {hidden:.1f} % of it; {text}"
+    return f"{text}; compute hides {hidden:.0f} % of all communication"
 
 
 BUDGET = Fact("budget", 2, (Parts, _Budget, PartTimes, Sums, Spread))

@@ -21,6 +21,7 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.facts.units import LEAST_STEPS, SLOW, slow_beyond
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
+from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Reading
@@ -63,7 +64,7 @@ TABLES = by_name(
         Field("over_median", "", "its time by the median of all steps but warm-up; NULL: the window cuts it"),
     ),
 )
-_SHOWN = frozenset({"budget", "kernels", "steps"})
+_SHOWN = frozenset({"budget", "kernels", "steps", "exposed-communication"})
 _PATIENCE_S = 1.5  # of people who see nothing but a bar
 _LONG_S = 3.0  # reading that takes no longer ends soon enough by itself
 _FEWEST_RANKS = 2  # that say something about a job
@@ -241,7 +242,7 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from (finding for finding in more if finding and finding.verdict in (Verdict.PROBLEM, Verdict.NOTE))
     yield from _slow_steps(tables)
     exposed = (finding for finding in _findings(tables, "budget") if finding.rule in _EXPOSED)
-    yield from (finding for finding in exposed if finding.verdict is Verdict.PROBLEM)
+    yield from (_with_split(finding, tables) for finding in exposed if finding.verdict is Verdict.PROBLEM)
     yield from _findings(tables, "idle")
     others = (finding for name in joined_analyses() if name not in _JUDGED for finding in _findings(tables, name))
     yield from (finding for finding in others if finding.verdict is Verdict.PROBLEM)
@@ -251,6 +252,16 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
 
 def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
     return tables[name].findings if name in tables else ()
+
+
+def _with_split(finding: Finding, tables: Mapping[str, Summary]) -> Finding:
+    """Return a finding on exposed communication with how much of it waits, where that is known."""
+    split = next(iter(_findings(tables, "exposed-communication")), None)
+    if split is None or "hidden_percent" not in finding.evidence:
+        return finding
+    hidden, share = (float(str(finding.evidence[f"{name}_percent"])) for name in ("hidden", "exposed"))
+    said = split_of(split, is_brief=finding.rule == "comm.overlap")
+    return replace(finding, text=gpu_time.said_of_overlap(hidden, share, f": {said}"))
 
 
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:

@@ -1,0 +1,75 @@
+"""Exposed communication: for how much of it ranks wait for others, and what is left for the transfer itself.
+
+What runs meanwhile says which time is exposed (`rocpd.facts.agent_time`); when members came says how long each kernel
+waits from its start. Never decides which kernels belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base import Ints
+from rocpd.facts.columns import find_rows
+from rocpd.facts.communication.collectives import Channel, Group
+from rocpd.facts.communication.matching import Clocks
+from rocpd.facts.communication.members import arrivals
+from rocpd.facts.communication.transfers import Partners
+
+
+class ExposedPieces(NamedTuple):
+    """Stretches in which communication kernels of a rank run and nothing computes.
+
+    Args:
+        row: id of the dispatch.
+        start, end: [ns of the rank's clock].
+    """
+
+    row: Ints
+    start: Ints
+    end: Ints
+
+
+class ChannelWaits(NamedTuple):
+    """How long each kernel of a channel waits for the last member [ns], and whether all members were read."""
+
+    times: Ints
+    is_whole: bool
+
+
+Waits: TypeAlias = Mapping[int, ChannelWaits]
+"""`id` of a channel -> its waits; only of matched channels."""
+
+
+def waits_of(groups: Iterable[Group], pairs: Iterable[Partners], clocks: Clocks) -> Waits:
+    """Return how long kernels wait from their start.
+
+    Args:
+        groups: channels of one communicator each, those of collectives.
+        pairs: channels of two ranks that send to each other.
+        clocks: which times of the ranks compare.
+    """
+    waits: dict[int, ChannelWaits] = {}
+    for group in (*groups, *((pair.sender, pair.receiver) for pair in pairs)):
+        is_whole = bool(group[0].role) or (group[0].size or 0) <= len(group)
+        times = arrivals(group, clocks, np.arange(len(group[0]))).waits
+        waits |= {id(member): ChannelWaits(of_member, is_whole) for member, of_member in zip(group, times, strict=True)}
+    return waits
+
+
+def waited(pieces: ExposedPieces, channels: Sequence[Channel], waits: Waits) -> tuple[Ints, Ints]:
+    """Return how long a rank waits in each piece, and for how long it may wait or not, as nothing is known [ns].
+
+    The rest is transfer. Where members are left out, what looks like transfer may be waiting for these.
+    """
+    until, is_whole = pieces.start.copy(), np.zeros(len(pieces.row), bool)
+    for channel in channels:
+        if id(channel) in waits:
+            rows, is_its = find_rows(channel.counted.row, pieces.row)
+            number = channel.numbers[rows[is_its]]
+            until[is_its] = channel.start[number] + waits[id(channel)].times[number]
+            is_whole |= is_its & waits[id(channel)].is_whole
+    until = np.clip(until, pieces.start, pieces.end)
+    return until - pieces.start, np.where(is_whole, 0, pieces.end - until)

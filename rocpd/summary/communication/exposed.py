@@ -1,0 +1,157 @@
+"""Exposed communication by operation and size, and how much of it is waiting for other ranks.
+
+Counts what is matched already, and never looks for partners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.base import Ints, Row
+from rocpd.facts.columns import distinct, find_rows
+from rocpd.facts.communication.collectives import Channel, Group
+from rocpd.facts.communication.exposed import ExposedPieces, Waits, waited
+from rocpd.facts.communication.rccl import BARRIER
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.grouping import Sums, merge, percent
+from rocpd.summary.result import Field, Summary, by_name, table_of
+from rocpd.table.human import readable
+
+RULE = "comm.split"
+SENDS = "send or receive"
+PARTS = ("waiting for other ranks", "transfer", "not matched")
+_NAMED = 2  # operations that are named
+_MOSTLY = 50  # percent
+_MUCH = 0.1  # of exposed communication: operations with less are not named
+
+TABLES = by_name(
+    table_of(
+        "exposed-communication",
+        "Communication that nothing hides, by what it moves: how long ranks wait in it, and how long it transfers.",
+        Field("operation", "", f"all-reduce …; {SENDS}; NULL where calls of RCCL don't say it"),
+        Field("bytes", "bytes", "size of one, of the whole result; NULL where calls of RCCL don't say it"),
+        Field("ranks", "", "how many take part in one; NULL where that is unknown"),
+        Field("name", "", "kernel", is_kernel=True),
+        Field("kernels", "", "of all ranks"),
+        Field("exposed_ns", "ns", "time in which they run and nothing computes, of all ranks together"),
+        Field("percent", "%", "share of all exposed communication", is_share=True),
+        Field("waiting_ns", "ns", "of that, in which they wait for other ranks"),
+        Field("transfer_ns", "ns", "of that, in which they move data"),
+        Field(
+            "unmatched_ns", "ns", "of that, of which nobody can say it: partners are unknown, or were not read", True
+        ),
+        title="Exposed communication",
+    ),
+    table_of(
+        "exposed-parts",
+        "The same in all: how much of exposed communication waits for other ranks.",
+        Field("part", "", "what ranks do meanwhile"),
+        Field("time_ns", "ns", "of all ranks together"),
+        Field("percent", "%", "share of all exposed communication", is_share=True),
+    ),
+)
+
+
+class RankExposed(NamedTuple):
+    """The exposed communication of a rank: its channels, and when their kernels are exposed."""
+
+    channels: Sequence[Channel]
+    pieces: ExposedPieces
+
+
+class _Moved(NamedTuple):
+    """What kernels move: as the first columns of the table."""
+
+    operation: str | None
+    bytes: int | None
+    ranks: int | None
+    name: str | None
+
+
+def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group], waits: Waits) -> Iterator[Summary]:
+    """Yield the table, where any communication is exposed in the time that counts.
+
+    Args:
+        ranks: exposed communication of each rank.
+        groups: channels of one communicator each, those of collectives.
+        waits: how long kernels of matched channels wait.
+    """
+    sizes = {id(member): group[0].size or len(group) for group in groups for member in group}
+    sums: dict[_Moved, Sums] = {}
+    for rank in ranks:
+        waiting, unmatched = waited(rank.pieces, rank.channels, waits)
+        length = rank.pieces.end - rank.pieces.start
+        times = np.stack([length, waiting, length - waiting - unmatched, unmatched])
+        for channel in rank.channels:
+            for moved, of_moved in _of_channel(channel, sizes.get(id(channel)), rank.pieces.row, times):
+                merge(sums, {moved: of_moved})
+    every: int = sum(times[1] for times in sums.values())
+    if every:
+        rows = [_row(moved, times, every) for moved, times in sums.items()]
+        rows.sort(key=lambda row: (-row[5], *map(str, row[:4])))
+        findings = (_split(rows, every),)
+        yield Summary.whole(TABLES["exposed-communication"], rows, findings=findings)
+        yield Summary.whole(TABLES["exposed-parts"], _parts(rows, every), findings=findings)
+
+
+def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> Iterator[tuple[_Moved, Sums]]:
+    """Yield what kernels of a channel move, how many of them are exposed, and their times: those of the pieces."""
+    at, is_its = find_rows(channel.rows, row)
+    pieces = np.flatnonzero(is_its)
+    codes = channel.moves[at[pieces]] if len(channel.moves) else np.zeros(len(pieces), np.int64)
+    for code in distinct(codes).tolist():
+        some = pieces[codes == code]
+        transfer = channel.transfers[code] if len(channel.moves) else None
+        operation, volume = (SENDS, None) if channel.role else (None, None)
+        if transfer and transfer.operation != BARRIER:
+            operation, volume = transfer.shown, transfer.volume(size or 1) or None
+        kernels = len(distinct(row[some]))
+        yield _Moved(operation, volume, size, channel.shown), Sums((kernels, *times[:, some].sum(1).tolist()))
+
+
+def _row(moved: _Moved, times: Sums, every: int) -> Row:
+    kernels, exposed, *rest = times
+    return (*moved, kernels, exposed, percent(exposed, every), *rest)
+
+
+def _parts(rows: Sequence[Row], every: int) -> list[Row]:
+    return [(part, time, percent(time, every)) for part, time in zip(PARTS, _sums(rows), strict=True)]
+
+
+def _sums(rows: Sequence[Row]) -> list[int]:
+    return [sum(row[column] for row in rows) for column in (7, 8, 9)]
+
+
+def _split(rows: Sequence[Row], every: int) -> Finding:
+    """Return how much of exposed communication is what, and which operations most of it lies in."""
+    shares = [time * 100 / every for time in _sums(rows)]
+    evidence = dict(zip(("waiting_percent", "transfer_percent", "unmatched_percent"), shares, strict=True))
+    found = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": _most(rows)})
+    return replace(found, text=f"exposed communication: {split_of(found)}")
+
+
+def _most(rows: Sequence[Row]) -> str:
+    """Name the operations in which most of exposed communication lies; nothing where calls don't say them."""
+    named = [row for row in rows[:_NAMED] if row[0] and row[6] >= _MUCH * 100]
+    return ", ".join(f"{row[0]}{_of(row[1])} ({row[6]:.0f} %)" for row in named)
+
+
+def _of(size: int | None) -> str:
+    return "" if size is None else f" of {readable(size, 'bytes')}"
+
+
+def split_of(finding: Finding, is_brief: bool = False) -> str:
+    """Return what the finding of the table says, as a part of a sentence; in brief without operations."""
+    waiting, transfer, unmatched = (
+        float(str(finding.evidence[f"{part}_percent"])) for part in ("waiting", "transfer", "unmatched")
+    )
+    if unmatched > _MOSTLY:
+        return "whether it waits for other ranks is not known"
+    parts = [f"{waiting:.0f} % of it waits for others", f"{transfer:.0f} % transfers"]
+    parts += [f"{unmatched:.0f} % is not matched"] if unmatched >= 1 else []
+    parts += [f"most in {finding.evidence['most']}"] if finding.evidence["most"] and not is_brief else []
+    return ", ".join(parts)

@@ -67,9 +67,22 @@ def distinct(values: Ints) -> Ints:
         low, is_known = dense
         return is_known.nonzero()[0] + low
     ordered = np.sort(values)
-    is_new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return ordered[is_new]
+    return ordered[runs(ordered)[0]]
+
+
+def different(values: Ints) -> tuple[Ints, Ints]:
+    """Return the different values in ascending order, and which of them each value is.
+
+    >>> [column.tolist() for column in different(np.array([7, 5, 7]))]
+    [[5, 7], [1, 0, 1]]
+    """
+    if (dense := _dense(values)) is not None:
+        low, is_known = dense
+        return is_known.nonzero()[0] + low, (is_known.cumsum() - 1)[values - low]
+    order, which = values.argsort(kind="stable"), np.empty(len(values), np.int64)
+    first, count = runs(values[order])
+    which[order] = np.arange(len(first)).repeat(count)
+    return values[order[first]], which
 
 
 def _dense(values: Ints) -> tuple[int, Flags] | None:
@@ -94,18 +107,7 @@ def numbered(*keys: Ints) -> Ints:
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    return _small(_code(keys)[0]) if len(keys[0]) else np.zeros(0, np.int64)
-
-
-def _small(values: Ints) -> Ints:
-    """Return for each value, of which there is at least one, how many different ones are less."""
-    if (dense := _dense(values)) is not None:
-        low, is_known = dense
-        return (is_known.cumsum() - 1)[values - low]
-    order = values.argsort(kind="stable")
-    small = np.zeros(len(values), np.int64)
-    small[order[1:]] = (values[order[1:]] != values[order[:-1]]).cumsum()
-    return small
+    return different(_code(keys)[0])[1] if len(keys[0]) else np.zeros(0, np.int64)
 
 
 def first_of(numbers: Ints) -> Ints:
@@ -127,18 +129,13 @@ def runs(*columns: Ints) -> tuple[Ints, Ints]:
 
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
-    if not len(ids):
-        return np.zeros(0, np.int64)
-    low, high = int(ids.min()), int(ids.max())
-    if high - low < 4 * len(ids) + 1024:
-        # A table by id is ten times faster than sorting, and ids are mostly dense.
-        table = np.zeros(high - low + 1, np.int64)
-        table[ids - low] = 1
-        known = np.flatnonzero(table)
-        table[known] = [function(number) for number in (known + low).tolist()]
-        return table[ids - low]
-    place = numbered(ids)
-    return np.array([function(number) for number in ids[first_of(place)].tolist()], np.int64)[place]
+    if (dense := _dense(ids)) is None:
+        known, which = different(ids)
+        return np.array([function(number) for number in known.tolist()], np.int64)[which]
+    low, is_known = dense
+    values = np.zeros(len(is_known), np.int64)
+    values[is_known] = [function(low + place) for place in is_known.nonzero()[0].tolist()]
+    return values[ids - low]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
@@ -293,11 +290,11 @@ def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
         if span <= _DENSE:
             small = key - low
         else:
-            small = _small(key)
+            small = different(key)[1]
             span = int(small.max()) + 1
         code, width = (code * span + small, width * span) if width else (small, span)
         if width > _SHORT:
-            code = _small(code)
+            code = different(code)[1]
             width = int(code.max()) + 1
     return code, width
 

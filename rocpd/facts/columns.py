@@ -127,6 +127,20 @@ def runs(*columns: Ints) -> tuple[Ints, Ints]:
     return first, np.diff(np.append(first, len(changes)))
 
 
+def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
+    """Return which of those with its keys each row is, from 0, in order of time; None: rows are in order.
+
+    >>> nth_of([np.array([7, 5, 7, 7])]).tolist(), nth_of([np.array([7, 5, 7, 7])], np.array([3, 1, 9, 2])).tolist()
+    ([0, 0, 1, 2], [1, 0, 2, 0])
+    """
+    group = numbered(*keys)
+    order = np.argsort(group, kind="stable") if time is None else np.lexsort((time, group))
+    first, count = runs(group[order])
+    nth = np.empty(len(order), np.int64)
+    nth[order] = np.arange(len(order)) - first.repeat(count)
+    return nth
+
+
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
     if (dense := _dense(ids)) is None:
@@ -264,8 +278,7 @@ def group_rows(keys: Sequence[Ints]) -> RowGroups:
     """Group rows, of which there is at least one, by one column or more."""
     code, width = _code(keys)
     order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
-    ordered = code[order]
-    (first,) = np.concatenate(([True], ordered[1:] != ordered[:-1])).nonzero()
+    first, _ = runs(code[order])
     heads = order[first]
     return RowGroups(list(zip(*(key[heads].tolist() for key in keys), strict=True)), order, first)
 

@@ -25,12 +25,11 @@ import numpy as np
 from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
 from rocpd.base.option import regular_expression
-from rocpd.facts.columns import runs
+from rocpd.facts.columns import nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
-from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
@@ -360,12 +359,11 @@ class Changing:
         there = np.flatnonzero(self.counts & (points.step == self._typical(int(change.name))))
         both = np.concatenate([here, there])
         keys = [column[both] for column in (points.rank, points.lane, points.kind, points.name, self.job.link)]
-        number = nth_of(keys, points.step[both])
-        _, place = np.unique(np.stack([*keys, number]), axis=1, return_inverse=True)
+        place = numbered(*keys, nth_of((*keys, points.step[both])))
         usual = np.zeros(int(place.max(initial=0)) + 1, np.int64)
-        usual[place.reshape(-1)[len(here) :]] = passing[there]
+        usual[place[len(here) :]] = passing[there]
         less = self.blaming.nothing()
-        less[here] = passing[here] - usual[place.reshape(-1)[: len(here)]]
+        less[here] = passing[here] - usual[place[: len(here)]]
         return less
 
     def _typical(self, step: int) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
-from rocpd.facts.columns import first_of, grouped, numbered
+from rocpd.facts.columns import first_of, grouped, nth_of, numbered
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -672,17 +672,7 @@ def _course(steps: _Steps) -> tuple[Ints, Ints]:
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
     """Return which of its key each point is in its step, from 0; -1 outside of steps."""
-    if not len(time):
-        return np.zeros(0, np.int64)
-    order = np.lexsort((time, step, *key))
-    same = np.ones(len(order), bool)
-    for column in (*key, step):
-        same[1:] &= column[order][1:] == column[order][:-1]
-    same[0] = False
-    row = np.arange(len(order))
-    nth = np.zeros(len(order), np.int64)
-    nth[order] = row - np.maximum.accumulate(np.where(same, 0, row))
-    return np.where(step == NULL, -1, nth)
+    return np.where(step == NULL, -1, nth_of((*key, step), time))
 
 
 def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -> Ints:
@@ -690,10 +680,7 @@ def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -
 
     Outside of steps, where that is -1, what comes before a point says where it stands.
     """
-    if not len(number):
-        return np.zeros(0, np.int64)
-    number = np.where(number < 0, -1 - numbered(*before), number)
-    return numbered(*key, number)
+    return numbered(*key, np.where(number < 0, -1 - numbered(*before), number))
 
 
 def _usual(waited: Ints, otherwise: int) -> int:

@@ -271,7 +271,7 @@ DEFINITIONS = {
     "budget 2": "644578103306",
     "busy 1": "15a0ea5b27c3",
     "call trees 2": "8a44f864bef4",
-    "callers 1": "39df38c0da1d",
+    "callers 2": "abf749017db0",
     "channels 1": "f3de2829168a",
     "checked 1": "0483f8696f7f",
     "communication 1": "085019058b81",

@@ -33,7 +33,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,33 @@ from rocpd.schema.rules.categories import (
     marker_categories,
 )
 from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES
+
+
+class EqualColumns:
+    """Base of values whose fields are columns, all of them equally long."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns()[0])
+
+    def columns(self) -> tuple[Any, ...]:
+        """Return all columns, in the order of the arguments."""
+        return tuple(map(vars(self).__getitem__, self.__dataclass_fields__))
+
+    def take(self, rows: Ints | Flags | slice) -> Self:
+        """Return some of the rows, in the order of their numbers."""
+        return self._of(column[rows] for column in self.columns())
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the rows of several, one after the other."""
+        return cls._of(map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+
+    @classmethod
+    def _of(cls, columns: Iterable[Any]) -> Self:
+        made: Callable[..., Self] = cls
+        return made(*columns)
 
 
 def distinct(values: Ints) -> Ints:

@@ -27,7 +27,7 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
-from rocpd.facts.columns import first_of, grouped, nth_of, numbered
+from rocpd.facts.columns import EqualColumns, first_of, grouped, nth_of, numbered
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -235,7 +235,7 @@ def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[
 
 
 @frozen
-class _Host:
+class _Host(EqualColumns):
     """Points of the host, thread by thread, in order of time; all columns are equally long.
 
     Args:
@@ -262,10 +262,6 @@ class _Host:
         """Return points that wait for nothing and launch nothing."""
         nothing = np.zeros(len(time), np.int64)
         return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing)
-
-    def columns(self) -> tuple[Ints, ...]:
-        """Return all columns, in the order of the arguments."""
-        return self.thread, self.time, self.name, self.since, self.call, self.is_step, self.woken, self.is_call
 
 
 class _Drawing:
@@ -391,9 +387,8 @@ class _Drawing:
             calls = rows[self.calls[rows] >= 0]
             parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
-        columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
-        order = np.lexsort((columns[5], columns[1], columns[0]))
-        return _Host(*(column[order] for column in columns))
+        host = _Host.joined(parts)
+        return host.take(np.lexsort((host.is_step, host.time, host.thread)))
 
     @functools.cached_property
     def _is_launching(self) -> Flags:

@@ -17,10 +17,20 @@ import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
-from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id
+from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id, statement
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
-from rocpd.facts.operations import KERNEL, OperationNames, Ops, has_its_time, kinds_of, launch_calls, read_ops
+from rocpd.facts.operations import (
+    GRID,
+    GROUP,
+    KERNEL,
+    OperationNames,
+    Ops,
+    has_its_time,
+    kinds_of,
+    launch_calls,
+    read_ops,
+)
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import read_ranges, step_spans
@@ -30,9 +40,7 @@ from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
 
-_GRID = ("grid_size_x", "grid_size_y", "grid_size_z", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z")
-_COLUMNS = ("id", "kernel_id", *_GRID, "group_segment_size", "private_segment_size")
-_SHAPES = f"SELECT {', '.join(_COLUMNS)} FROM rocpd_kernel_dispatch"  # noqa: S608
+_LAUNCHED_WITH = ("id", "name", *GRID, *GROUP, "lds", "scratch")
 _SYMBOLS = """
 SELECT K.id, K.kernel_name, K.arch_vgpr_count, K.accum_vgpr_count, K.sgpr_count, C.uri
 FROM rocpd_info_kernel_symbol K LEFT JOIN rocpd_info_code_object C ON C.id = K.code_object_id
@@ -184,7 +192,7 @@ def _shapes(
     dispatched = np.flatnonzero(ops.kind == KERNEL)
     if not len(dispatched):
         return kernel, [], shape, {}
-    row, *rest = columns(reading.reader, "rocpd_kernel_dispatch", _SHAPES, _COLUMNS)
+    row, *rest = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _LAUNCHED_WITH)
     at, _ = find_rows(row, ops.row[dispatched])
     chosen = [column[at] for column in rest]
     groups = group_rows(chosen)

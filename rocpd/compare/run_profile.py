@@ -41,7 +41,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.rank import Options, RankReading
 from rocpd.facts.regions import read_regions
-from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
+from rocpd.facts.units import steps_of_ranks, warm_steps
 from rocpd.federate.describe import ROCM
 from rocpd.federate.federation import Federation, OnNote
 from rocpd.federate.open.identify import Rank
@@ -555,7 +555,6 @@ def measured_runs(
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
     reading = Reading(session, asked)
     with session.job.reporting(progress, _STAGES):
-        read_first(session, options.step_marker)
         answers = asked_of(reading, options, metric)
         problems = problems_of(reading, answers.beside) if metric.kind == STEP and session.runs == 1 else {}
         runs = runs_of(answers, name, options, metric)

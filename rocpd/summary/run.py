@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from rocpd.base import Progress, RocpdError, UsageError, entries
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.stages import InTurn, Stage
+from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.units import read_first
@@ -136,8 +137,9 @@ def together(
         options: of analyses that are asked something else than `reading` says, by name.
         so_far: called with the answers of the ranks that were read.
     """
-    session = reading.session
-    if "ranks" in analyses:
+    session, job = reading.session, reading.session.job
+    compares = "ranks" in analyses
+    if compares and (so_far or reading.wants("heat")):
         read_first(session, reading.options.step_marker)
     begun = {
         name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
@@ -145,17 +147,23 @@ def together(
     }
     asked = {name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is session}
     windows = reading.windows()
-    task = Works(tuple(answers.task(windows) for answers in asked.values()))
+    meets = bool(asked) and compares and job.aligns_by_collectives and not job.knows(MEETING_RANKS)
+    clocks = (times_of_meetings,) if meets else ()  # what aligns clocks is read from what compares ranks
+    task = Works((*(answers.task(windows) for answers in asked.values()), *clocks))
     known: dict[str, Known] = {name: [] for name in asked}
-    for rank, of_rank in session.job.counted(Stage.READING, session.map_ranks(task) if asked else ()):
-        for some, answer in zip(known.values(), of_rank, strict=True):
+    met: list[Any] = []
+    for rank, of_rank in job.counted(Stage.READING, session.map_ranks(task) if asked else ()):
+        met += of_rank[len(asked) :]
+        for some, answer in zip(known.values(), of_rank, strict=False):
             some.append((rank, answer))
         if so_far:
             so_far(known)
+    if meets and not any(isinstance(each, Exception) for each in met):
+        job.once(MEETING_RANKS, lambda: met)
     for name, answers in asked.items():
         answers.known = known[name]
     tables = ((name, tables) for name, (_, tables) in begun.items())
-    yield from session.job.course.each(Stage.TABLES, tables, len(begun))
+    yield from job.course.each(Stage.TABLES, tables, len(begun))
 
 
 def known_tables(

@@ -275,7 +275,7 @@ DEFINITIONS = {
     "channels 1": "f3de2829168a",
     "checked 1": "0483f8696f7f",
     "communication 1": "085019058b81",
-    "compared 1": "c423cded7c2b",
+    "compared 2": "1c5797c528f1",
     "contexts 1": "b96d3966a8c4",
     "copying calls 1": "f570ce07a6a6",
     "counters 1": "4fef4925686c",

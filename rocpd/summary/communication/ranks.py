@@ -141,7 +141,7 @@ TABLES = by_name(
 
 @frozen
 class _Span:
-    """First start and last end on the common time line [ns]; a span of nothing ends before it starts."""
+    """First start and last end, by the clock of a rank or on the line [ns]; a span of nothing ends before it starts."""
 
     start: int = 0
     end: int = -1
@@ -152,6 +152,9 @@ class _Span:
 
     def length(self) -> int:
         return max(0, self.end - self.start)
+
+    def on_line(self, shift: Shift) -> _Span:
+        return _Span(shift.to_line(self.start), shift.to_line(self.end)) if self.start <= self.end else self
 
 
 @frozen
@@ -188,14 +191,14 @@ class _Question:
     Args:
         categories: say which kernels are communication.
         step: markers that are steps.
-        slices: of the heat map.
+        slices: of the heat map; None: it is not wanted.
         times: what counts in totals.
         wanted: tables that take more than the others, and will be looked at.
     """
 
     categories: Categories
     step: re.Pattern[str]
-    slices: _Slices
+    slices: _Slices | None
     times: Times
     wanted: frozenset[str]
 
@@ -224,13 +227,14 @@ def ranks(reading: Reading) -> Tables:
     if by in LAUNCHES:
         yield from collectives_by_launch(reading, by)
         return
-    slices = _slices(reading)
+    wanted = frozenset(filter(reading.wants, ("phases", "heat")))
+    slices = _slices(reading) if "heat" in wanted else None  # the time line may hang on what all ranks say
     question = _Question(
         load(reading.options.categories),
         is_step(reading.options.step_marker),
         slices,
         reading.asking(replace(reading.options, by=by)).times(),
-        frozenset(filter(reading.wants, ("phases", "heat"))),
+        wanted,
     )
     steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
     loads: dict[Key, _Load] = {}
@@ -242,11 +246,12 @@ def ranks(reading: Reading) -> Tables:
     yield (answers := reading.each(partial(_of_rank, question=question, draws=kept.known is None)))
     for rank, answer in answers:
         compared, communication[rank.number] = answer
-        merge(loads, compared.loads)
+        shift = reading.shift(rank.number) if reading.session.time_range else UNSHIFTED
+        merge(loads, {key: replace(load, span=load.span.on_line(shift)) for key, load in compared.loads.items()})
         operations += compared.operations
         merge(heat, compared.heat)
         working_ranks.update(compared.heat.keys())
-        steps.add(rank, compared.steps, compared.gpu, slices.shifts.get(rank.number, UNSHIFTED))
+        steps.add(rank, compared.steps, compared.gpu, shift)
     if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = collectives.communication(reading, by, communication, kept)
@@ -255,7 +260,7 @@ def ranks(reading: Reading) -> Tables:
     yield _imbalance(by, working, communicating.findings)
     yield from communicating.tables
     yield from _steps(reading, steps, communicating.judgement)
-    if heat:
+    if heat and slices:
         yield _heat_table(reading, slices, heat, working_ranks)
 
 
@@ -268,13 +273,14 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-_COMPARED = Fact("compared", 1, (_Compared, _Load, _Span, RankSteps, Spread, *OF_CHANNELS))
+_COMPARED = Fact("compared", 2, (_Compared, _Load, _Span, RankSteps, Spread, *OF_CHANNELS))
 
 
 def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
     """Read what is compared of one rank, and what it says of its communication; `draws`: with its graph."""
     slices, number = question.slices, reading.rank.number
-    asked = (slices[:3], slices.shifts.get(number), question.times.get(number), sorted(question.wanted))
+    on_line = slices and (slices[:3], slices.shifts.get(number))
+    asked = on_line, question.times.get(number), sorted(question.wanted)
     compared = reading.derived(_COMPARED, partial(_compared, question=question), *asked)
     graph = read_graph(reading, question.categories, question.step) if draws else None
     return compared, RankCommunication(compared.channels, compared.steps, graph)
@@ -291,7 +297,7 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
     heat = {
         key_of(by, reading.rank, lane): _heat(on_lane, kinds_of(on_lane, categories, names), slices, reading.rank)
         for lane, on_lane in lanes
-        if len(on_lane) and "heat" in wanted
+        if len(on_lane) and slices
     }
     steps = steps_of(reading.reader, question.step)
     gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
@@ -301,7 +307,7 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> dict[Key, _Load]:
     """Return what a rank, or each of its agents or streams, did in the time that counts."""
-    by, shift = reading.options.by or By.RANK, question.slices.shifts.get(reading.rank.number, UNSHIFTED)
+    by = reading.options.by or By.RANK
     loads = {} if by in LANES else {key_of(by, reading.rank): _Load()}
     for spent in read_agent_times(reading, question.times.get(reading.rank.number), ops, kinds):
         busy, rows = spent.take(spent.part != IDLE), rows_within(ops, by, spent.lane, spent.span)
@@ -309,7 +315,7 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
         load = _Load(
             kernels=int((ops.kind[rows] == KERNEL).sum()),
             copies=int((ops.kind[rows] == COPY).sum()),
-            span=_Span(*(shift.to_line(time) for time in busy.span)) if len(busy.start) else _Span(),
+            span=_Span(*busy.span) if len(busy.start) else _Span(),
             busy=compute + exposed + exposed_copy,
             compute=compute,
             communication=exposed + spent.hidden(HIDES_COMMUNICATION),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from rocpd.compare.run_profile import (
 from rocpd.compare.tables import tables_of
 from rocpd.facts.communication.collectives import listed
 from rocpd.federate.federation import Federation, Notes, OnNote
+from rocpd.federate.select.filters import number_ranges
 from rocpd.importers import importer_of
 from rocpd.summary.reading import Reading, Tables
 
@@ -128,7 +129,7 @@ class Comparing:
             known: the numbers that there are.
             what: what they are numbers of, in words.
         """
-        asked = _numbers(option, text)
+        asked = set(chain.from_iterable(number_ranges(text, option)))
         there = sorted(asked.intersection(known))
         missing = listed(sorted(asked.difference(known)))
         if there and missing and self.on_note:
@@ -249,21 +250,6 @@ def _is_foreign(path: Path) -> bool:
         return path.is_file() and importer_of(path) is not None
     except OSError:
         return False
-
-
-def _numbers(option: str, text: str) -> frozenset[int]:
-    """Return the numbers that a text such as `3,5-7` lists.
-
-    Raises:
-        UsageError: it lists none.
-    """
-    numbers: set[int] = set()
-    for word in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", word)
-        if not match:
-            raise UsageError(f"{option} {text}: not numbers", "such as 16 or 0-3,8")
-        numbers |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return frozenset(numbers)
 
 
 def _without(unit: str, long: Sequence[int]) -> str:

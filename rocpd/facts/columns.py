@@ -33,7 +33,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,33 @@ from rocpd.schema.rules.categories import (
 from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES
 
 
+class EqualColumns:
+    """Base of values whose fields are columns, all of them equally long."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns()[0])
+
+    def columns(self) -> tuple[Any, ...]:
+        """Return all columns, in the order of the arguments."""
+        return tuple(map(vars(self).__getitem__, self.__dataclass_fields__))
+
+    def take(self, rows: Ints | Flags | slice) -> Self:
+        """Return some of the rows, in the order of their numbers."""
+        return self._of(column[rows] for column in self.columns())
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the rows of several, one after the other."""
+        return cls._of(map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+
+    @classmethod
+    def _of(cls, columns: Iterable[Any]) -> Self:
+        made: Callable[..., Self] = cls
+        return made(*columns)
+
+
 def distinct(values: Ints) -> Ints:
     """Return the different values in ascending order.
 
@@ -67,9 +94,22 @@ def distinct(values: Ints) -> Ints:
         low, is_known = dense
         return is_known.nonzero()[0] + low
     ordered = np.sort(values)
-    is_new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return ordered[is_new]
+    return ordered[runs(ordered)[0]]
+
+
+def different(values: Ints) -> tuple[Ints, Ints]:
+    """Return the different values in ascending order, and which of them each value is.
+
+    >>> [column.tolist() for column in different(np.array([7, 5, 7]))]
+    [[5, 7], [1, 0, 1]]
+    """
+    if (dense := _dense(values)) is not None:
+        low, is_known = dense
+        return is_known.nonzero()[0] + low, (is_known.cumsum() - 1)[values - low]
+    order, which = values.argsort(kind="stable"), np.empty(len(values), np.int64)
+    first, count = runs(values[order])
+    which[order] = np.arange(len(first)).repeat(count)
+    return values[order[first]], which
 
 
 def _dense(values: Ints) -> tuple[int, Flags] | None:
@@ -94,18 +134,7 @@ def numbered(*keys: Ints) -> Ints:
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    return _small(_code(keys)[0]) if len(keys[0]) else np.zeros(0, np.int64)
-
-
-def _small(values: Ints) -> Ints:
-    """Return for each value, of which there is at least one, how many different ones are less."""
-    if (dense := _dense(values)) is not None:
-        low, is_known = dense
-        return (is_known.cumsum() - 1)[values - low]
-    order = values.argsort(kind="stable")
-    small = np.zeros(len(values), np.int64)
-    small[order[1:]] = (values[order[1:]] != values[order[:-1]]).cumsum()
-    return small
+    return different(_code(keys)[0])[1] if len(keys[0]) else np.zeros(0, np.int64)
 
 
 def first_of(numbers: Ints) -> Ints:
@@ -125,20 +154,29 @@ def runs(*columns: Ints) -> tuple[Ints, Ints]:
     return first, np.diff(np.append(first, len(changes)))
 
 
+def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
+    """Return which of those with its keys each row is, from 0, in order of time; None: rows are in order.
+
+    >>> nth_of([np.array([7, 5, 7, 7])]).tolist(), nth_of([np.array([7, 5, 7, 7])], np.array([3, 1, 9, 2])).tolist()
+    ([0, 0, 1, 2], [1, 0, 2, 0])
+    """
+    group = numbered(*keys)
+    order = np.argsort(group, kind="stable") if time is None else np.lexsort((time, group))
+    first, count = runs(group[order])
+    nth = np.empty(len(order), np.int64)
+    nth[order] = np.arange(len(order)) - first.repeat(count)
+    return nth
+
+
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
-    if not len(ids):
-        return np.zeros(0, np.int64)
-    low, high = int(ids.min()), int(ids.max())
-    if high - low < 4 * len(ids) + 1024:
-        # A table by id is ten times faster than sorting, and ids are mostly dense.
-        table = np.zeros(high - low + 1, np.int64)
-        table[ids - low] = 1
-        known = np.flatnonzero(table)
-        table[known] = [function(number) for number in (known + low).tolist()]
-        return table[ids - low]
-    place = numbered(ids)
-    return np.array([function(number) for number in ids[first_of(place)].tolist()], np.int64)[place]
+    if (dense := _dense(ids)) is None:
+        known, which = different(ids)
+        return np.array([function(number) for number in known.tolist()], np.int64)[which]
+    low, is_known = dense
+    values = np.zeros(len(is_known), np.int64)
+    values[is_known] = [function(low + place) for place in is_known.nonzero()[0].tolist()]
+    return values[ids - low]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
@@ -267,8 +305,7 @@ def group_rows(keys: Sequence[Ints]) -> RowGroups:
     """Group rows, of which there is at least one, by one column or more."""
     code, width = _code(keys)
     order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
-    ordered = code[order]
-    (first,) = np.concatenate(([True], ordered[1:] != ordered[:-1])).nonzero()
+    first, _ = runs(code[order])
     heads = order[first]
     return RowGroups(list(zip(*(key[heads].tolist() for key in keys), strict=True)), order, first)
 
@@ -293,11 +330,11 @@ def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
         if span <= _DENSE:
             small = key - low
         else:
-            small = _small(key)
+            small = different(key)[1]
             span = int(small.max()) + 1
         code, width = (code * span + small, width * span) if width else (small, span)
         if width > _SHORT:
-            code = _small(code)
+            code = different(code)[1]
             width = int(code.max()) + 1
     return code, width
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
-from rocpd.facts.columns import as_text, columns, distinct, statement, texts_by_id
+from rocpd.facts.columns import EqualColumns, as_text, columns, distinct, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
@@ -35,7 +35,7 @@ _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
 
 
 @frozen
-class Ops:
+class Ops(EqualColumns):
     """Operations of one rank, sorted by (agent, start, end, kind, id); all columns are equally long.
 
     Args:
@@ -56,17 +56,10 @@ class Ops:
     name: Ints
     stack: Ints
 
-    def __len__(self) -> int:
-        return len(self.start)
-
     @property
     def duration(self) -> Ints:
         """Length of each operation [ns]."""
         return self.end - self.start
-
-    def take(self, rows: Ints) -> Ops:
-        """Return some of the operations, in the order of their numbers in `rows`."""
-        return Ops(*(column[rows] for column in self._all()))
 
     def lane(self, by: By | None) -> Ints:
         """Return where each operation ran: its agent, or its stream when that is what divides."""
@@ -97,9 +90,6 @@ class Ops:
             return self
         cut = np.clip(np.array([self.start, self.end]), *base)
         return dataclasses.replace(self, start=cut[0], end=cut[1])
-
-    def _all(self) -> tuple[Ints, ...]:
-        return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
 
 
 _LANES = f"SELECT DISTINCT agent, stream FROM ({{}}) WHERE {VALID_TIMES}"
@@ -289,7 +279,7 @@ NO_THREAD = -2
 
 
 @frozen
-class Links:
+class Links(EqualColumns):
     """For each operation of a rank the call that launched it.
 
     Args:
@@ -304,10 +294,6 @@ class Links:
     start: Ints
     end: Ints
     first: Flags
-
-    def take(self, rows: Ints | Flags) -> Links:
-        """Return some of them."""
-        return Links(self.linked[rows], self.call[rows], self.start[rows], self.end[rows], self.first[rows])
 
 
 def link(reader: RankReader, ops: Ops) -> Links:

@@ -25,12 +25,11 @@ import numpy as np
 from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
 from rocpd.base.option import regular_expression
-from rocpd.facts.columns import runs
+from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming, Cause, CauseKind
-from rocpd.replay.excess import nth_of
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
@@ -360,12 +359,11 @@ class Changing:
         there = np.flatnonzero(self.counts & (points.step == self._typical(int(change.name))))
         both = np.concatenate([here, there])
         keys = [column[both] for column in (points.rank, points.lane, points.kind, points.name, self.job.link)]
-        number = nth_of(keys, points.step[both])
-        _, place = np.unique(np.stack([*keys, number]), axis=1, return_inverse=True)
+        place = numbered(*keys, nth_of((*keys, points.step[both])))
         usual = np.zeros(int(place.max(initial=0)) + 1, np.int64)
-        usual[place.reshape(-1)[len(here) :]] = passing[there]
+        usual[place[len(here) :]] = passing[there]
         less = self.blaming.nothing()
-        less[here] = passing[here] - usual[place.reshape(-1)[: len(here)]]
+        less[here] = passing[here] - usual[place[: len(here)]]
         return less
 
     def _typical(self, step: int) -> int:
@@ -428,9 +426,9 @@ class Changing:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
         points = self.job.points
         rows = np.flatnonzero(self.calls & (points.name >= 0))
-        pairs, which = np.unique(np.stack([points.name[rows], points.rank[rows]]), axis=1, return_inverse=True)
-        sums = np.bincount(which.reshape(-1), points.work[rows], pairs.shape[1])
-        names = {self.job.names[name] for name in pairs[0][sums >= least].tolist()}
+        which = numbered(points.name[rows], points.rank[rows])
+        is_long = np.bincount(which, points.work[rows]) >= least
+        names = {self.job.names[name] for name in points.name[rows[is_long[which]]].tolist()}
         calls = [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
         gaps = int(np.count_nonzero(self._pauses() >= max(1, least)))
         return [*calls, *(without("gap", number + 1) for number in range(min(gaps, _MOST_GAPS)))]
@@ -577,10 +575,9 @@ class Changing:
         """Return those transfers that are not short beside the longest of their stream."""
         points = self.job.points
         rows = np.flatnonzero(ends)
-        _, stream = np.unique(np.stack([points.rank[rows], points.lane[rows]]), axis=1, return_inverse=True)
-        longest = np.zeros(len(rows) + 1, np.int64)
-        np.maximum.at(longest, stream.reshape(-1), points.work[rows])
-        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream.reshape(-1)]
+        stream, longest = numbered(points.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
+        np.maximum.at(longest, stream, points.work[rows])
+        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream]
         return ends
 
     def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:
@@ -602,9 +599,10 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     source, target = edges.source[inferred], edges.target(inferred)
     begins = points.time[target] - points.work[target]
     binds = begins - points.time[source] - edges.lag[inferred] <= _AT_ONCE
-    keys = np.stack([edges.kind[inferred], points.name[target], points.lane[target], points.lane[source]])
-    _, kind = np.unique(keys, axis=1, return_inverse=True)
-    seen = np.bincount(kind.reshape(-1), binds)[kind.reshape(-1)]
+    kind = numbered(
+        edges.kind[inferred].astype(np.int64), points.name[target], points.lane[target], points.lane[source]
+    )
+    seen = np.bincount(kind, binds)[kind]
     if (seen >= _SEEN).all():
         return job
     kept = np.ones(len(edges), bool)
@@ -618,11 +616,10 @@ def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
     """Return edges from points to the first operation of each other stream of their rank that starts after them."""
     points = job.points
     begins = points.time - points.work
-    starts = np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)
+    starts = np.flatnonzero(np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES))
     parts = [NO_EDGES]
-    lanes = np.unique(np.stack([points.rank[starts], points.lane[starts]]), axis=1)
-    for rank, lane in lanes.T.tolist():
-        rows = np.flatnonzero(starts & (points.rank == rank) & (points.lane == lane))
+    for (rank, _), of_lane in grouped([points.rank[starts], points.lane[starts]]):
+        rows = starts[of_lane]
         source = ends[points.rank[ends] == rank]
         at = np.searchsorted(begins[rows], points.time[source])
         source, target = source[at < len(rows)], rows[at[at < len(rows)]]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rocpd.base import Flags, Ints, frozen
-from rocpd.facts.columns import distinct, first_of, numbered, runs
+from rocpd.facts.columns import distinct, first_of, nth_of, numbered, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Point, Points, narrowed, small
@@ -250,7 +250,7 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
     key = numbered(host, name)
     often = _often(key, len(steps))
-    nth = nth_of((key,), step)
+    nth = nth_of((key, step))
     unit = numbered(key, nth)
     first = first_of(unit)
     of_all = np.full(len(points), -1)
@@ -277,7 +277,7 @@ def _often(group: Ints, steps: int) -> Ints:
 def _of_links(points: Points, moved: Ints, shape: Ints, link: Ints) -> tuple[Ints, tuple[Any, ...]]:
     """Return of transfers the number of their unit, and the columns of these; `shape`: of the link of each."""
     work, step = points.work[moved], points.step[moved]
-    nth = nth_of((shape, link, points.rank[moved]), step)
+    nth = nth_of((shape, link, points.rank[moved], step))
     unit = numbered(shape, nth, link)
     first = first_of(unit)
     usual, count = _medians(unit, work).astype(np.int64), np.bincount(unit)
@@ -328,17 +328,6 @@ def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
     ]
     numbers: dict[tuple[float, ...], int] = {}
     return np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.int64)
-
-
-def nth_of(keys: Sequence[Ints], step: Ints) -> Ints:
-    """Return which of its keys each row is in its step, from 0; rows are in order of time."""
-    group = numbered(*keys, step)
-    order = np.argsort(group, kind="stable")
-    first = np.append(True, group[order][1:] != group[order][:-1])[: len(order)]
-    row = np.arange(len(order))
-    nth = np.empty(len(order), np.int64)
-    nth[order] = row - np.maximum.accumulate(np.where(first, row, 0))
-    return nth
 
 
 def _medians(group: Ints, values: Ints) -> Ints:

@@ -27,7 +27,7 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
-from rocpd.facts.columns import first_of, grouped, numbered
+from rocpd.facts.columns import EqualColumns, first_of, grouped, nth_of, numbered
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -235,7 +235,7 @@ def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[
 
 
 @frozen
-class _Host:
+class _Host(EqualColumns):
     """Points of the host, thread by thread, in order of time; all columns are equally long.
 
     Args:
@@ -262,10 +262,6 @@ class _Host:
         """Return points that wait for nothing and launch nothing."""
         nothing = np.zeros(len(time), np.int64)
         return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing)
-
-    def columns(self) -> tuple[Ints, ...]:
-        """Return all columns, in the order of the arguments."""
-        return self.thread, self.time, self.name, self.since, self.call, self.is_step, self.woken, self.is_call
 
 
 class _Drawing:
@@ -391,9 +387,8 @@ class _Drawing:
             calls = rows[self.calls[rows] >= 0]
             parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
-        columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
-        order = np.lexsort((columns[5], columns[1], columns[0]))
-        return _Host(*(column[order] for column in columns))
+        host = _Host.joined(parts)
+        return host.take(np.lexsort((host.is_step, host.time, host.thread)))
 
     @functools.cached_property
     def _is_launching(self) -> Flags:
@@ -672,17 +667,7 @@ def _course(steps: _Steps) -> tuple[Ints, Ints]:
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
     """Return which of its key each point is in its step, from 0; -1 outside of steps."""
-    if not len(time):
-        return np.zeros(0, np.int64)
-    order = np.lexsort((time, step, *key))
-    same = np.ones(len(order), bool)
-    for column in (*key, step):
-        same[1:] &= column[order][1:] == column[order][:-1]
-    same[0] = False
-    row = np.arange(len(order))
-    nth = np.zeros(len(order), np.int64)
-    nth[order] = row - np.maximum.accumulate(np.where(same, 0, row))
-    return np.where(step == NULL, -1, nth)
+    return np.where(step == NULL, -1, nth_of((*key, step), time))
 
 
 def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -> Ints:
@@ -690,10 +675,7 @@ def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -
 
     Outside of steps, where that is -1, what comes before a point says where it stands.
     """
-    if not len(number):
-        return np.zeros(0, np.int64)
-    number = np.where(number < 0, -1 - numbered(*before), number)
-    return numbered(*key, number)
+    return numbered(*key, np.where(number < 0, -1 - numbered(*before), number))
 
 
 def _usual(waited: Ints, otherwise: int) -> int:

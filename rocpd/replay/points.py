@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen
-from rocpd.facts.columns import runs
+from rocpd.facts.columns import EqualColumns, runs
 
 _SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
 
@@ -31,7 +31,6 @@ def narrowed(column: Any) -> Any:
 
 
 _BLOCK = 1 << 20  # edges at once
-_COLUMNS = ("source", "target", "lag", "kind")  # of edges
 
 
 class Point(enum.IntEnum):
@@ -62,7 +61,7 @@ INFERRED = (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)
 
 
 @frozen
-class Points:
+class Points(EqualColumns):
     """Points of a rank, or of a job, in order: each comes after all that it waits for.
 
     Args:
@@ -87,19 +86,6 @@ class Points:
     step: Ints
     part: Codes
 
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def columns(self) -> tuple[Any, ...]:
-        """Return all columns, in the order of the arguments."""
-        return (
-            self.time, self.work, self.lag, self.kind, self.rank, self.lane, self.name, self.step, self.part,
-        )  # fmt: skip
-
-    def take(self, rows: Ints | Flags | slice) -> Points:
-        """Return some of the points."""
-        return Points(*(column[rows] for column in self.columns()))
-
     def narrowed(self) -> Points:
         """Return the same in fewer bytes, but for the times."""
         time, *others = self.columns()
@@ -107,7 +93,7 @@ class Points:
 
 
 @frozen
-class Edges:
+class Edges(EqualColumns):
     """Edges between points, by their numbers.
 
     Args:
@@ -128,16 +114,9 @@ class Edges:
         lag = np.zeros(len(source), np.int64) if lag is None else lag
         return cls(source, target, lag, np.full(len(source), kind, np.int8))
 
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def take(self, rows: Ints | Flags | slice) -> Edges:
-        """Return some of the edges."""
-        return Edges(self.source[rows], self.target[rows], self.lag[rows], self.kind[rows])
-
     def narrowed(self) -> Edges:
         """Return the same in fewer bytes."""
-        return Edges(*map(narrowed, (self.source, self.target, self.lag, self.kind)))
+        return Edges(*map(narrowed, self.columns()))
 
     def between(self, place: Ints) -> Edges:
         """Return the same edges between points that have other numbers."""
@@ -156,11 +135,6 @@ class Edges:
             into[at:until] = column
         self.lag[at:until], self.kind[at:until] = edges.lag, edges.kind
         return until
-
-    @classmethod
-    def joined(cls, parts: Sequence[Edges]) -> Edges:
-        """Return the edges of several."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
 NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -29,7 +29,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.derived import MARKED, STEP
 from rocpd.convert.model import Annotation, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.columns import distinct
+from rocpd.facts.columns import EqualColumns, distinct
 from rocpd.facts.regions import Steps
 from rocpd.facts.units import windows
 from rocpd.federate.run.pool import ConnectionCache
@@ -59,7 +59,7 @@ _VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a ra
 
 
 @frozen
-class DrawnLane:
+class DrawnLane(EqualColumns):
     """The slices of one row of a rank, in order of start.
 
     Args:
@@ -76,18 +76,6 @@ class DrawnLane:
     depth: Ints
     batch: Ints
     row: Ints
-
-    def take(self, rows: Ints) -> DrawnLane:
-        """Return some of the slices."""
-        return DrawnLane(*(getattr(self, name)[rows] for name in _COLUMNS))
-
-    @classmethod
-    def joined(cls, lanes: Sequence[DrawnLane]) -> DrawnLane:
-        """Return the slices of several, one after the other."""
-        return cls(*(np.concatenate([getattr(lane, name) for lane in lanes]) for name in _COLUMNS))
-
-
-_COLUMNS = ("start", "end", "name", "colour", "depth", "batch", "row")
 
 
 DrawnCurve: TypeAlias = tuple[Ints, Floats]

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rocpd.base import NULL, Ints
+from rocpd.base import NULL
 from rocpd.convert.view_reader import Array, Coded, Values
+from rocpd.facts.columns import different
 
-_DENSE = 1 << 12  # whole numbers this close together are looked up in a table
+_DENSE = 1 << 12  # whole numbers this close together repeat
 _SAMPLE, _FEW = 1 << 8, 1 << 6  # a column with more than few values among its first rows does not repeat
-_SHORT = 1 << 16  # numbers of combinations below this are looked up in a table
 _REPEATS = 4  # rows per combination, at least
 
 _LARGEST_PLAIN, _LEAST_PLAIN_POWER = 1e10, -6  # between them reals are written without exponent
@@ -64,35 +64,20 @@ def _repeated(values: Values, is_number: bool) -> Coded | None:
         return Coded(np.where(codes < 0, len(values.texts), codes), [*map(show, values.texts), show(None)])
     if isinstance(values, list) or values.dtype != np.int64 or not len(values):
         return None
-    low, high = int(values.min()), int(values.max())
-    if high - low < _DENSE:
-        known, codes = _ranked(values - low, high - low + 1)
-        known = known + low
-    elif len(set(values[:_SAMPLE].tolist())) <= _FEW:
-        known, codes = np.unique(values, return_inverse=True)
-    else:
+    if int(values.max()) - int(values.min()) >= _DENSE and len(set(values[:_SAMPLE].tolist())) > _FEW:
         return None
+    known, codes = different(values)
     return Coded(codes, list(cells_of(known)))
 
 
 def _joined(one: Coded, other: Coded) -> Coded | None:
     """Return two columns as one, with the text of each combination; None where those hardly repeat."""
     width = len(other.texts)
-    both, span = one.codes * width + other.codes, len(one.texts) * width
-    known, codes = _ranked(both, span) if span <= _SHORT else np.unique(both, return_inverse=True)
+    known, codes = different(one.codes * width + other.codes)
     if len(known) * _REPEATS > len(codes):
         return None
     pairs = zip((known // width).tolist(), (known % width).tolist(), strict=True)
     return Coded(codes, [f"{one.texts[i]},{other.texts[j]}" for i, j in pairs])
-
-
-def _ranked(values: Ints, span: int) -> tuple[Ints, Ints]:
-    """Return the different values from 0 up to `span`, in ascending order, and which of them each row has."""
-    table = np.zeros(span, np.int64)
-    table[values] = 1
-    known = np.flatnonzero(table)
-    table[known] = np.arange(len(known))
-    return known, table[values]
 
 
 def _cells(coded: Coded) -> Iterable[str]:

@@ -22,7 +22,7 @@ from rocpd.convert.formats.layout import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
-from rocpd.facts.columns import distinct, grouped
+from rocpd.facts.columns import distinct, grouped, per_id
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.communicators import Communication, communication
 from rocpd.facts.communication.matching import Clocks
@@ -318,12 +318,11 @@ def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]
 
     def numbered(kind: str, name: Ints, category: Ints) -> np.ndarray:
         width = len(categories) or 1
-        keys, inverse = np.unique(name * width + category, return_inverse=True)
-        numbers = [
-            regions.setdefault(_region(kind, names[key // width], categories[key % width]), len(regions))
-            for key in keys.tolist()
-        ]
-        return np.array(numbers, np.int32)[inverse] if numbers else np.zeros(0, np.int32)
+
+        def number(key: int) -> int:
+            return regions.setdefault(_region(kind, names[key // width], categories[key % width]), len(regions))
+
+        return per_id(name * width + category, number).astype(np.int32)
 
     columns: list[tuple[np.ndarray, ...]] = []
     kinds = ("call", "kernel", "copy", "graph", "memory")

@@ -23,7 +23,7 @@ from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, 
 from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.columns import TextCodes, distinct
+from rocpd.facts.columns import TextCodes, distinct, grouped
 from rocpd.facts.regions import Steps
 from rocpd.facts.stacks import frames_of
 from rocpd.federate.federation import Federation
@@ -408,17 +408,7 @@ def _shapes(slices: Slices) -> list[Ints]:
 
 
 def _groups(count: int, marks: Sequence[np.ndarray | None]) -> list[Ints]:
-    key = np.zeros(count, np.int64)
-    for mark in marks:
-        if mark is not None and count:
-            spread = int(mark.max()) + 1
-            key = key * spread + mark
-            if key.max() >= 1 << 31:
-                key = np.unique(key, return_inverse=True)[1]
-    if not count:
-        return []
-    order = np.argsort(key, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+    return [rows for _, rows in grouped([np.zeros(count, np.int64), *(mark for mark in marks if mark is not None)])]
 
 
 _NS_PER_MS = 1_000_000

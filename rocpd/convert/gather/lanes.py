@@ -6,12 +6,12 @@ Never changes times. The same slices give the same lanes whatever else is in the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 
 import numpy as np
 
 from rocpd.base import Ints
 from rocpd.convert.model import Tracks
+from rocpd.facts.columns import grouped
 
 
 def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
@@ -25,7 +25,7 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
         track: index of the track of each slice; start, end: its interval [ns].
     """
     result = track
-    for index, rows in _by_track(track):
+    for (index,), rows in grouped([track]):
         nests = tracks.all[index].nests
         # Outer slices first where slices nest; zero-length ones first where they follow each other.
         order = np.lexsort((-end[rows] if nests else end[rows], start[rows]))
@@ -41,14 +41,6 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
         numbers = np.array([tracks.lane(index, lane) for lane in range(max(lanes) + 1)], np.int64)
         result[rows] = numbers[np.array(lanes)]
     return result
-
-
-def _by_track(track: Ints) -> Iterator[tuple[int, Ints]]:
-    order = np.argsort(track.astype(np.uint16) if track.size and track.max() < 65536 else track, kind="stable")
-    bounds = np.flatnonzero(np.diff(track[order])) + 1
-    for rows in np.split(order, bounds):
-        if len(rows):
-            yield int(track[rows[0]]), rows
 
 
 def _nests(start: Ints, end: Ints) -> bool:

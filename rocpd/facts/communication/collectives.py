@@ -30,6 +30,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key, frozen
+from rocpd.facts.columns import EqualColumns
 from rocpd.facts.communication.clusters import connected, is_clear, separated
 from rocpd.facts.communication.divisions import divide
 from rocpd.facts.communication.rccl import SendRole, Transfer
@@ -47,7 +48,7 @@ _UNCLEAR = 1.25  # times farther or nearer than that: then all collectives are c
 
 
 @frozen
-class CommunicationKernels:
+class CommunicationKernels(EqualColumns):
     """Communication kernels of one rank, as columns.
 
     Args:
@@ -63,14 +64,6 @@ class CommunicationKernels:
     stream: Ints
     start: Ints
     end: Ints
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def take(self, which: Ints) -> CommunicationKernels:
-        """Return the kernels of these numbers, in this order."""
-        columns = (self.row, self.name, self.agent, self.stream, self.start, self.end)
-        return CommunicationKernels(*(column[which] for column in columns))
 
 
 @frozen

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, Group
 from rocpd.facts.communication.communicators import channels, launches
 from rocpd.facts.communication.matching import CLOCK_NS, Clocks
@@ -101,7 +102,7 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
     on = np.array([clocks.line(member.rank) for member in group])
     came, apart = np.empty_like(start), np.zeros(len(numbers), np.int64)
     shared: list[Ints] = []
-    for clock in np.sort(on)[_is_new(np.sort(on))].tolist():
+    for clock in distinct(on).tolist():
         rows = np.flatnonzero(on == clock)
         first = end[rows[0]]
         ended = first + np.rint((end[rows] - first).mean(0)).astype(np.int64)
@@ -114,10 +115,6 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
     noise = clocks.noise([member.rank for member in group]) or _jitter(shared)
     longest = (_MOST_NOISE * times.max(0, initial=0)).astype(np.int64)
     return Arrivals(came, times, np.minimum(noise, longest), apart)
-
-
-def _is_new(ordered: Ints) -> Flags:
-    return np.concatenate([[True], ordered[1:] != ordered[:-1]])
 
 
 def _jitter(shared: list[Ints]) -> int:

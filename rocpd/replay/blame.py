@@ -37,7 +37,8 @@ _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
-_ALIKE = 0.5  # of the largest share by which kernels take longer in a step: they are alike
+_ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
+_NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
@@ -562,7 +563,7 @@ class Blaming:
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
 
     def _in_stalls(self, cause: Cause) -> int:
-        """Return how much longer steps take in which a rank stalls, for what it mainly takes longer: their mean [ns]."""
+        """Return the mean time that steps take longer in which a rank stalls, for what it mainly takes longer [ns]."""
         ((column, here),) = self.of_ranks(cause.ranks)
         stalls, kind = self.stalls[:, column], _PARTS.index(cause.mainly)
         if cause.mainly == OF_COMPUTE:
@@ -603,13 +604,19 @@ class Blaming:
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
     def _are_alike(self, longer: Ints, points: Ints) -> bool:
-        """Whether all kernels of some points that compute take longer by much the same share; `longer`: by how much."""
+        """Whether kernels of some points take longer by much the same share, small ones aside; `longer`: by how much.
+
+        Nearly all of the time is in kernels that do, and the one that grew most did not grow by clearly more.
+        """
         computes = (self.what[points] == 0) & (self.job.points.name[points] >= 0)
         names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
-        more, every = (np.bincount(names, times) for times in (longer[computes], work))
+        more, every = (np.bincount(names, times, 1) for times in (longer[computes], work))
         usual = every - more
-        shares = more[usual > 0] / usual[usual > 0]
-        return len(shares) > 1 and bool(shares.min() > _ALIKE * shares.max())
+        share = more.sum() / max(usual.sum(), 1)
+        grew = usual[more > _ALIKE * share * usual].sum()
+        most, (more_others, others) = more.argmax(), (more.sum() - more.max(), usual.sum() - usual[more.argmax()])
+        is_clear = more[most] * others * _ALIKE >= more_others * usual[most]
+        return bool(grew >= _NEARLY_ALL * usual.sum() and not is_clear)
 
     def _chance(self, cause: Cause) -> float:
         """Return whether a cause lasts, by what it takes longest for."""

@@ -215,6 +215,7 @@ class Advise(Asking):
                 for finding in advice.findings
             ],
             "not_recorded": [f"{finding.rule}: {visible(finding.text)}" for finding in advice.unable],
+            "gains_little": [f"{finding.rule}: {visible(finding.text)}" for finding in advice.slight],
             "found_nothing": list(advice.silent),
         }
 

@@ -106,7 +106,7 @@ def test_exposed_copies_have_the_rate_of_the_table_of_copies(open_job: OpenJob) 
     session = open_job(trace)
     assert cells(session, "copy-sizes", "copies median_gib_per_s") == [(2, 4.0)]
     texts = [finding.text for finding in session.summary("budget").findings]
-    says = "50 % of GPU time is exposed copies, host to device, half of those of over 256 MiB at 4.0 GiB/s or less"
+    says = "50 % of GPU time is exposed copies, host to device, 4.0 GiB/s in the median for those of over 256 MiB"
     assert says in texts
     assert [finding.text for finding in session.summary("copies").findings] == [says]
 

@@ -445,7 +445,7 @@ def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
     size = max((size for direction, size in copies if direction == name), key=lambda size: copies[name, size][1])
     median = copies[name, size][2].quantile(0.5)
     rate = median and median / (1 << 30)
-    at = f", half of those of {size_label(size)} at {rate:.1f} GiB/s or less" if rate else ""
+    at = f", {rate:.1f} GiB/s in the median for those of {size_label(size)}" if rate else ""
     mostly = "" if exposed[name] * 10 >= 9 * times.copy else f", {exposed[name] * 100 / times.copy:.0f} % of that"
     is_much = share >= _MATTERS
     text = f"{share:.{0 if is_much else 1}f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"

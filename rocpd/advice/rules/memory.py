@@ -62,7 +62,7 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", LEAK):
         steps = _steps_to_full(case, finding)
-        full = f"; memory is full after about {steps:,.0f} more steps" if steps is not None else ""
+        full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps" if steps is not None else ""
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
 
 

@@ -287,7 +287,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         runs=session.runs,
         critical=critical,
         step_ns=whole if critical is None else steps.get(critical, whole),
-        has_steps=critical in steps,
+        has_steps=critical in steps and not session.window,
         times=times,
         shares=shares,
         recorder=recorder_of(importers_of(session)),

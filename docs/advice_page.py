@@ -103,6 +103,7 @@ can't be replaced.
 | `evidence` | numbers by names that end in their unit |
 | `shown_by`, `action`, `reference` | command, what to do, page |
 | `explains` | findings that it is the cause of, with the same keys |
+| `gains_little` | findings below the threshold `least_percent`, of rules that have no other, with the same keys |
 | `found_nothing` | ids of rules |
 | `could_not_look` | each with `rule` and `reason` |
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -35,8 +36,10 @@ class Advice:
         job: facts of the job; gains are shares of a step of its critical rank.
         findings: what was found; what the recording lacks first, then by what it may gain.
         explained: findings that have one of these as their cause.
-        silent: rules that looked and found nothing that matters, by their ids.
+        silent: rules that looked and found nothing, by their ids.
         unable: for each rule that could not look the reason (`text`), with its id (`rule`).
+        slight: what rules found that gains too little to be reported, where that is all they found.
+        least_percent: share of a step that a finding gains to be reported.
     """
 
     job: JobFacts
@@ -44,6 +47,8 @@ class Advice:
     explained: tuple[Explained, ...]
     silent: tuple[str, ...]
     unable: tuple[Finding, ...]
+    slight: tuple[Finding, ...] = ()
+    least_percent: float = 0.0
 
     def effects(self, cause: Finding) -> Sequence[Finding]:
         """Return the findings that one explains."""
@@ -66,6 +71,7 @@ class Advice:
                 {**_finding_fields(finding), "explains": [_finding_fields(other) for other in self.effects(finding)]}
                 for finding in self.findings
             ],
+            "gains_little": list(map(_finding_fields, self.slight)),
             "found_nothing": list(self.silent),
             "could_not_look": [{"rule": finding.rule, "reason": finding.text} for finding in self.unable],
         }
@@ -133,15 +139,27 @@ def unable(advice: Advice) -> list[tuple[str, str]]:
     return [(", ".join(rules), reason) for reason, rules in reasons.items()]
 
 
+def gains_little(advice: Advice) -> Iterator[tuple[str, str]]:
+    """Yield what was found and gains too little to be reported: the sentence before it, and rules with their gains.
+
+    Gains are cut, not rounded: none reads as the share that it lacks.
+    """
+    gains = (f"{each.rule} ({math.floor((each.gain_percent or 0.0) * 10) / 10} %)" for each in advice.slight)
+    if advice.slight:
+        yield f"Found, but gains less than {advice.least_percent:g} % of the {advice.job.unit}: ", ", ".join(gains)
+
+
 def looked(advice: Advice) -> str:
     """Return what was and was not looked at, in a sentence."""
     rules = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
-    count = len(rules) + len(advice.silent)
+    count = len(rules | {each.rule for each in advice.slight}) + len(advice.silent)
     by = "it" if len(advice.findings) == 1 else "these"
     explained = f", {len(advice.explained)} more explained by {by}" if advice.explained else ""
-    text = f"{amount(count, 'rule')} looked: {amount(len(advice.findings), 'finding')}{explained}"
+    order = " by gain (changes of the program count half)" if len(advice.findings) > 1 else ""
+    text = f"{amount(count, 'rule')} looked: {amount(len(advice.findings), 'finding')}{order}{explained}"
     if not advice.findings:
-        text = f"{amount(count, 'rule')} looked and found nothing: that is not to say that nothing is wrong"
+        nothing = f"nothing that gains {advice.least_percent:g} %" if advice.slight else "nothing"
+        text = f"{amount(count, 'rule')} looked and found {nothing}: that is not to say that nothing is wrong"
     could_not = len(advice.unable)
     text += f"; {could_not} could not look" if could_not else ""
     if advice.job.runs > 1:
@@ -165,8 +183,10 @@ def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
         yield f"{number}  {finding.rule} ({_sureness(advice, finding)})"
         for name, text in (("what", finding.text), *parts(advice, finding)):
             yield from _wrapped(f"   {name:<6} ", text, wide)
-    if advice.silent or advice.unable:
+    if advice.silent or advice.unable or advice.slight:
         yield ""
+    for sentence, rules in gains_little(advice):
+        yield from _wrapped(sentence, rules, wide)
     if advice.silent:
         yield from _wrapped("Found nothing: ", ", ".join(advice.silent), wide)
     if advice.unable:
@@ -214,6 +234,8 @@ def markdown_lines(advice: Advice) -> Iterator[str]:
         for word, text in parts(advice, finding):
             is_marked = word in _IN_MARKDOWN and "`" not in text
             yield f"- {word}: {_IN_MARKDOWN[word].format(visible(text)) if is_marked else inline(text)}"
+    for sentence, rules in gains_little(advice):
+        yield from ("", f"{sentence}{rules}.")
     if advice.silent:
         yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
     if advice.unable:
@@ -235,6 +257,8 @@ def html_lines(advice: Advice) -> Iterator[str]:
         for word, text in parts(advice, finding):
             yield f"<dt>{word}</dt><dd>{_IN_HTML.get(word, '{}').format(quoted(_text(text)))}</dd>"
         yield "</dl>"
+    for sentence, rules in gains_little(advice):
+        yield f"<p>{_text(sentence + rules)}.</p>"
     if advice.silent:
         yield f"<p>Found nothing: {_text(', '.join(advice.silent))}.</p>"
     if advice.unable:

@@ -151,16 +151,20 @@ def judge(
     """
     case = Case(job_of(session, tables), tables, {}, categories)
     problems: list[Finding] = []
+    slight: list[Finding] = []
     silent: list[str] = []
     unable: list[Finding] = []
+    least = limits[ALL]["least_percent"]
     for rule in rules.values():
         of_rule = replace(case, limits=limits[rule.id])
-        look = partial(_answers_or_why_not, rule, of_rule, limits[ALL]["least_percent"])
+        look = partial(_answers_or_why_not, rule, of_rule)
         found = each_for_itself(f"rule {rule.id}", look, str)
         if isinstance(found, str):
             unable.append(Finding(found, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
-        problems += found
+        those = [each for each in found if matters(each, least)]
+        problems += those
+        slight += [] if those else found
         silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
     reported, explained = report_once(problems, rules)
@@ -171,7 +175,13 @@ def judge(
     alone = (each.finding for each in effects if _goes_beyond(each))
     findings = sorted([*(final[id(each)] for each in reported), *alone], key=partial(_order, rules))
     effects = [each for each in effects if not _goes_beyond(each)]
-    return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable))
+    little = tuple(_named(each, name) for each in slight)
+    return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable), little, least)
+
+
+def matters(finding: Finding, least: float) -> bool:
+    """Whether a finding may gain so much of a step [%], or costs no time."""
+    return finding.gain_percent is None or finding.gain_percent >= least
 
 
 def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, float]:
@@ -217,15 +227,15 @@ def _named(finding: Finding, name: str) -> Finding:
     return replace(finding, shown_by=shown_by, action=action, regained_by=regained)
 
 
-def _answers_or_why_not(rule: Rule, case: Case, least: float) -> list[Finding] | str:
+def _answers_or_why_not(rule: Rule, case: Case) -> list[Finding] | str:
     try:
-        return answers(rule, case, least)
+        return answers(rule, case)
     except CannotLookError as error:
         return error.text(case.job)
 
 
-def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
-    """Return the problems that a rule finds and that may gain so much of a step [%], or cost no time.
+def answers(rule: Rule, case: Case) -> list[Finding]:
+    """Return the problems that a rule finds, however little they gain.
 
     Raises:
         CannotLookError: it could not look.
@@ -235,8 +245,7 @@ def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
             separate = need.table in OF_ONE_JOB and case.job.runs > 1
             why = f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank"
             raise CannotLookError(why if separate else need.without)
-    found = (each for each in rule.found(case) if each.gain_percent is None or each.gain_percent >= least)
-    return [replace(each, text=each.text + _elsewhere(rule, case, each)) for each in found]
+    return [replace(each, text=each.text + _elsewhere(rule, case, each)) for each in rule.found(case)]
 
 
 def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
@@ -281,7 +290,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         runs=session.runs,
         critical=critical,
         step_ns=whole if critical is None else steps.get(critical, whole),
-        has_steps=critical in steps,
+        has_steps=critical in steps and not session.window,
         times=times,
         shares=shares,
         recorder=recorder_of(importers_of(session)),

@@ -102,7 +102,7 @@ class Rule:
             )
 
 
-COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not reported"),)
+COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are only named, after the others"),)
 """Thresholds of all rules together."""
 
 ALL = "all"

@@ -29,7 +29,7 @@ _MOST_ROWS = 10_000  # of a statement, before what fits is known: about as many 
 _MOST_TEXT = 8_000_000  # characters of the rows of a statement
 _LONGEST_CELL = 100_000  # characters of a value, or bytes
 _LONGEST_TEXT = 400  # characters of a cell in an answer of `MOST_BYTES`
-_LISTS = ("notes", "found_nothing", "not_recorded", "causes", "conclusions")
+_LISTS = ("notes", "found_nothing", "gains_little", "not_recorded", "causes", "conclusions")
 
 
 def table_of(summary: Summary) -> Document:

@@ -215,6 +215,7 @@ class Advise(Asking):
                 for finding in advice.findings
             ],
             "not_recorded": [f"{finding.rule}: {visible(finding.text)}" for finding in advice.unable],
+            "gains_little": [f"{finding.rule}: {visible(finding.text)}" for finding in advice.slight],
             "found_nothing": list(advice.silent),
         }
 
@@ -226,7 +227,7 @@ class Replayed(Asking):
     NAME = "whatif"
 
     without: tuple[str, ...] = declare(
-        (), "Goes: straggler, rank:6, host:NAME, link:0-3, step:7, call:REGEX or gap:1.", several=True
+        (), "Goes: straggler, rank:6, host:NAME, link:0-3, step:7, call:REGEX with its waits, or gap:1.", several=True
     )
     scale: tuple[str, ...] = declare(
         (), "Multiplied: kernel:REGEX=0.7, launch=0.5, collective:all-reduce=0.8, copies=0 …", several=True

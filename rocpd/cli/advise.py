@@ -100,15 +100,15 @@ class Changed:
     without: tuple[str, ...] = plain(
         (),
         "What something takes beyond what is usual goes: straggler, rank:6, host:NAME, link:0-3, step:7; or all of "
-        "call:REGEX, or of the longest gap of the host, gap:1.",
+        "call:REGEX with its waits for the GPU, or of the longest gap of the host, gap:1.",
         "KIND:NAME",
         several=True,
         complete=partial(_kinds, "without"),
     )
     scale: tuple[str, ...] = plain(
         (),
-        "Times are multiplied: kernel:REGEX=0.7, call:REGEX=0, collective:all-reduce=0.8, link:0-3=0.5, "
-        "rank:6=0.9, launch=0.5, compute=0.9, copies=0, host=0.5.",
+        "Times are multiplied: kernel:REGEX=0.7, call:REGEX=0 (but for its waits), collective:all-reduce=0.8, "
+        "link:0-3=0.5, rank:6=0.9, launch=0.5, compute=0.9, copies=0, host=0.5.",
         "KIND[:NAME]=FACTOR",
         several=True,
         complete=partial(_kinds, "scale"),

@@ -162,8 +162,14 @@ def _less(gain: float) -> str:
 
 
 def _between(prediction: Prediction) -> str:
+    """Return the bounds of a gain; of what a change costs, where it does."""
     least, most = prediction.gains
-    return f"{least * 100:.1f} to {most * 100:.1f} %"
+    least, most = (least, most) if prediction.gain >= 0 else (-most, -least)
+    return f"{_tenths(least)} to {_tenths(most)} %"
+
+
+def _tenths(share: float) -> str:
+    return f"{round(share * 100, 1) + 0.0:.1f}"  # no -0.0
 
 
 def _percent(share: float) -> str:

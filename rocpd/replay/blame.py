@@ -37,7 +37,8 @@ _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL = 0.02  # of a step, that a rank stalls at least
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
-_ALIKE = 0.5  # of the largest share by which kernels take longer in a step: they are alike
+_ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
+_NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
@@ -54,6 +55,8 @@ class CauseKind(enum.StrEnum):
 
 OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
 """Parts that a rank takes longer for."""
+
+_PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS  # by their numbers
 
 
 @frozen
@@ -72,6 +75,7 @@ class Cause:
         chance: probability that it does not last; None of a step.
         stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
         stalled: share of what it takes longer that it takes in these.
+        in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
         longest: in how many steps it takes longest of those that compare.
         longer: by which share it computes longer than others.
         alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
@@ -87,6 +91,7 @@ class Cause:
     chance: float | None = None
     stalls: tuple[int, ...] = ()
     stalled: float = 0.0
+    in_stalls: int = 0
     longest: int = 0
     longer: float = 0.0
     alone: int = 0
@@ -554,7 +559,27 @@ class Blaming:
             in_stalls += int(self._stalling_of(here)[less[here] != 0].sum())
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
-        return replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
+        cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
+        return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
+
+    def _in_stalls(self, cause: Cause) -> int:
+        """Return the mean time that steps take longer in which a rank stalls, for what it mainly takes longer [ns]."""
+        ((column, here),) = self.of_ranks(cause.ranks)
+        stalls, kind = self.stalls[:, column], _PARTS.index(cause.mainly)
+        if cause.mainly == OF_COMPUTE:
+            busy = self._computing_at_all(here)
+            return round(float(busy[stalls].mean() - np.median(busy[~stalls]))) if not stalls.all() else 0
+        return round(float(self._stalling_of(here)[self.what[here] == kind].sum()) / len(cause.stalls))
+
+    def _computing_at_all(self, here: slice) -> Floats:
+        """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
+        rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] == 0))
+        end = self.job.points.time[rows]
+        start = end - self.job.points.work[rows]
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+        begin = np.maximum(start, np.append(start[:1], np.maximum.accumulate(end)[:-1]))
+        return np.bincount(self.at[rows[order]], np.maximum(end - begin, 0), len(self.steps))
 
     def _computes_longer(self, candidate: _Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
@@ -569,7 +594,7 @@ class Blaming:
         """Return what for -> how much longer, of a rank in a step [ns]."""
         rows = np.flatnonzero(less)
         sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
-        return {what: round(time) for what, time in zip((OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS), sums, strict=True)}
+        return {what: round(time) for what, time in zip(_PARTS, sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
@@ -579,13 +604,19 @@ class Blaming:
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
     def _are_alike(self, longer: Ints, points: Ints) -> bool:
-        """Whether all kernels of some points that compute take longer by much the same share; `longer`: by how much."""
+        """Whether kernels of some points take longer by much the same share, small ones aside; `longer`: by how much.
+
+        Nearly all of the time is in kernels that do, and the one that grew most did not grow by clearly more.
+        """
         computes = (self.what[points] == 0) & (self.job.points.name[points] >= 0)
         names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
-        more, every = (np.bincount(names, times) for times in (longer[computes], work))
+        more, every = (np.bincount(names, times, 1) for times in (longer[computes], work))
         usual = every - more
-        shares = more[usual > 0] / usual[usual > 0]
-        return len(shares) > 1 and bool(shares.min() > _ALIKE * shares.max())
+        share = more.sum() / max(usual.sum(), 1)
+        grew = usual[more > _ALIKE * share * usual].sum()
+        most, (more_others, others) = more.argmax(), (more.sum() - more.max(), usual.sum() - usual[more.argmax()])
+        is_clear = more[most] * others * _ALIKE >= more_others * usual[most]
+        return bool(grew >= _NEARLY_ALL * usual.sum() and not is_clear)
 
     def _chance(self, cause: Cause) -> float:
         """Return whether a cause lasts, by what it takes longest for."""
@@ -594,7 +625,7 @@ class Blaming:
             rows = self.moved[self.beyond.is_compared(self.moved)]
             series = self.by_link(self.beyond.longer(rows), rows)
             return chance_of(series[:, alike], alike.index(int(cause.name)))
-        what = (OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS).index(cause.mainly)
+        what = _PARTS.index(cause.mainly)
         series = self.by_step_for(what)
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it

@@ -399,15 +399,23 @@ class Changing:
     def about(self, change: Change, asked: Sequence[Change]) -> str:
         """Return what a change is about where its name alone does not say it.
 
-        That is how long a gap is, and where; and what a cause costs once others that hide it are gone, unless these
-        are `asked` for, too.
+        That is how long a gap is, and where; that a call which is scaled waits all the same; and what a cause costs
+        once others that hide it are gone, unless these are `asked` for, too.
         """
+        if change.verb is Verb.SCALE:
+            return self._waiting(change) if change.kind == "call" else ""
         if change.kind != "gap":
             return self._hidden(change, asked)
         points, pauses = self.job.points, self._pauses()
         at = self._gap_at(change, pauses)
         name = f", {self.job.names[points.name[at]]}" if points.name[at] >= 0 else ""
         return f"{readable(int(pauses[at]), 'ns')} of rank {points.rank[at]}{name}"
+
+    def _waiting(self, change: Change) -> str:
+        """Say that calls whose time is scaled wait for operations as before, where they do."""
+        if not self._scaled(change)[_synchronised(self.job.edges)[1]].any():
+            return ""
+        return f"what it waits for, it still waits for: {without('call', change.name)} takes that away"
 
     def _hidden(self, change: Change, asked: Sequence[Change]) -> str:
         changes = [of_cause(cause) for cause in self.causes]

@@ -21,7 +21,7 @@ from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.reading import RankAnswers, Reading, Tables
+from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
 from rocpd.summary.registry import (
     OF_ONE_JOB,
     OVERVIEW,
@@ -277,6 +277,8 @@ def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
             yield table
         elif analysis.is_whole or table.name in tables:
             is_empty = False
+            if reading.by and not is_divided(table, analysis, reading.by):
+                reading.session.note(f"{table.name}: not divided by {reading.by}")
             if reading.options.kernel_names is not KernelNames.DISPLAY:
                 table.keep_names()
             yield table
@@ -302,6 +304,11 @@ def _with_hints(function: Function, reading: Reading, recordable: Recordable | N
 def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
     """Whether one of some tables of an analysis can be divided so."""
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
+
+
+def is_divided(table: Summary, analysis: Analysis, by: By) -> bool:
+    """Whether a table that was asked for by something is divided so, or names who of these waits for whom."""
+    return table.name in analysis.by_launch or {field.name for field in DIVISIONS[by]} <= set(table.columns)
 
 
 def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[str]) -> frozenset[str]:

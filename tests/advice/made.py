@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from rocpd.advice.case import Case, JobFacts
-from rocpd.advice.judge import answers, questions
+from rocpd.advice.judge import answers, matters, questions
 from rocpd.advice.rule import COMMON, Rule
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.findings import Finding
@@ -63,4 +63,4 @@ def found(rule: Rule, tables: Mapping[str, Sequence[Cells] | Summary], job: JobF
     made = {name: rows if isinstance(rows, Summary) else table(name, rows) for name, rows in given.items()}
     limits = {each.name: each.value for each in rule.thresholds}
     least = {each.name: each.value for each in COMMON}["least_percent"]
-    return answers(rule, Case(job, made, limits, load(None)), least)
+    return [each for each in answers(rule, Case(job, made, limits, load(None))) if matters(each, least)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -53,6 +54,21 @@ def test_the_forms_say_the_same(job: Path, cli: Cli) -> None:
         for form in ("console", "md", "html"):
             assert finding["rule"] in texts[form]
         assert finding["text"] in texts["md"]
+
+
+def test_what_gains_too_little_is_no_nothing(job: Path, cli: Cli, tmp_path: Path) -> None:
+    """A slow step that costs less than the threshold is named with its gain, in each form."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[all]\nleast_percent = 15\n")
+    texts = {form: cli("advise", job, "--format", form, "--thresholds", limits).out for form in FORMS}
+    document = json.loads(texts["json"])
+    (slight,) = document["gains_little"]
+    assert (slight["rule"], slight["rule"] in document["found_nothing"]) == ("step.outlier", False)
+    assert slight["gain_percent"] < 15
+    assert "JOB" not in slight["action"]
+    gain = math.floor(slight["gain_percent"] * 10) / 10
+    said = f"Found, but gains less than 15 % of the step: step.outlier ({gain} %)"
+    assert all(said in " ".join(texts[form].split()) for form in ("console", "md", "html"))
 
 
 def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:

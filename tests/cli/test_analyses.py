@@ -41,6 +41,12 @@ def test_console(cli: Cli, files: list[str]) -> None:
     assert said.out.splitlines()[6] == "GAPS"
 
 
+def test_tables_that_are_not_divided_say_so(cli: Cli, files: list[str]) -> None:
+    """Of an analysis that is: the largest gaps are those of the job."""
+    said = cli("summary", "gaps", "largest-gaps", "--by", "host", *files)
+    assert [line for line in said.err.splitlines() if "divided" in line] == ["rocpd: largest-gaps: not divided by host"]
+
+
 def test_a_folder_that_is_called_like_a_summary(
     cli: Cli, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

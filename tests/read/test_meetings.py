@@ -13,9 +13,11 @@ import rocpd
 from rocpd.base import NULL, Ints
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels
 from rocpd.facts.communication.communicators import Communication
+from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.meetings import meetings_by_kind
+from rocpd.facts.communication.members import arrivals
 from rocpd.facts.communication.rccl import Transfer
-from rocpd.federate.select.align import Align, Alignment, Domain, Span, align
+from rocpd.federate.select.align import Align, Alignment, Domain, Shift, Span, align
 from rocpd.federate.select.clocks import ContradictionError, Meetings, align_clocks
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.job_plan import JobPlan, TrueCollective
@@ -162,6 +164,15 @@ def test_who_waits_for_whom(operation: str, root: int | None, entered: list[int]
         members.append(Communication(channel, zero, zero, (Transfer(operation, 0, root),)))
     found = meetings(members, {0: 0, 1: 0, 2: 1}, 2)
     assert (found.entered.ravel().tolist(), found.left.ravel().tolist()) == (entered, left)
+
+
+def test_kernels_on_a_clock_that_drifts_take_as_long_as_their_rank_recorded() -> None:
+    """Their ends are compared on one line; times add up to those of all kernels, whose clock nobody corrects."""
+    start = np.arange(1, 5) * 10_000_000
+    end, zero, clocks = start + 1_000_000, np.zeros(4, np.int64), {0: Shift(), 1: Shift(500, 0, 1e-3)}
+    counted = CommunicationKernels(zero, zero, zero, zero, start, end)
+    group = [Channel("all_reduce", rank, 0, None, None, start, end, zero, np.arange(4), counted) for rank in clocks]
+    assert (arrivals(tuple(group), Clocks({0: 0, 1: 1}, clocks), np.arange(4)).times == 1_000_000).all()
 
 
 def test_many_ranks_are_aligned_in_less_than_a_second() -> None:

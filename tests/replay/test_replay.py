@@ -198,6 +198,37 @@ def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
     assert left == pytest.approx(blamed(tmp_path / "usual", **options).step_ns, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("grow", "named"),
+    [
+        ({}, None),
+        ({"small": 3.0}, None),
+        ({"gemm1": 1.0}, None),
+        ({"gemm0": 3.0}, "gemm0"),
+        ({"gemm0": 0.6, "gemm1": 0.0, "gemm2": 0.0, "small": 0.0}, "gemm0"),
+        ({"gemm2": 0.0}, "gemm0"),
+        ({"small": 60.0}, "small"),
+    ],
+)
+def test_a_kernel_is_named_in_a_slow_step_that_grew_more_than_others(
+    grow: dict[str, float], named: str | None, open_job: OpenJob
+) -> None:
+    """Of a step in which kernels take 60 % longer unless said; small kernels that differ do not decide."""
+    takes = {"gemm0": 400_000, "gemm1": 300_000, "gemm2": 200_000, "small": 10_000}
+    member, now = Member(0), 1_000_000
+    for step in range(12):
+        begin = now
+        for name, usual in takes.items():
+            end = now + round(usual * (1 + grow.get(name, 0.6) * (step == 5)))
+            member.kernel(name, now, end)
+            now = end
+        member.region("roctxRangePushA", begin, now, message=f"step {step}")
+        now += 20_000
+    steps = open_job(member).summary("steps")
+    (slow,) = [row for row in steps.fetchall() if row[steps.columns.index("grew")]]
+    assert slow[steps.columns.index("grew_in")] == named
+
+
 def test_a_stall_is_blamed_on_its_rank_though_another_is_slower_throughout(open_job: OpenJob) -> None:
     """Rank 1 computes 6 % longer in all steps, rank 0 stalls in two."""
     ranks = []

@@ -16,7 +16,7 @@ from rocpd.base import RocpdError, UsageError
 from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
-from rocpd.replay.answer import Prediction
+from rocpd.replay.answer import Prediction, WhatIf
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph
 from rocpd.replay.whatif import Replays
@@ -341,6 +341,38 @@ def _launching(job: JobGraph) -> float:
     changing = Changing(job, Replays(job, steps_of(job)).blaming, ())
     scaled = changing.applied(asked(scale=["launch=0"])).points.work
     return float((job.points.work - scaled).sum())
+
+
+def test_a_call_that_takes_no_time_waits_all_the_same_and_says_so(open_job: OpenJob) -> None:
+    """Scaled, not taken away: the step still ends when the kernel does that the call waits for."""
+    member, now = Member(0), 1_000_000
+    for step in range(4):
+        member.kernel("gemm", now, now + 500_000)
+        member.region("hipDeviceSynchronize", now + 20_000, now + 510_000)
+        member.region("roctxRangePushA", now, now + 600_000, message=f"step {step}")
+        now += 700_000
+    with open_job(member) as session:
+        scaled = session.whatif(scale=["call:hipDevice=0"]).together
+        without = session.whatif(without=["call:hipDevice"]).together
+        longer = session.whatif(scale=["kernel:gemm=1.1"])
+    assert scaled.about == ("what it waits for, it still waits for: --without call:hipDevice takes that away",)
+    assert without.about == ("",)
+    assert without.predicted_step_ns < scaled.predicted_step_ns
+    assert re.search(r": (\d+\.\d) % more \(\d+\.\d to \d+\.\d %\)", str(longer))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "low", "high", "said"),
+    [
+        (101.7, 101.6, 101.8, "1.7 % more (1.6 to 1.8 %)"),
+        (100.1, 99.8, 100.4, "0.1 % more (-0.2 to 0.4 %)"),
+        (98.0, 97.0, 100.5, "2.0 % less (-0.5 to 3.0 %)"),
+        (100.0, 99.99, 100.01, "0.0 % less (0.0 to 0.0 %)"),
+    ],
+)
+def test_bounds_of_what_a_change_costs_are_costs(predicted: float, low: float, high: float, said: str) -> None:
+    changed = Prediction(asked(scale=["compute=1.1"]), 100.0, predicted, low, high, ())
+    assert said in str(WhatIf(4, 1.0, changed))
 
 
 def test_calls_and_gaps_that_cost_are_causes(open_job: OpenJob) -> None:

@@ -84,7 +84,8 @@ def test_no_overlap_by_stream(open_job: OpenJob) -> None:
     session = open_job(job())
     assert "overlap" not in {table.name for table in run(session, "gpu-time", Options(By.STREAM))}
     assert session.notes == [
-        "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
+        "largest-gaps: not divided by stream",
+        "no overlap by stream: compute and communication run on different streams of an agent: --by agent",
     ]
     with pytest.raises(RocpdError, match="overlap"):
         session.summary("overlap", by="stream")

@@ -53,7 +53,19 @@ def test_the_first_line_says_whether_launches_bind(open_job: OpenJob, call: str,
     for table in ("launch", "bottleneck"):
         [finding] = session.summary(table).findings
         assert finding.text.startswith(says)
-        assert "for all that the host does; on an idle GPU a kernel starts 25 ns after its launch" in finding.text
+        assert "for all that the host does; usually an operation starts 25 ns after its launch" in finding.text
+
+
+def test_the_usual_delay_is_that_of_all_launches(open_job: OpenJob) -> None:
+    """What queues behind others starts long after its launch; onto an idle GPU launching takes 25 ns."""
+    trace = TraceBuilder().kernel("a", 1, 5)
+    for stack in range(1, 6):
+        trace.region("hipLaunchKernel", stack * 10, stack * 10 + 5, stack=stack)
+        trace.kernel("a", stack * 1000 - 960, stack * 1000 - 10, stack=stack)
+    (finding,) = open_job(trace).summary("launch").findings
+    usual, alone = "2.00 us after its launch", "25 ns after its launch"
+    assert finding.text.endswith(f"; usually an operation starts {usual}, a kernel on an idle GPU {alone} (median)")
+    assert (finding.evidence["delay_ns"], finding.evidence["idle_delay_ns"]) == (2005.0, 25.0)
 
 
 def test_delays_by_the_call_that_launched(open_job: OpenJob) -> None:

@@ -13,6 +13,7 @@ import pytest
 import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
+from rocpd.summary.communication.verdict import comes_again
 from rocpd.summary.findings import Finding
 from tests.conftest import OpenJob
 from tests.members import Member
@@ -278,6 +279,34 @@ def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_pa
     assert sum(rank is not None for rank in others) <= 2
     assert finding.rank == fact.rank
     assert " longer in 4 of 20 steps" in finding.text
+
+
+def test_a_rank_that_is_slow_at_times_takes_as_much_longer_as_its_steps(tmp_path: Path) -> None:
+    """Kernels run at once in them: their sum would be more than the steps take longer."""
+    options: dict[str, Any] = {"ranks": 8, "nodes": 2, "steps": 24, "tp": 4}
+    with rocpd.connect(simulate(JobOptions(tmp_path, seed=11, plant="intermittent=60", **options))) as session:
+        ((longer, chance),) = [row[1:] for row in cells(session, "causes", "mainly longer_ns chance") if row[0]]
+        steps = [row for row in cells(session, "steps", "grew grew_by_ns over_median") if row[0] == "compute"]
+        again = next(each.text for each in session.summary("overview").findings if each.rule == "comm.lasting")
+    assert (longer, chance) == (pytest.approx(sum(row[1] for row in steps) / len(steps), rel=0.15), None)
+    assert re.fullmatch(r"it comes every 5th step: \d+(, \d+){3,4}", again)
+
+
+@pytest.mark.parametrize(
+    ("stalls", "last", "said"),
+    [
+        ((7,), 30, "whether it comes again is not known: seen in step 7"),
+        ((1, 6, 11), 14, "whether it comes again is not known: seen in steps 1, 6, 11"),
+        ((1, 6, 11, 17), 20, "whether it comes again is not known: seen in steps 1, 6, 11, 17"),
+        ((1, 6, 11, 16), 40, "whether it comes again is not known: seen in steps 1, 6, 11, 16"),
+        ((1, 2, 3, 4), 4, "whether it comes again is not known: seen in steps 1, 2, 3, 4"),
+        ((2, 4, 6, 8), 9, "it comes every 2nd step: 2, 4, 6, 8"),
+        (tuple(range(0, 99, 11)), 98, "it comes every 11th step: 0, 11, 22, 33, 44, 55, 66, 77 …"),
+        (tuple(range(0, 99, 23)), 98, "it comes every 23rd step: 0, 23, 46, 69, 92"),
+    ],
+)
+def test_stalls_that_are_equally_far_apart_come_again(stalls: tuple[int, ...], last: int, said: str) -> None:
+    assert comes_again(stalls, last) == said
 
 
 def test_start_up_is_left_out_of_judgement_and_of_windows(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", LEAK):
         steps = _steps_to_full(case, finding)
-        full = f"; memory is full after about {steps:,.0f} more steps" if steps is not None else ""
+        full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps" if steps is not None else ""
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
 
 
@@ -208,7 +208,7 @@ def _copy_exposed(case: Case) -> Iterator[Finding]:
     name = max(times, key=times.__getitem__)
     largest = max((row for row in rows if row["name"] == name), key=lambda row: int(row["total_ns"]))
     rate = largest["median_gib_per_s"]
-    at = f", half of those of {largest['size']} at {rate:.1f} GiB/s or less" if rate else ""
+    at = f", {rate:.1f} GiB/s in the median for those of {largest['size']}" if rate else ""
     text = (
         f"the GPU of rank {case.job.critical} copies {share:.0f} % of the time while nothing else runs, most {name}{at}"
     )

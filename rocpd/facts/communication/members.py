@@ -40,7 +40,7 @@ class Arrivals:
 
     Args:
         came: when each member came, against the end of the collective [ns]: later ones are larger.
-        times: how long each was in it [ns].
+        times: how long each was in it, by its own clock [ns].
         noise: by how much two members may differ in `came` for no reason [ns].
         apart: by how much members whose times compare end apart, at most [ns].
     """
@@ -111,7 +111,7 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
             shared.append(end[rows].max(0) - end[rows].min(0))
     if shared:
         apart = np.maximum.reduce(shared)
-    times = end - start
+    times = np.array([member.end[numbers] - member.start[numbers] for member in group])
     noise = clocks.noise([member.rank for member in group]) or _jitter(shared)
     longest = (_MOST_NOISE * times.max(0, initial=0)).astype(np.int64)
     return Arrivals(came, times, np.minimum(noise, longest), apart)

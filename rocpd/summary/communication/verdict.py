@@ -34,6 +34,8 @@ _COMPARED = 0.5  # of what a rank computes, that must compare with others
 _STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, these are what to look at
 _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
+_REGULAR = 4  # stalls equally far apart: they come again
+_LISTED = 8  # steps
 _PERHAPS = 0.1  # chance above which nothing is said to last
 
 
@@ -210,17 +212,11 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
     for cause in filter(_matters, found.causes):
         is_stall = cause.stalled > _STALLS
         steps = len(cause.stalls) if is_stall else cause.longest
-        longer = _longer(cause, is_stall, len(found.steps)), cause.longer * 100
+        longer = cause.in_stalls if is_stall else cause.takes[cause.mainly], cause.longer * 100
         costs = cause.costs, cause.costs * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
-        rest = len(found.steps), cause.waiting * 100, cause.chance, which
+        rest = len(found.steps), cause.waiting * 100, None if is_stall else cause.chance, which
         yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, found.step_ns)
-
-
-def _longer(cause: Cause, is_stall: bool, count: int) -> int:
-    """Return how much longer it takes in a step [ns]: of those in which it stalls, if it does, else of all."""
-    takes = cause.takes[cause.mainly]
-    return round(takes * count / len(cause.stalls)) if is_stall else takes
 
 
 def _culprits(found: Blame) -> tuple[int, ...]:
@@ -316,7 +312,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     }
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
-    yield Finding(_lasting(cause, is_stall, count, unit), "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
+    lasts = comes_again(cause.stalls, found.steps[-1]) if is_stall else _lasting(cause, count, unit)
+    yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
 def _confidence(chance: float, is_stall: bool) -> Confidence:
@@ -338,7 +335,7 @@ def _who(cause: Cause, members: Members) -> str:
 def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     """Say what takes longer, and in how many steps it was longest."""
     what = cause.mainly
-    long = readable(_longer(cause, is_stall, count), "ns")
+    long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
     texts = {
         OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
@@ -353,11 +350,24 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     return f"{texts[what]}{often}"
 
 
-def _lasting(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
+def comes_again(stalls: Sequence[int], last: int) -> str:
+    """Say whether a rank stalls again: it does where many stalls are equally far apart, up to the last step."""
+    steps = "step" if len(stalls) == 1 else "steps"
+    where = ", ".join(map(str, stalls[:_LISTED])) + (" …" if len(stalls) > _LISTED else "")
+    apart = set(np.diff(stalls).tolist())
+    every = apart.pop() if len(apart) == 1 and len(stalls) >= _REGULAR else 0
+    if every < 2 or last - stalls[-1] >= every:
+        return f"whether it comes again is not known: seen in {steps} {where}"
+    return f"it comes every {_ordinal(every)} step: {where}"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _lasting(cause: Cause, count: int, unit: str) -> str:
     """Say whether a cause lasts, apart from what it cost."""
-    if is_stall:
-        where = ", ".join(map(str, cause.stalls[:4])) + (" …" if len(cause.stalls) > 4 else "")
-        return f"whether it comes again is not known: seen in {'step' if len(cause.stalls) == 1 else 'steps'} {where}"
     if cause.chance is None or cause.chance > LIKELY:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
     odds = f"1 in {round(1 / cause.chance):,}" if cause.chance > 1e-6 else "1 in a million"

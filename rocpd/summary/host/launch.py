@@ -184,13 +184,20 @@ def _findings(delays: _Delays, spent: Mapping[tuple[int, int], Sums]) -> Iterato
     text = f"{says}: GPUs wait {launches:.1f} % of the time for launches, {waits:.1f} % for all that the host does"
     (rank, _), (_, most) = max(shares.items(), key=lambda share: share[1][1])
     text += f", {most:.1f} % on rank {rank}" if most >= max(2 * waits, _BOUND) else ""
-    median = Spread.sum(alone for of_key in delays.values() for *_, alone in of_key.values()).quantile(0.5)
-    if median is not None:
-        after = f"{readable(median, 'ns')} after its launch" if median else "before its call returns"
-        text += f"; on an idle GPU a kernel starts {after} (median)"
-    evidence = {"launching_percent": launches, "host_percent": waits, "idle_delay_ns": median}
+    usual, median = (
+        Spread.sum(of_name[at] for of_key in delays.values() for of_name in of_key.values()).quantile(0.5)
+        for at in (0, -1)
+    )
+    if usual is not None:
+        alone = "" if median is None else f", a kernel on an idle GPU {_after(median)}"
+        text += f"; usually an operation starts {_after(usual)}{alone} (median)"
+    evidence = {"launching_percent": launches, "host_percent": waits, "delay_ns": usual, "idle_delay_ns": median}
     verdict = Verdict.PROBLEM if waits >= _BOUND else Verdict.NONE
     yield Finding(text, "launch.bound", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _after(delay: float) -> str:
+    return f"{readable(delay, 'ns')} after its launch" if delay else "before its call returns"
 
 
 _OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths], dict[tuple[int, int], Sums]]

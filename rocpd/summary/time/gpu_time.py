@@ -23,11 +23,13 @@ from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
 from rocpd.facts.places import whereabouts
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading, key_of
+from rocpd.facts.regions import step_spans
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, HIDES_COMMUNICATION, HIDES_COPIES, PARTS
 from rocpd.facts.units import RankTime, Times, some_without_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of
 from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
@@ -109,7 +111,7 @@ TABLES = by_name(
         "What the time of agents consists of: the parts add up. Per step where steps are marked.",
         Field("part", "", "compute; communication, and copies, while nothing else runs; idle", has_colour=True),
         Field("time_ns", "ns", "of all agents together"),
-        Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
+        Field("per_step_ns", "ns", "of one agent in one step; NULL without steps, or in a window that is not of steps"),
         Field("percent", "%", "share of the time of the agents", is_share=True),
         chart="rocpd.summary.plots:budget",
     ),
@@ -438,7 +440,7 @@ def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
     size = max((size for direction, size in copies if direction == name), key=lambda size: copies[name, size][1])
     median = copies[name, size][2].quantile(0.5)
     rate = median and median / (1 << 30)
-    at = f", half of those of {size_label(size)} at {rate:.1f} GiB/s or less" if rate else ""
+    at = f", {rate:.1f} GiB/s in the median for those of {size_label(size)}" if rate else ""
     mostly = "" if exposed[name] * 10 >= 9 * times.copy else f", {exposed[name] * 100 / times.copy:.0f} % of that"
     is_much = share >= _MATTERS
     text = f"{share:.{0 if is_much else 1}f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
@@ -502,7 +504,7 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
     sums: dict[Key, _Budget] = {}
     exposed = np.zeros(len(ops), np.int64)
     has_time = has_its_time(reading.reader)
-    steps = 1 if reading.options.by is By.STEP else time.steps if time else 0
+    steps = 1 if reading.options.by is By.STEP else (time.steps if time else 0) or _steps_of_window(reading)
     for spent in read_agent_times(reading, time, ops, kinds_of(ops, categories, names)):
         places, copying = whereabouts(reading, spent.lane), spent.take(spent.part == COPIES)
         np.add.at(exposed, copying.operation, copying.length)
@@ -516,6 +518,17 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
             merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
     counted = np.flatnonzero(begun_in(time, ops.start))
     return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
+
+
+def _steps_of_window(reading: RankReading) -> int:
+    """Return how many steps the window of a rank consists of, from the start of one to the end of one; else 0."""
+    part = reading.window.part
+    if part.start is None or part.end is None:
+        return 0
+    spans = step_spans(reading.reader, is_step(reading.options.step_marker)).values()
+    inside = [(start, end) for start, end in spans if part.start <= start and end <= part.end]
+    is_of_steps = inside and (min(inside)[0], max(end for _, end in inside)) == (part.start, part.end)
+    return len(inside) if is_of_steps else 0
 
 
 def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> Copies:

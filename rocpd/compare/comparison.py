@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
@@ -358,7 +359,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
 
 
 _DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
-_MOST_PARTS, _MOST_OF_IT = 2, 0.8  # parts that are named; of the change: a part of so much is named alone
+_MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; of the change: of parts that make so much no more are named
 _BY_FAR = 3  # times as much as any other rank
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
@@ -382,7 +383,7 @@ def _verdict(comparison: Comparison) -> Finding:
     else:
         deviate = "taken to deviate" if decision.is_assumed else "deviate"
         noise = max(decision.noise, 1e-4) * 100
-        front = f"whether it lasts is open{interval}: " if is_open else ""
+        front = f"whether other runs differ as much is open{interval}: " if is_open else ""
         parts.append(f"{front}{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
     parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
@@ -409,7 +410,7 @@ def _of_runs(
 
 def _compared(comparison: Comparison) -> Finding:
     compared = comparison.comparability
-    said = "; ".join(compared.sentences) or "nothing else differs"
+    said = "; ".join(compared.sentences) or "ranks, GPUs, what is recorded and settings are alike"
     text = f"{'comparable' if compared.is_enough else 'not comparable'} (score {compared.score:.2f}): {said}"
     verdict = Verdict.NONE if compared.is_enough else Verdict.UNKNOWN
     return Finding(text, "diff.comparable", verdict, Confidence.CERTAIN, evidence={"score": compared.score})
@@ -422,12 +423,12 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     if not is_decided or not change or comparison.attribution.cancels:
         return
     alike = {part: row.change for part, row in comparison.attribution.parts.items() if row.change * change > 0}
-    most = sorted(alike, key=lambda part: -abs(alike[part]))[:_MOST_PARTS]
-    if len(most) > 1 and abs(alike[most[0]]) >= _MOST_OF_IT * abs(change):
-        del most[1:]
+    ordered = sorted(alike, key=lambda part: -abs(alike[part]))
+    before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # what parts before it make
+    most = [part for part, made in zip(ordered, before, strict=False) if made < _MOST_OF_IT * abs(change)]
     how = "longer" if change > 0 else "shorter"
-    parts = " and ".join(f"{part} {readable(abs(alike[part]), 'ns')}" for part in most)
-    text = f"on average {readable(abs(change), 'ns')} {how}: {parts}"
+    *others, last = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
+    text = f"on average {readable(abs(change), 'ns')} {how}: {' and '.join(filter(None, (', '.join(others), last)))}"
     ranks = [(abs(row.new - row.base), row.rank) for row in comparison.ranks if row.base and row.new]
     if len(ranks) > 1 and ranks[0][0] > _BY_FAR * ranks[1][0]:
         first, second = (readable(time, "ns") for time, _ in ranks[:2])
@@ -445,6 +446,10 @@ def _grown(comparison: Comparison) -> str:
     return f"; mostly {most}, {readable(abs(parts[most].change), 'ns')} {how}"
 
 
+def _with_article(comparison: Comparison) -> str:
+    return f"{'an' if comparison.unit[0] in 'aeiou' else 'a'} {comparison.unit}"
+
+
 _LEAST_SPEED = 0.005  # of a unit of the base: kernels that change it by less are not named
 _MOST_NAMED = 2  # kernels
 _NEARLY_ALL = 0.8  # of the time of those that compute
@@ -452,7 +457,7 @@ _NEARLY_ALL = 0.8  # of the time of those that compute
 
 def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
     """Yield the kernels whose calls of equal work are longer, or shorter, on every rank: no rank is to blame."""
-    attribution, margin = comparison.attribution, comparison.decision.margin
+    attribution, margin, unit = comparison.attribution, comparison.decision.margin, _with_article(comparison)
     if comparison.subject.common or comparison.metric.name != STEP:
         return
     known = [(kernel, kernel.everywhere - 1) for kernel in attribution.kernels if kernel.everywhere]
@@ -463,17 +468,18 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
         costs = [kernel.base * by for kernel, by in changed]
         if sum(kernel.base for kernel, _ in changed) > _NEARLY_ALL * computing:
             kernels, by = "kernels take", sum(costs) / sum(kernel.base for kernel, _ in changed)
-            yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed))
+            yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed), unit)
             continue
         for (kernel, by), cost in list(zip(changed, costs, strict=True))[:_MOST_NAMED]:
             if cost > _LEAST_SPEED * attribution.unit.base:
                 name = kernel_name(kernel.pair.new[0].name).short
-                yield _speed(f"{name} takes", by, how, cost, kernel.ranks)
+                yield _speed(f"{name} takes", by, how, cost, kernel.ranks, unit)
 
 
-def _speed(kernels: str, by: float, how: str, cost: float, ranks: int) -> Finding:
-    where = f" on all {ranks} ranks" if ranks > 1 else ""
-    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} of a mean step"
+def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str) -> Finding:
+    where, each = (f" on all {ranks} ranks", " on each rank") if ranks > 1 else ("", "")
+    more = "more" if how == "longer" else how
+    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
 
 

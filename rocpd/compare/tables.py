@@ -71,7 +71,11 @@ TABLES = by_name(
             "of the change per unit: time that other work no longer hides (below 0: that it hides now)",
         ),
         Field("waiting_ns", "ns", "of the change per unit: waiting for other ranks, and what is not matched", True),
-        Field("call_percent", "%", "how much longer the median call takes, of equal work if there is any"),
+        Field(
+            "call_percent",
+            "%",
+            "how much longer the median call takes on the critical rank, of equal work if there is any",
+        ),
         Field("base_calls", "", "calls per unit of the base", True),
         Field("new_calls", "", "calls per unit of the other side", True),
         Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),

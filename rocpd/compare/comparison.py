@@ -21,6 +21,7 @@ from rocpd.compare.attribution import (
     pair_kernels,
     side_of,
 )
+from rocpd.compare.calls import CallDifference, compare_calls
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.outliers import outlying_steps
@@ -31,6 +32,9 @@ from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
+
+CHANGED_CALLS = "diff.calls"
+"""The rule of findings on calls of the host."""
 
 OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
 """The share of the score that is left for other GPUs, and for each kind of event that one side lacks."""
@@ -215,6 +219,7 @@ class Comparison:
         attribution: where the difference of mean units comes from.
         ranks: which ranks changed, most first.
         subject: what it is about.
+        calls: how the host's calls differ, most first.
         findings: all of it in sentences, the verdict first.
     """
 
@@ -227,6 +232,7 @@ class Comparison:
     attribution: Attribution
     ranks: tuple[RankDifference, ...]
     subject: Subject
+    calls: tuple[CallDifference, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -273,7 +279,9 @@ def compare(
     if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
         decision = replace(decision, confidence=Confidence.LIKELY)
     names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
-    comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject)
+    uses_of_calls = [run.calls for run in base], [run.calls for run in new]
+    calls = compare_calls(*uses_of_calls, attribution.unit.base, is_counted=base[0].unit != WINDOW)
+    comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject, tuple(calls))
     return replace(comparison, findings=tuple(_findings(comparison, base, new)))
 
 
@@ -339,6 +347,8 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
+        are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
+        yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
@@ -356,6 +366,10 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
     if comparison.comparability.is_enough and comparison.attribution.cancels and comparison.attribution.unit.change:
         text = "parts cancel: they change by more than three times as much as the whole"
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
+
+
+def _guids(runs: Sequence[RunProfile]) -> set[str]:
+    return {guid for run in runs for guid in run.guids}
 
 
 _DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
@@ -481,6 +495,15 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
     more = "more" if how == "longer" else how
     text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
+
+
+_MOST_CALLS = 3  # functions
+
+
+def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
+    """Yield the functions that the host calls more or less often, or whose calls take far longer or less."""
+    for call in [call for call in comparison.calls if call.is_changed][:_MOST_CALLS]:
+        yield Finding(call.said(_with_article(comparison)), CHANGED_CALLS, Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

@@ -81,8 +81,9 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["uses"] = tuple(map(_use, known["uses"]))
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none, and no calls
     known["calls"] = tuple(CallUse(*use) for use in known.get("calls", ()))
-    # Files of older versions say more of ranks.
-    known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
+    # Files of older versions say more of ranks, and not when they are critical.
+    ranks = known["ranks"]
+    known["ranks"] = tuple(RankUse(r["rank"], r["host"], r["own"], r.get("critical", 0)) for r in ranks)
     facts: dict[str, Any] = known["facts"]
     facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -350,6 +350,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
         yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
+        yield from _critical(base, new) if are_apart else ()
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
@@ -504,6 +505,20 @@ def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
     """Yield the functions that the host calls more or less often, or whose calls take far longer or less."""
     for call in [call for call in comparison.calls if call.is_changed][:_MOST_CALLS]:
         yield Finding(call.said(_with_article(comparison)), CHANGED_CALLS, Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _critical(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+    """Yield which rank is the critical one of most units, where one is of more than half of them, and it is another."""
+    units = ([Counter({use.rank: use.critical for use in run.ranks}) for run in runs] for runs in (base, new))
+    sides = [sum(of_runs, Counter[int]()) for of_runs in units]
+    totals = [side.total() for side in sides]
+    if not all(totals) or base[0].unit == WINDOW:
+        return
+    (before, of_base), (after, of_new) = (side.most_common(1)[0] for side in sides)
+    if before != after and (of_base * 2 > totals[0] or of_new * 2 > totals[1]):
+        there = f"rank {before} in {of_base} of {totals[0]} {PLURALS[base[0].unit]} of the base"
+        text = f"the critical rank is {there}, rank {after} in {of_new} of {totals[1]} now"
+        yield Finding(text, "diff.critical", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

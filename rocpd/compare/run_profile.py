@@ -120,11 +120,13 @@ class RankUse:
         rank: its number in the run.
         host: its host.
         own: its time without waiting for others, and without communication that may be waiting.
+        critical: in how many units it is the critical rank, or counts as such; 0 in baselines of older versions.
     """
 
     rank: int
     host: str | None
     own: float
+    critical: int = 0
 
 
 @frozen
@@ -507,10 +509,10 @@ class MeasuredRun:
     def _ranks(self) -> Iterator[RankUse]:
         """Yield what each rank did on average, those too that do not count."""
         each = self.about.scale // int(self.counts[:, 0].sum())
-        for member in self.members:
+        for member, critical in zip(self.members, self.counts.sum(1).tolist(), strict=True):
             times = member.length, member.waiting.sum(1), member.unmatched.sum(1)
             own, waiting, unmatched = (float(time.mean()) / each for time in times)
-            yield RankUse(member.number, member.host, own - waiting - unmatched)
+            yield RankUse(member.number, member.host, own - waiting - unmatched, critical)
 
 
 def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:

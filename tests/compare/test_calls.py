@@ -1,8 +1,9 @@
-"""The host's calls: how often, and how long, on both sides."""
+"""The host's calls: how often, and how long, on both sides; and which rank is the critical one."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.calls import CallDifference, CallUse, compare_calls
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffOptions
+from rocpd.compare.run_profile import RankUse, RunProfile
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
 
 HIP, RCCL = "HIP_RUNTIME_API", "RCCL_API"
@@ -138,6 +141,25 @@ def test_baselines_keep_calls_and_older_ones_have_none(jobs: dict[str, Path]) ->
     assert of_rule("diff.calls", compare([kept], [new], DiffOptions(), STEP))
     older = json.loads(text)
     del older["runs"][0]["calls"]
+    for rank in older["runs"][0]["ranks"]:
+        del rank["critical"]
     comparison = compare(baseline_of(json.dumps(older)).runs, [new], DiffOptions(), STEP)
     assert comparison.calls == ()
-    assert of_rule("diff.calls", comparison) == []
+    assert of_rule("diff.calls", comparison) == of_rule("diff.critical", comparison) == []
+
+
+def with_critical(*units: int) -> RunProfile:
+    """A run whose ranks are critical in so many steps."""
+    return replace(RUN, ranks=tuple(RankUse(rank, "host", 1000.0, count) for rank, count in enumerate(units)))
+
+
+def test_another_critical_rank_is_said() -> None:
+    def said_of(base: list[RunProfile], new: list[RunProfile]) -> list[str]:
+        return of_rule("diff.critical", compare(base, new, DiffOptions(), STEP))
+
+    of_rank_1, of_rank_2, mixed = with_critical(0, 20, 4), with_critical(3, 3, 18), with_critical(8, 9, 7)
+    text = "the critical rank is rank 1 in 20 of 24 steps of the base, rank 2 in 18 of 24 now"
+    assert said_of([of_rank_1], [of_rank_2]) == [text]
+    assert said_of([of_rank_1, of_rank_1], [of_rank_2]) == [text.replace("20 of 24", "40 of 48")]
+    assert said_of([mixed], [of_rank_2]) == [text.replace("20 of", "9 of")]
+    assert said_of([of_rank_1], [of_rank_1]) == said_of([mixed], [with_critical(9, 8, 7)]) == []

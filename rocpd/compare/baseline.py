@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.base import InputError, frozen
+from rocpd.compare.calls import CallUse
 from rocpd.compare.measure import CodeFacts, KernelLaunch, Moved
 from rocpd.compare.run_profile import CallLengths, LaunchUse, RankUse, RunFacts, RunProfile
 
@@ -78,9 +79,11 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["numbers"] = tuple(known["numbers"])
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(map(_use, known["uses"]))
-    known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
-    # Files of older versions say more of ranks.
-    known["ranks"] = tuple(RankUse(rank["rank"], rank["host"], rank["own"]) for rank in known["ranks"])
+    known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none, and no calls
+    known["calls"] = tuple(CallUse(*use) for use in known.get("calls", ()))
+    # Files of older versions say more of ranks, and not when they are critical.
+    ranks = known["ranks"]
+    known["ranks"] = tuple(RankUse(r["rank"], r["host"], r["own"], r.get("critical", 0)) for r in ranks)
     facts: dict[str, Any] = known["facts"]
     facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)

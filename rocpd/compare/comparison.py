@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from rocpd.compare.attribution import (
     pair_kernels,
     side_of,
 )
+from rocpd.compare.calls import CallDifference, compare_calls
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.outliers import outlying_steps
@@ -30,6 +32,9 @@ from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
+
+CHANGED_CALLS = "diff.calls"
+"""The rule of findings on calls of the host."""
 
 OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
 """The share of the score that is left for other GPUs, and for each kind of event that one side lacks."""
@@ -214,6 +219,7 @@ class Comparison:
         attribution: where the difference of mean units comes from.
         ranks: which ranks changed, most first.
         subject: what it is about.
+        calls: how the host's calls differ, most first.
         findings: all of it in sentences, the verdict first.
     """
 
@@ -226,6 +232,7 @@ class Comparison:
     attribution: Attribution
     ranks: tuple[RankDifference, ...]
     subject: Subject
+    calls: tuple[CallDifference, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -272,7 +279,9 @@ def compare(
     if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
         decision = replace(decision, confidence=Confidence.LIKELY)
     names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
-    comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject)
+    uses_of_calls = [run.calls for run in base], [run.calls for run in new]
+    calls = compare_calls(*uses_of_calls, attribution.unit.base, is_counted=base[0].unit != WINDOW)
+    comparison = Comparison(*names, base[0].unit, metric, decision, compared, attribution, ranks, subject, tuple(calls))
     return replace(comparison, findings=tuple(_findings(comparison, base, new)))
 
 
@@ -338,7 +347,10 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
+        are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
+        yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
+        yield from _critical(base, new) if are_apart else ()
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
@@ -357,8 +369,12 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
+def _guids(runs: Sequence[RunProfile]) -> set[str]:
+    return {guid for run in runs for guid in run.guids}
+
+
 _DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
-_MOST_PARTS, _MOST_OF_IT = 2, 0.8  # parts that are named; of the change: a part of so much is named alone
+_MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; of the change: of parts that make so much no more are named
 _BY_FAR = 3  # times as much as any other rank
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
@@ -382,7 +398,7 @@ def _verdict(comparison: Comparison) -> Finding:
     else:
         deviate = "taken to deviate" if decision.is_assumed else "deviate"
         noise = max(decision.noise, 1e-4) * 100
-        front = f"whether it lasts is open{interval}: " if is_open else ""
+        front = f"whether other runs differ as much is open{interval}: " if is_open else ""
         parts.append(f"{front}{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
     parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
@@ -409,7 +425,7 @@ def _of_runs(
 
 def _compared(comparison: Comparison) -> Finding:
     compared = comparison.comparability
-    said = "; ".join(compared.sentences) or "nothing else differs"
+    said = "; ".join(compared.sentences) or "ranks, GPUs, what is recorded and settings are alike"
     text = f"{'comparable' if compared.is_enough else 'not comparable'} (score {compared.score:.2f}): {said}"
     verdict = Verdict.NONE if compared.is_enough else Verdict.UNKNOWN
     return Finding(text, "diff.comparable", verdict, Confidence.CERTAIN, evidence={"score": compared.score})
@@ -422,12 +438,12 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     if not is_decided or not change or comparison.attribution.cancels:
         return
     alike = {part: row.change for part, row in comparison.attribution.parts.items() if row.change * change > 0}
-    most = sorted(alike, key=lambda part: -abs(alike[part]))[:_MOST_PARTS]
-    if len(most) > 1 and abs(alike[most[0]]) >= _MOST_OF_IT * abs(change):
-        del most[1:]
+    ordered = sorted(alike, key=lambda part: -abs(alike[part]))
+    before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # what parts before it make
+    most = [part for part, made in zip(ordered, before, strict=False) if made < _MOST_OF_IT * abs(change)]
     how = "longer" if change > 0 else "shorter"
-    parts = " and ".join(f"{part} {readable(abs(alike[part]), 'ns')}" for part in most)
-    text = f"on average {readable(abs(change), 'ns')} {how}: {parts}"
+    *others, last = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
+    text = f"on average {readable(abs(change), 'ns')} {how}: {' and '.join(filter(None, (', '.join(others), last)))}"
     ranks = [(abs(row.new - row.base), row.rank) for row in comparison.ranks if row.base and row.new]
     if len(ranks) > 1 and ranks[0][0] > _BY_FAR * ranks[1][0]:
         first, second = (readable(time, "ns") for time, _ in ranks[:2])
@@ -445,6 +461,10 @@ def _grown(comparison: Comparison) -> str:
     return f"; mostly {most}, {readable(abs(parts[most].change), 'ns')} {how}"
 
 
+def _with_article(comparison: Comparison) -> str:
+    return f"{'an' if comparison.unit[0] in 'aeiou' else 'a'} {comparison.unit}"
+
+
 _LEAST_SPEED = 0.005  # of a unit of the base: kernels that change it by less are not named
 _MOST_NAMED = 2  # kernels
 _NEARLY_ALL = 0.8  # of the time of those that compute
@@ -452,7 +472,7 @@ _NEARLY_ALL = 0.8  # of the time of those that compute
 
 def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
     """Yield the kernels whose calls of equal work are longer, or shorter, on every rank: no rank is to blame."""
-    attribution, margin = comparison.attribution, comparison.decision.margin
+    attribution, margin, unit = comparison.attribution, comparison.decision.margin, _with_article(comparison)
     if comparison.subject.common or comparison.metric.name != STEP:
         return
     known = [(kernel, kernel.everywhere - 1) for kernel in attribution.kernels if kernel.everywhere]
@@ -463,18 +483,42 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
         costs = [kernel.base * by for kernel, by in changed]
         if sum(kernel.base for kernel, _ in changed) > _NEARLY_ALL * computing:
             kernels, by = "kernels take", sum(costs) / sum(kernel.base for kernel, _ in changed)
-            yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed))
+            yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed), unit)
             continue
         for (kernel, by), cost in list(zip(changed, costs, strict=True))[:_MOST_NAMED]:
             if cost > _LEAST_SPEED * attribution.unit.base:
                 name = kernel_name(kernel.pair.new[0].name).short
-                yield _speed(f"{name} takes", by, how, cost, kernel.ranks)
+                yield _speed(f"{name} takes", by, how, cost, kernel.ranks, unit)
 
 
-def _speed(kernels: str, by: float, how: str, cost: float, ranks: int) -> Finding:
-    where = f" on all {ranks} ranks" if ranks > 1 else ""
-    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} of a mean step"
+def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str) -> Finding:
+    where, each = (f" on all {ranks} ranks", " on each rank") if ranks > 1 else ("", "")
+    more = "more" if how == "longer" else how
+    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
+
+
+_MOST_CALLS = 3  # functions
+
+
+def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
+    """Yield the functions that the host calls more or less often, or whose calls take far longer or less."""
+    for call in [call for call in comparison.calls if call.is_changed][:_MOST_CALLS]:
+        yield Finding(call.said(_with_article(comparison)), CHANGED_CALLS, Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _critical(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+    """Yield which rank is the critical one of most units, where one is of more than half of them, and it is another."""
+    units = ([Counter({use.rank: use.critical for use in run.ranks}) for run in runs] for runs in (base, new))
+    sides = [sum(of_runs, Counter[int]()) for of_runs in units]
+    totals = [side.total() for side in sides]
+    if not all(totals) or base[0].unit == WINDOW:
+        return
+    (before, of_base), (after, of_new) = (side.most_common(1)[0] for side in sides)
+    if before != after and (of_base * 2 > totals[0] or of_new * 2 > totals[1]):
+        there = f"rank {before} in {of_base} of {totals[0]} {PLURALS[base[0].unit]} of the base"
+        text = f"the critical rank is {there}, rank {after} in {of_new} of {totals[1]} now"
+        yield Finding(text, "diff.critical", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

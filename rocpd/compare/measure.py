@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, frozen
+from rocpd.compare.calls import Function, read_calls
 from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id, statement
 from rocpd.facts.communication.collectives import Channel
@@ -268,6 +269,7 @@ class RankMeasure:
         exposed_communication: where the time of `exposed` lies that is communication.
         channels: the rank's communication kernels.
         phases: time in marker ranges that were asked for, by unit [ns].
+        functions, called: the host's calls, as `read_calls` returns them.
         part: what of the rank's time counts.
     """
 
@@ -282,6 +284,8 @@ class RankMeasure:
     exposed_communication: ExposedCommunication
     channels: Sequence[Channel]
     phases: Ints
+    functions: Sequence[Function]
+    called: Ints
     part: Part
 
 
@@ -322,7 +326,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     if units is None:
         return None
     kinds = kinds_of(ops, how.categories, names)
-    read_history(reading)  # what says why agents are idle: it reads all columns of regions, of which launches need some
+    history = read_history(reading)  # it reads all columns of regions, of which launches need some
     channels = channels_of(reading, ops, names, how.categories)
     launches, codes = read_launches(reading, ops, names, how.categories, kinds, channels)
     calls, time, medians = _count(ops, codes, units, len(launches))
@@ -339,7 +343,8 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         communication.append(np.array([unit[talks], codes[rows], ops.row[rows], of.start[talks], of.end[talks]]))
     shown, phases = ExposedCommunication(*np.concatenate(communication, axis=1)), _phases(reading, how.marker, units)
     times = calls, time, exposed, medians, idle
-    return RankMeasure(units, agents, launches, *times, shown, channels, phases, part)
+    host = read_calls(history, units.edges)
+    return RankMeasure(units, agents, launches, *times, shown, channels, phases, *host, part)
 
 
 def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:

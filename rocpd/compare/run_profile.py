@@ -22,6 +22,7 @@ import numpy as np
 from rocpd.base import Flags, Floats, Ints, Progress, RocpdError, UsageError, amount, by_key, frozen
 from rocpd.base.documents import json_object
 from rocpd.base.stages import Stage
+from rocpd.compare.calls import CallUse, Function, mean_calls
 from rocpd.compare.measure import (
     COPY_KIND,
     WHOLE,
@@ -119,11 +120,13 @@ class RankUse:
         rank: its number in the run.
         host: its host.
         own: its time without waiting for others, and without communication that may be waiting.
+        critical: in how many units it is the critical rank, or counts as such; 0 in baselines of older versions.
     """
 
     rank: int
     host: str | None
     own: float
+    critical: int = 0
 
 
 @frozen
@@ -174,6 +177,7 @@ class RunProfile:
         selection: what of it counts, in words; empty: all of it.
         guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
         problems: those that analyses find in the whole of it.
+        calls: the host's calls on average of its ranks; empty: none are recorded, or a baseline of older versions.
     """
 
     name: str
@@ -189,6 +193,7 @@ class RunProfile:
     selection: str = ""
     guids: tuple[str, ...] = ()
     problems: Answered = field(default_factory=dict)
+    calls: tuple[CallUse, ...] = ()
 
     @property
     def units(self) -> int:
@@ -348,6 +353,7 @@ class _Member:
         idle: `[unit, cause]`.
         length: time of each unit.
         values: of what decides, in each unit; the time of launches where units have no value of it.
+        functions, called: the host's calls, as `read_calls` returns them.
     """
 
     number: int
@@ -362,13 +368,15 @@ class _Member:
     idle: Ints
     length: Ints
     values: Ints
+    functions: Sequence[Function]
+    called: Ints
 
     def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
         """Return the same with some units only."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
 
 
-_OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idle", "length", "values")
+_OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idle", "length", "values", "called")
 
 
 @frozen
@@ -442,7 +450,8 @@ class MeasuredRun:
         if self.power is not None:
             samples[ENERGY] = tuple(self.power * time / 1e9 for time in samples[STEP])
         uses, ranks = tuple(self._uses()), tuple(self._ranks())
-        return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks)
+        calls = mean_calls((member.functions, member.called) for member in self.members)
+        return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks, calls=calls)
 
     def _uses(self) -> Iterator[LaunchUse]:
         """Yield what launches took on the ranks that count."""
@@ -489,10 +498,10 @@ class MeasuredRun:
     def _ranks(self) -> Iterator[RankUse]:
         """Yield what each rank did on average, those too that do not count."""
         each = self.about.scale // int(self.counts[:, 0].sum())
-        for member in self.members:
+        for member, critical in zip(self.members, self.counts.sum(1).tolist(), strict=True):
             times = member.length, member.waiting.sum(1), member.unmatched.sum(1)
             own, waiting, unmatched = (float(time.mean()) / each for time in times)
-            yield RankUse(member.number, member.host, own - waiting - unmatched)
+            yield RankUse(member.number, member.host, own - waiting - unmatched, critical)
 
 
 def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:
@@ -507,7 +516,8 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
     calls, time, exposed, waiting, unmatched = (column[rows] * times for column in columns)
     who = place if each.rank.run else each.rank.number, each.rank.hostname, measure.launches
     units = idle[rows] * times, length[rows] * times, metric.values(measure)[rows]
-    return _Member(*who, calls, time, exposed, measure.medians[rows], waiting, unmatched, *units)
+    host = measure.functions, measure.called[rows]
+    return _Member(*who, calls, time, exposed, measure.medians[rows], waiting, unmatched, *units, *host)
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:

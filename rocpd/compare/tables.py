@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TextIO
 from rocpd.base import Row, amount
 from rocpd.base.visible import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
-from rocpd.compare.comparison import Comparison, RankDifference
+from rocpd.compare.calls import CallDifference
+from rocpd.compare.comparison import CHANGED_CALLS, Comparison, RankDifference
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table import Sheet
 from rocpd.table.human import Head, all_numbers, heading, readable, write_readable
@@ -71,7 +72,11 @@ TABLES = by_name(
             "of the change per unit: time that other work no longer hides (below 0: that it hides now)",
         ),
         Field("waiting_ns", "ns", "of the change per unit: waiting for other ranks, and what is not matched", True),
-        Field("call_percent", "%", "how much longer the median call takes, of equal work if there is any"),
+        Field(
+            "call_percent",
+            "%",
+            "how much longer the median call takes on the critical rank, of equal work if there is any",
+        ),
         Field("base_calls", "", "calls per unit of the base", True),
         Field("new_calls", "", "calls per unit of the other side", True),
         Field("p", "", "Mann-Whitney, adjusted by Holm; NULL with one run a side", True),
@@ -108,6 +113,17 @@ TABLES = by_name(
         *_TIMES,
         Field("percent", "%", "change of its time"),
     ),
+    table_of(
+        "diff-calls",
+        "The host's calls of HIP, CUDA and RCCL where both sides recorded them, on average of all ranks, those first "
+        "whose time changes most.",
+        Field("name", "", "function"),
+        Field("base_calls", "", "calls per unit of the base, on a rank"),
+        Field("new_calls", "", "calls per unit of the other side"),
+        Field("base_ns", "ns", "mean of a call of the base; NULL: there is none"),
+        Field("new_ns", "ns", "the same of the other side"),
+        Field("change_ns", "ns", "how much longer all calls of a unit take, on a rank"),
+    ),
 )
 
 
@@ -124,6 +140,7 @@ def tables_of(comparison: Comparison) -> Iterator[Summary]:
     operators = attribution.operators if any(attribution.operators) else {}
     yield _table("diff-operators", _rows({name or None: row for name, row in operators.items()}, base))
     yield _table("diff-ranks", [_rank(row) for row in comparison.ranks])
+    yield _table("diff-calls", [_call(call) for call in comparison.calls])
 
 
 def _table(name: str, rows: list[Row], comparison: Comparison | None = None) -> Summary:
@@ -166,10 +183,14 @@ def _rank(row: RankDifference) -> Row:
     return row.rank, row.host, row.base, row.new, change, percent(row.ratio)
 
 
+def _call(call: CallDifference) -> Row:
+    return call.name, *call.calls, *call.lengths, call.change
+
+
 VERSION = 1
 """Of the form of the document; a change of a meaning makes it another one."""
 
-_IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks")
+_IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks", "calls")
 
 
 def document_of(comparison: Comparison) -> dict[str, Any]:
@@ -256,11 +277,14 @@ def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = Non
     found, ranks = comparison.attribution, comparison.ranks
     paths, operators = list(found.paths.values()), list(found.operators.values())
     changed = (number for number, row in enumerate(ranks) if row.base != row.new)
+    calls = (number for number, call in enumerate(comparison.calls) if call.is_changed)
+    has_calls = any(finding.rule == CHANGED_CALLS for finding in comparison.findings)
     chosen = (
         ("diff-kernels", "Kernels that explain 90 % of it", explaining(found.kernels), _MOST_KERNELS, True),
         ("diff-markers", "Markers", explaining(paths), _FEW, len(paths) > 1),
         ("diff-operators", "Operators", explaining(operators), _MOST_KERNELS, any(found.operators)),
         ("diff-ranks", "Ranks, without waiting for others", changed, _FEW, len(ranks) > 1),
+        ("diff-calls", "Calls of the host", calls, _FEW, has_calls),
     )
     for name, title, rows, most, is_shown in chosen:
         some = list(islice(rows, most) if limit is None else range(len(list(tables[name])))[: limit or None])
@@ -318,7 +342,7 @@ def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[s
     left = [row for number, row in enumerate(every) if number not in rows]
     if left:
         by_field = zip(fields, zip(*left, strict=True), strict=True)
-        adds_up = table.name != "diff-ranks"
+        adds_up = table.name not in ("diff-ranks", "diff-calls")
         sums = [sum(column) if adds_up and field.unit == "ns" else None for field, column in by_field]
         chosen.append((amount(len(left), "other"), *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]

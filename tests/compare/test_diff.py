@@ -144,7 +144,11 @@ def test_the_same_bytes_twice(jobs: dict[str, Path], cli: Cli) -> None:
 
 
 def test_one_run_a_side_is_unclear_within_what_runs_differ_by(profiles: dict[str, RunProfile]) -> None:
-    found = between(profiles["base"], profiles["again"]).decision
+    comparison = between(profiles["base"], profiles["again"])
+    assert "; whether other runs differ as much is open [" in comparison.findings[0].text
+    alike = "comparable (score 1.00): ranks, GPUs, what is recorded and settings are alike"
+    assert alike in [finding.text for finding in comparison.findings]
+    found = comparison.decision
     assert (found.verdict, found.p) == ("unclear", None)
     assert (found.reason, found.noise, found.is_assumed) == ("too noisy to tell 3 %", 0.05, True)
     slower = compare([profiles["base"]], [profiles["straggler"]], DiffOptions(run_noise=2), STEP).decision
@@ -230,7 +234,8 @@ def test_kernels_that_are_slower_on_every_rank_are_named(jobs: dict[str, Path], 
     rocpd.simulate(tmp_path, ranks=2, steps=6, seed=11, plant="straggler=60,slow-kernel=9")
     both = profile_of(*sorted(tmp_path.glob("*.db")))
     (text,) = said(both)
-    found = re.fullmatch(r"(GEMM .*) takes ([\d.]+) % longer on all 2 ranks, at equal work: .* us of a mean step", text)
+    said_so = r"(GEMM .*) takes ([\d.]+) % longer on all 2 ranks, at equal work: .* us more a step on each rank"
+    found = re.fullmatch(said_so, text)
     assert found
     assert float(found[2]) == pytest.approx(9, abs=2.5)  # GPUs differ by 1 % from run to run
     assert said(straggler) == said(base) == []

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
-from rocpd.compare.comparison import comparability
+from rocpd.compare.comparison import comparability, compare
 from rocpd.compare.measure import CodeFacts, KernelLaunch, Moved
+from rocpd.compare.options import DiffMetric, DiffOptions
 from rocpd.compare.run_profile import COMPUTE, TRANSFER, LaunchUse, RankUse, RunFacts, RunProfile
 
 GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
@@ -137,3 +138,21 @@ def test_other_kernels_and_other_units_do_not_compare() -> None:
         attribution = attribute(side_of([RUN]), side_of([other]), pair_kernels(RUN.uses, other.uses))
         found = comparability([RUN], [other], attribution, 0.5)
         assert (found.score, found.is_enough) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("idle", "said"),
+    [
+        ({"host work": 900}, "450 ns longer: idle: host work 450 ns"),
+        ({"host work": 500, "launching": 300}, "400 ns longer: idle: host work 250 ns and idle: launching 150 ns"),
+        (
+            {"host work": 400, "launching": 300, "blocking copy": 200, "module load": 100},
+            "500 ns longer: idle: host work 200 ns, idle: launching 150 ns and idle: blocking copy 100 ns",
+        ),
+    ],
+)
+def test_as_many_parts_are_named_as_make_most_of_the_change(idle: dict[str, int], said: str) -> None:
+    times = (1000.0 + sum(idle.values()) / 2,) * 2
+    new = replace(RUN, idle={f"idle: {part}": time for part, time in idle.items()}, samples={"step": times})
+    comparison = compare([RUN] * 4, [new] * 4, DiffOptions(), DiffMetric())
+    assert [each.text for each in comparison.findings if each.rule == "diff.explained"] == [f"on average {said}"]

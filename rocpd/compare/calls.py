@@ -1,0 +1,155 @@
+"""Compares the host's calls: how often each function of HIP, CUDA or RCCL is called in a unit, and how long it takes.
+
+Calls of HSA lie inside those of HIP, and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.base import Ints, by_key
+from rocpd.facts.agent_time import History
+from rocpd.facts.columns import first_of, numbered, per_id
+from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.schema.rules.categories import domain_of
+from rocpd.table.human import readable
+
+_DOMAINS = ("HIP", "CUDA", "RCCL")
+_POLLS = re.compile(r"\w+(Query|GetAsyncError)(_spt)?")  # called again until the GPU is ready: as often as it takes
+_OTHER_NUMBER, _LEAST_CALLS = 0.05, 0.5  # of the calls of the base; calls per unit
+_OTHER_LENGTH, _LEAST_TIME = 1.5, 0.01  # times as long; of a unit
+
+Function: TypeAlias = tuple[str, str]
+"""Name and category of a function."""
+
+
+def read_calls(history: History, edges: Ints) -> tuple[list[Function], Ints]:
+    """Return the functions that a rank calls, and their calls that start between edges [ns].
+
+    Returns:
+        functions; `[unit, function, 0]`: how many calls, `[unit, function, 1]`: the sum of their durations [ns].
+    """
+    regions, texts = history.regions, history.names.texts
+    low, high = np.searchsorted(regions.start, edges[[0, -1]]).tolist()  # regions are in the order of their starts
+    is_its = per_id(regions.category[low:high], lambda category: int(domain_of(texts[category]) in _DOMAINS))
+    rows = low + np.flatnonzero(is_its)
+    function = numbered(regions.name[rows], regions.category[rows])
+    first = rows[first_of(function)]
+    names = zip(regions.name[first].tolist(), regions.category[first].tolist(), strict=True)
+    shape = len(edges) - 1, len(first)
+    cell = (np.searchsorted(edges, regions.start[rows], side="right") - 1) * shape[1] + function
+    calls = np.bincount(cell, minlength=math.prod(shape))
+    time = np.bincount(cell, regions.end[rows] - regions.start[rows], len(calls)).astype(np.int64)
+    called = np.stack([calls.reshape(shape), time.reshape(shape)], axis=2)
+    return [(texts[name] or "", texts[category] or "") for name, category in names], called
+
+
+class CallUse(NamedTuple):
+    """The calls of a function, per unit and rank.
+
+    Args:
+        name, category: of the function.
+        calls: how many.
+        time: sum of their durations [ns].
+    """
+
+    name: str
+    category: str
+    calls: float
+    time: float
+
+
+def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUse, ...]:
+    """Return the calls of a unit on average of the ranks that recorded some, each as `read_calls` returns it."""
+    recorded = [(functions, called.mean(0).tolist()) for functions, called in ranks if len(functions)]
+    means = defaultdict[Function, list[float]](lambda: [0.0, 0.0])
+    for function, (calls, time) in (each for of_rank in recorded for each in zip(*of_rank, strict=True)):
+        means[function][0] += calls / len(recorded)
+        means[function][1] += time / len(recorded)
+    return tuple(CallUse(*function, *means[function]) for function in sorted(means))
+
+
+class CallDifference(NamedTuple):
+    """The calls of a function on both sides, per unit and rank.
+
+    Args:
+        name: of the function.
+        calls: how many.
+        lengths: of a call [ns]; None: there is none.
+        change: how much longer all of them take [ns].
+        is_other_number, is_other_length: whether that differs by enough to be said.
+    """
+
+    name: str
+    calls: tuple[float, float]
+    lengths: tuple[float | None, float | None]
+    change: float
+    is_other_number: bool
+    is_other_length: bool
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to say."""
+        return self.is_other_number or self.is_other_length
+
+    def said(self, each: str) -> str:
+        """Say what changed; `each`: unit with its article."""
+        numbers = " -> ".join(f"{round(calls, 1):g}" for calls in self.calls)
+        lengths = " -> ".join(readable(length, "ns") for length in self.lengths)
+        parts = [f"{numbers} calls {each}"] * self.is_other_number + [f"{lengths} a call"] * self.is_other_length
+        cost = f"{readable(abs(self.change), 'ns')} {'more' if self.change > 0 else 'less'}"
+        return f"{self.name}: {', '.join(parts)}, {cost} of the host's time {each}"
+
+
+_Side: TypeAlias = Sequence[Sequence[CallUse]]
+
+
+def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) -> list[CallDifference]:
+    """Return how calls differ, those first whose time does most; nothing where one side recorded none.
+
+    A function that one side lacks counts as never called there if others of its category are.
+
+    Args:
+        base, new: the calls of each run.
+        unit_ns: a unit of the base, which says what matters [ns].
+        is_counted: whether numbers of calls compare: those of equal units do.
+    """
+    sides = [_mean_of_runs([run for run in runs if run]) for runs in (base, new)]
+    shared = set.intersection(*({use.category for use in side.values()} for side in sides))
+    rows = []
+    for name in sorted({**sides[0], **sides[1]}):
+        known = [side[name] for side in sides if name in side]
+        if len(known) == len(sides) or known[0].category in shared:
+            absent = CallUse(*known[0][:2], 0.0, 0.0)
+            rows.append(_difference(sides[0].get(name, absent), sides[1].get(name, absent), unit_ns, is_counted))
+    return sorted(rows, key=lambda row: -abs(row.change))
+
+
+def _mean_of_runs(runs: _Side) -> dict[str, CallUse]:
+    by_name = by_key((use.name, use) for run in runs for use in run)
+    return {
+        name: some[0]._replace(
+            calls=sum(use.calls for use in some) / len(runs), time=sum(use.time for use in some) / len(runs)
+        )
+        for name, some in by_name.items()
+    }
+
+
+def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -> CallDifference:
+    """Return how calls differ; of those that wait for the GPU, which get longer whenever it does, the number counts."""
+    change, more = new.time - base.time, abs(new.calls - base.calls)
+    lengths = tuple(use.time / use.calls if use.calls else None for use in (base, new))
+    waits = host_call(base.name, base.category) is HostCall.SYNCHRONISE
+    enough = max(_LEAST_CALLS, _OTHER_NUMBER * base.calls)
+    is_other_number = is_counted and more >= enough and not _POLLS.fullmatch(base.name)
+    known = sorted(length for length in lengths if length is not None)
+    differs = len(known) == len(lengths) and known[1] >= _OTHER_LENGTH * known[0]
+    is_other_length = differs and not waits and abs(change) >= _LEAST_TIME * unit_ns
+    counts = base.calls, new.calls
+    return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_other_number, is_other_length)

@@ -17,7 +17,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.columns import per_id
-from rocpd.facts.timeline import COMPUTE, COPIES
+from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay.chance import LIKELY, chance_of
 from rocpd.replay.excess import Excess
@@ -575,12 +575,8 @@ class Blaming:
         """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
         rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] == 0))
         end = self.job.points.time[rows]
-        start = end - self.job.points.work[rows]
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-        begin = np.maximum(start, np.append(start[:1], np.maximum.accumulate(end)[:-1]))
-        times = np.bincount(self.at[rows[order]], np.maximum(end - begin, 0), len(self.steps))
-        return times.astype(np.float64)
+        own = owned(end - self.job.points.work[rows], end)
+        return np.bincount(self.at[rows[own.of]], own.length, len(self.steps)).astype(np.float64)
 
     def _computes_longer(self, candidate: _Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""

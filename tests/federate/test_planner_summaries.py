@@ -159,9 +159,9 @@ def read_by_summaries() -> dict[str, str]:
 
     Those on metadata, which has no column that tells ranks apart, cannot be asked of the entire job.
     """
-    always = {"?1": "0", "?2": str(1 << 62)}  # two times
+    always = {"?1": "0", "?2": str(1 << 62), "{stacks}": "0"}  # two times, and a list
     statements = {
-        path.name: re.sub(r"\?[12]", lambda value: always[value[0]], statement(path.stem))
+        path.name: re.sub(r"\?[12]|\{stacks\}", lambda value: always[value[0]], statement(path.stem))
         for path in sorted(READERS[0].glob("sql/*.sql"))
     }
     for path in sorted(path for folder in READERS for path in folder.rglob("*.py")):
@@ -187,7 +187,8 @@ def of_one_rank(sql: str, guid: str) -> str:
 NOT_SIMULATED = {"operators.sql", "operator_facts.sql", "stack_calls.sql", "stack_functions.sql", "stack_samples.sql"}
 NOT_SIMULATED |= {"capture_calls.sql", "pc_samples.sql", "memory_accesses.sql", "basic_blocks.sql"}
 NOT_SIMULATED |= {"memory_pages.sql", "memory_messages.sql", "sampled_stacks.sql", "sampled_frames.sql", "samplers.sql"}
-NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
+NOT_SIMULATED |= {"graph_launches.sql"}
+NOT_DAMAGED = {"graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
 
 
 @each_on_a_job(read_by_summaries())

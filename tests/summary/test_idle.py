@@ -234,6 +234,21 @@ def test_one_rank_or_host_that_is_idle_more_than_others_is_named(
     assert ("half of the ranks" in finding.text) == bool(says)
 
 
+@pytest.mark.parametrize("ranks", [3, 9])
+def test_by_rank_the_one_that_is_idle_most_is_named_with_its_whole(ranks: int, open_job: OpenJob) -> None:
+    """Of 1,000 us each rank is idle 10 us more than the one before it; of many ranks the last is said, too."""
+    traces = []
+    for rank in range(ranks):
+        half = (1000 - 100 - rank * 10) * US // 2
+        traces.append(TraceBuilder(rank).kernel("a", US, US + half).kernel("a", 1001 * US - half, 1001 * US))
+    session = open_job(*traces)
+    (text,) = [each.text for each in session.summary("idle", by="rank").findings if each.rule == "gpu.idle_ranks"]
+    shown = [f"rank {rank} ({10 + rank}.0 %, {100 + rank * 10} us)" for rank in reversed(range(ranks))]
+    said = ", ".join(shown) if ranks == 3 else f"{', '.join(shown[:7])} … {shown[-1]}"
+    assert text == f"idle most: {said}"
+    assert not [each for each in session.summary("idle").findings if each.rule == "gpu.idle_ranks"]
+
+
 def test_functions_of_the_thread_that_is_waited_for(open_job: OpenJob) -> None:
     """Of its samples those in idle time count, by its cause; another thread's do not [us]."""
     trace = TraceBuilder()

@@ -37,7 +37,7 @@ from rocpd.facts.columns import Names, grouped
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.places import WAITING, CallPaths, whereabouts
-from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.rank import By, Key, RankReading
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.stacks import StackSamples, frame_of, read_stack_samples
 from rocpd.facts.units import RankTime, some_without_steps
@@ -56,6 +56,8 @@ from rocpd.table.human import readable
 _WORTH_SAYING = 5.0  # percent of the time of all agents
 
 _IS_AT_EDGE = np.array([*(cause in (NOT_STARTED, FINISHED, LEFT_OUT) for cause in CAUSES), False])  # -1: not idle
+
+_LISTED = 8  # ranks
 
 _MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
 
@@ -230,7 +232,8 @@ def idle(reading: Reading) -> Tables:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, counted)
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
-    yield reading.summary(TABLES["idle"], causes, findings=_findings(ranks, gaps))
+    findings = [*_findings(ranks, gaps), *(_by_rank(ranks) if reading.by is By.RANK and len(ranks) > 1 else ())]
+    yield reading.summary(TABLES["idle"], causes, findings=findings)
     yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
     if stacks:
         yield reading.summary(TABLES["idle-stacks"], rows_of(stacks, _stack_rows))
@@ -346,6 +349,17 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap]) -> Iterator[Finding
         text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
     text += _far_out(ranks, cause) + _one_gap(gaps, total)
     yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:
+    """Say how long each rank is idle for all causes, the longest first; of many ranks those first, and the last."""
+    ordered = sorted(ranks, key=lambda each: -each.percent)
+    times = (readable(sum(each.causes.values()), "ns") for each in ordered)
+    said = [f"rank {of.rank.number} ({of.percent:.1f} %, {time})" for of, time in zip(ordered, times, strict=True)]
+    text = ", ".join(said if len(said) <= _LISTED else said[: _LISTED - 1])
+    text += f" … {said[-1]}" if len(said) > _LISTED else ""
+    worst, evidence = ordered[0].rank.number, {"idle_percent": ordered[0].percent}
+    yield Finding(f"idle most: {text}", "gpu.idle_ranks", Verdict.NOTE, Confidence.CERTAIN, worst, evidence=evidence)
 
 
 def _far_out(ranks: Sequence[_OfRank], said: str = UNKNOWN) -> str:

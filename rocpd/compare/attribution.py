@@ -121,8 +121,8 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
 def _mean(lengths: Sequence[CallLengths]) -> CallLengths | None:
     if not lengths:
         return None
-    ranks, quickest, usual = zip(*lengths, strict=True)
-    return CallLengths(max(ranks), fmean(quickest), fmean(usual))
+    ranks, *means = zip(*lengths, strict=True)
+    return CallLengths(max(ranks), *map(fmean, means))
 
 
 @frozen
@@ -330,7 +330,8 @@ class KernelDifference(Difference):
         ratio: how many times as long a call is, by medians, of equal work where there are any; None: unknown, or
             communication, which waits.
         everywhere: the same on every rank, at least; 1 where it is so on some of them; None: unknown.
-        ranks: how many of the other side's ranks call it, as far as that is known.
+        ranks: how many ranks call it, as far as that is known.
+        on_ranks: calls per unit on each of these, of both sides; 0 where that is not known, too.
         is_other_work: whether each side has work that the other lacks.
         launched: what differs in how it is launched and built.
         p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
@@ -346,6 +347,7 @@ class KernelDifference(Difference):
     ratio: float | None = None
     everywhere: float | None = None
     ranks: int = 0
+    on_ranks: tuple[float, float] = (0.0, 0.0)
     is_other_work: bool = False
     launched: str = ""
     p: float | None = None
@@ -388,9 +390,11 @@ def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifferen
     ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*works)
     launched = _launched(*([launch for launch, _ in side] for side in sides))
     effects = calls, work, speed, overlap, waited
-    ranks = max((share.lengths.ranks for _, share in sides[1] if share.lengths), default=0)
+    on_ranks = [[share.lengths for _, share in side if share.lengths] for side in sides]
+    ranks = max((lengths.ranks for some in reversed(on_ranks) for lengths in some), default=0)
+    counts = sum(each.calls for each in on_ranks[0]), sum(each.calls for each in on_ranks[1])
     times = before, after, pair, per_unit
-    return KernelDifference(*times, *effects, ratio, _everywhere(*works), ranks, is_other, launched)
+    return KernelDifference(*times, *effects, ratio, _everywhere(*works), ranks, counts, is_other, launched)
 
 
 def _shares(side: Side, kernels: Iterable[KernelIdentity]) -> list[tuple[KernelLaunch, UnitShare]]:
@@ -408,7 +412,8 @@ def _by_work(side: Iterable[tuple[KernelLaunch, UnitShare]], known: Sequence[str
     for launch, share in side:
         waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
         median_calls = (share.median or 0.0) * share.calls
-        on_ranks = [length * share.calls for length in (share.lengths or (0, 0.0, 0.0))[1:]]
+        lengths = (share.lengths.quickest, share.lengths.usual) if share.lengths else (0.0, 0.0)
+        on_ranks = [length * share.calls for length in lengths]
         added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls, *on_ranks)
         work = next(filter(None, (getattr(launch, name) for name in known)), None)
         works[work] = _sum((works.get(work, _Sum()), added))

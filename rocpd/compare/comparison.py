@@ -347,6 +347,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
+        yield from _changed_number(comparison)
         are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
         yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
@@ -496,6 +497,29 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
     more = "more" if how == "longer" else how
     text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
+
+
+_OTHER_NUMBER, _LEAST_CALLS, _LEAST_TIME = 0.05, 0.5, 0.01  # of calls; calls; of a unit
+
+
+def _changed_number(comparison: Comparison) -> Iterator[Finding]:
+    """Yield the kernels that ranks call more or less often: those of the critical rank, which is one of them."""
+    attribution, unit = comparison.attribution, _with_article(comparison)
+    if comparison.subject.common or comparison.metric.name != STEP or comparison.unit == WINDOW:
+        return
+    changed = [
+        kernel
+        for kernel in attribution.kernels
+        if abs(kernel.on_ranks[1] - kernel.on_ranks[0]) >= max(_LEAST_CALLS, _OTHER_NUMBER * kernel.on_ranks[0])
+        and abs(kernel.calls) > _LEAST_TIME * attribution.unit.base
+    ]
+    for kernel in sorted(changed, key=lambda kernel: -abs(kernel.calls))[:_MOST_NAMED]:
+        name = kernel_name((kernel.pair.new or kernel.pair.base)[0].name).short
+        numbers = " -> ".join(f"{round(calls, 1):g}" for calls in kernel.on_ranks)
+        where = f" on each of {kernel.ranks} ranks" if kernel.ranks > 1 else ""
+        cost = f"{readable(abs(kernel.calls), 'ns')} {'more' if kernel.calls > 0 else 'less'}"
+        text = f"{name}: {numbers} calls {unit}{where}, {cost}"
+        yield Finding(text, "diff.number", Verdict.NOTE, Confidence.CERTAIN)
 
 
 _MOST_CALLS = 3  # functions

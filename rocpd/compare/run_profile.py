@@ -83,11 +83,13 @@ class CallLengths(NamedTuple):
         ranks: how many these are.
         quickest: on the rank where it is shortest [ns].
         usual: the median of these ranks [ns].
+        calls: how many a unit has on each of them, on average.
     """
 
     ranks: int
     quickest: float
     usual: float
+    calls: float
 
 
 @frozen
@@ -480,14 +482,19 @@ class MeasuredRun:
 
     def _lengths(self) -> dict[KernelLaunch, CallLengths]:
         """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
-        lengths = defaultdict[KernelLaunch, list[float]](list)
+        lengths, calls = defaultdict[KernelLaunch, list[float]](list), Counter[KernelLaunch]()
         for member in self.members:
             computes = np.array([launch.kind == "compute" for launch in member.launches], bool)
             called = member.calls.any(0) & computes
             usual = np.nanmedian(member.medians[:, called], axis=0).tolist()
             for number, length in zip(np.flatnonzero(called).tolist(), usual, strict=True):
                 lengths[member.launches[number]].append(length)
-        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in lengths.items()}
+                calls[member.launches[number]] += int(member.calls[:, number].sum())
+        units = self.about.scale * self.about.units
+        return {
+            launch: CallLengths(len(some), min(some), statistics.median(some), calls[launch] / units / len(some))
+            for launch, some in lengths.items()
+        }
 
     def _idle(self) -> dict[str, int]:
         """Return the idle time of the ranks that count, by part."""

@@ -247,6 +247,15 @@ def test_kernels_that_are_slower_on_every_rank_are_named(jobs: dict[str, Path], 
     assert said(baseline_of(json.dumps(older)).runs[0]) == []
 
 
+def test_kernels_that_are_called_more_often_are_named(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+    rocpd.simulate(tmp_path, ranks=2, steps=6, seed=12, plant="more-calls=2")
+    lines = cli("diff", jobs["base"], tmp_path).out.splitlines()
+    assert any(
+        re.fullmatch(r"GEMM .*: 10 -> 20 calls a step on each of 2 ranks, [\d.]+ us more", line) for line in lines
+    )
+    assert " calls a step on each of " not in cli("diff", jobs["base"], jobs["straggler"]).out
+
+
 def test_a_long_step_is_none_of_the_others(tmp_path: Path, cli: Cli) -> None:
     """Means then say what the headline, of medians, says."""
     job = JobOptions(tmp_path / "job", ranks=2, steps=12, seed=4, plant="slow-step")

@@ -27,7 +27,7 @@ from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_
 from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import COMMUNICATION, HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
-from rocpd.facts.units import Times
+from rocpd.facts.units import Times, read_first
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import UNSHIFTED, Shift
@@ -269,6 +269,7 @@ def ranks(reading: Reading) -> Tables:
 
 
 def _slices(reading: Reading) -> _Slices:
+    read_first(reading.session, reading.options.step_marker)
     if not reading.session.time_range:
         return _Slices(0, 1, reading.options.bins, {})
     start, end = reading.line()

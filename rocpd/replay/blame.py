@@ -579,7 +579,7 @@ class Blaming:
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
         begin = np.maximum(start, np.append(start[:1], np.maximum.accumulate(end)[:-1]))
-        return np.bincount(self.at[rows[order]], np.maximum(end - begin, 0), len(self.steps))
+        return np.bincount(self.at[rows[order]], np.maximum(end - begin, 0.0), len(self.steps)).astype(float)
 
     def _computes_longer(self, candidate: _Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""

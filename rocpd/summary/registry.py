@@ -64,6 +64,7 @@ class Analysis:
         by: what it can be divided into.
         by_launch: those of its tables that can be divided into `LAUNCHES`; none: all, where `by` has these.
         divided_by: what all its tables are divided by where nothing is asked; None: they are not, or not alike.
+        compares: those of its tables that compare what `by` names, also where none of their columns says so.
         reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
         recordable: what would have to be recorded, where there is no data; None: nothing in particular.
         of_one_job: those of its tables that compare the ranks of one job, or lay them on one time line: of separate
@@ -83,6 +84,7 @@ class Analysis:
     by: tuple[By, ...] = WHERE_IT_RAN
     by_launch: tuple[str, ...] = ()
     divided_by: By | None = None
+    compares: tuple[str, ...] = ()
     reads_late: bool = False
     recordable: Recordable | None = None
     of_one_job: tuple[str, ...] = ()
@@ -244,6 +246,7 @@ SUMMARIES: dict[str, Analysis] = {
             by=DIVISIONS_OF_TIME,
             by_launch=("collectives", "stragglers", "waits"),
             divided_by=By.RANK,
+            compares=("imbalance", "collectives", "stragglers", "waits"),
             recordable=Recordable.KERNELS,
             of_one_job=(
                 "imbalance",

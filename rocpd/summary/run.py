@@ -307,8 +307,10 @@ def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
 
 
 def is_divided(table: Summary, analysis: Analysis, by: By) -> bool:
-    """Whether a table that was asked for by something is divided so, or names who of these waits for whom."""
-    return table.name in analysis.by_launch or {field.name for field in DIVISIONS[by]} <= set(table.columns)
+    """Whether a table has a row for each of what it was asked by, or compares these."""
+    defined = table.definition.fields
+    compares = table.name in analysis.compares or table.fields[-len(defined) :] != defined
+    return compares or {field.name for field in DIVISIONS[by]} <= set(table.columns)
 
 
 def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[str]) -> frozenset[str]:

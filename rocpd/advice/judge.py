@@ -50,14 +50,13 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
             predicted, finding = replays().predict(changes), replace(finding, action=action)
     except RocpdError:  # nothing of that in the steps that count
         return finding
+    if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):
+        return finding
     least, most = predicted.gains
-    gain, time = predicted.gain, (finding.gain_percent or 0.0) / 100
-    if rule.is_bounded and gain > time:
-        gain, least, most = time, 0.0, min(most, time)
     words = shlex.join(word for change in predicted.changes for word in str(change).split(" ", 1))
     return replace(
         finding,
-        gain_percent=gain * 100,
+        gain_percent=predicted.gain * 100,
         gain_bounds=(0.0 if any(change.is_bound for change in changes) else least * 100, most * 100),
         regained_by=f"rocpd whatif JOB {words}",
     )

@@ -35,11 +35,15 @@ _MAIN = 0.5  # of what a step lost, that one rank explains
 _CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
-_STALL = 0.02  # of a step, that a rank stalls at least
+_STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls, or takes longer from some step on, at least
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
 _ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
 _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
+_LEAST_APART, _HARDLY = (
+    4,
+    0.25,
+)  # steps before and after an onset; of what a rank takes longer then, what it does before
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
@@ -77,6 +81,7 @@ class Cause:
         stalled: share of what it takes longer that it takes in these.
         in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
         longest: in how many steps it takes longest of those that compare.
+        since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
         longer: by which share it computes longer than others.
         alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
     """
@@ -93,6 +98,7 @@ class Cause:
     stalled: float = 0.0
     in_stalls: int = 0
     longest: int = 0
+    since: int | None = None
     longer: float = 0.0
     alone: int = 0
 
@@ -552,7 +558,9 @@ class Blaming:
             return cause
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
-        longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
+        now = self._longer_now()
+        longest = int(np.isin(now.argmax(1), columns).sum())
+        since = self._since(now[:, columns[0]]) if kind is CauseKind.RANK else None
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
         for _, here in self.of_ranks(ranks):
@@ -560,7 +568,24 @@ class Blaming:
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
+        cause = replace(cause, since=since)
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
+
+    def _since(self, longer: Floats) -> int | None:
+        """Return from which step on a rank takes longer, by how much it does in each; None: in all, or now and then."""
+        low, high = _LEAST_APART, len(longer) - _LEAST_APART
+        if low > high:
+            return None
+        # Where it is divided in two, so that each part varies least.
+        at = min(
+            range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut)
+        )
+        before, after = longer[:at], longer[at:]
+        apart = float(after.mean() - np.median(before))
+        spread = _NORMAL * float(np.median(np.abs(before - np.median(before))))
+        is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
+        is_far = apart > max(_FAR * spread, _ONSET * self.step_ns)
+        return int(self.steps[at]) if is_new and is_far and before.mean() < _HARDLY * after.mean() else None
 
     def _in_stalls(self, cause: Cause) -> int:
         """Return the mean time that steps take longer in which a rank stalls, for what it mainly takes longer [ns]."""

@@ -326,7 +326,7 @@ def whatif(material: Material) -> Iterator[Block]:
     *each, together = replays.tried(material.session.job.course)
     rows = tuple(
         (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
-        for one in (*each, *([together] if len(each) > 1 else []))
+        for one in (*each, *([] if str(together) in map(str, each) else [together]))
     )
     step = readable(together.step_ns, "ns")
     doc = f"The job is replayed without it; a mean step took {step}. How long another takes is a matter of chance."

@@ -269,3 +269,13 @@ def test_functions_of_the_thread_that_is_waited_for(open_job: OpenJob) -> None:
         ("synchronising call", "hipDeviceSynchronize", 1, 7 * US, 7 * US, 100.0),
         ("synchronising call", "main", 1, 7 * US, 0, 0.0),
     ]
+
+
+def test_the_call_in_which_most_gaps_begin_is_named(tmp_path: Path) -> None:
+    """A queue of small copies waits to start, which alone says not for what."""
+    rocpd.simulate(tmp_path, ranks=2, steps=6, seed=3, plant="small-copies=120")
+    with rocpd.connect(sorted(tmp_path.glob("*.db"))) as session:
+        first, *_ = session.summary("idle").findings
+        begun = {name: share for name, share in cells(session, "idle-calls", "name begun_percent") if name}
+    assert "waiting to start; gaps that begin in hipMemcpyAsync take " in first.text
+    assert f" take {begun['hipMemcpyAsync']:.1f} % of the time" in first.text

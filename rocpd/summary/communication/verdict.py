@@ -264,9 +264,10 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
 
 
 def _matters(cause: Cause) -> bool:
-    """Whether a cause is more than chance explains, or a stall, which is a fact of the steps where it was."""
+    """Whether a cause is more than chance explains, or a fact of the steps where it was: a stall, or from one on."""
     most = LIKELY if cause.kind is CauseKind.LINK else _PERHAPS  # few links compare
-    return cause.stalled > _STALLS or (cause.chance is not None and cause.chance <= most)
+    is_fact = cause.stalled > _STALLS or cause.since is not None
+    return is_fact or (cause.chance is not None and cause.chance <= most)
 
 
 def _once(hiding: Sequence[Cause], members: Members) -> str:
@@ -282,6 +283,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     is_stall = cause.stalled > _STALLS
     chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
+    if cause.since is not None and confidence is Confidence.HINT and unit == "steps":
+        confidence = Confidence.LIKELY  # what began in the midst of the job compares with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
     names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
@@ -302,6 +305,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "cost_percent": percent,
         "mainly": cause.mainly,
         "times_longest": cause.longest,
+        **({"since_step": cause.since} if cause.since is not None and unit == "steps" else {}),
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,
         "wait_percent": cause.waiting * 100,
@@ -346,8 +350,9 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     if is_stall:
         return f"{texts[what]} in {len(cause.stalls)} of {count} {unit}"
     is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
+    since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
     often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
-    return f"{texts[what]}{often}"
+    return f"{texts[what]}{since}{often}"
 
 
 def comes_again(stalls: Sequence[int], last: int) -> str:
@@ -368,6 +373,8 @@ def _ordinal(number: int) -> str:
 
 def _lasting(cause: Cause, count: int, unit: str) -> str:
     """Say whether a cause lasts, apart from what it cost."""
+    if cause.since is not None and (cause.chance is None or cause.chance > LIKELY):
+        return "it goes on to the last step; whether it lasts beyond that is not known"
     if cause.chance is None or cause.chance > LIKELY:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
     odds = f"1 in {round(1 / cause.chance):,}" if cause.chance > 1e-6 else "1 in a million"

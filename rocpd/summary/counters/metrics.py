@@ -513,9 +513,8 @@ def _not_placed(
     if lacking := [name for name in first if name and name not in known]:
         short, have = short_names(lacking), "has" if len(lacking) == 1 else "have"
         text = f"{len(lacking)} of the {amount(len(first), 'kernel')} with most time {have} no counters of operations"
-        text += (
-            f" and bytes: {', '.join(short[name] for name in lacking)}; `rocpd summary to-collect` says what to collect"
-        )
+        text += f" and bytes: {', '.join(short[name] for name in lacking)}"
+        text += "; collect for all what `rocpd summary collected` lists"
         yield Finding(text, "kernel.uncounted", Verdict.NOTE, Confidence.CERTAIN)
 
 

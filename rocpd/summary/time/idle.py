@@ -9,7 +9,7 @@ recursive counts once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import NamedTuple
@@ -59,6 +59,7 @@ _IS_AT_EDGE = np.array([*(cause in (NOT_STARTED, FINISHED, LEFT_OUT) for cause i
 
 _LISTED = 8  # ranks
 
+_MUCH = 0.4  # of the idle time: so much begins in a call that is named
 _MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
 
 _MEANWHILE = {
@@ -232,7 +233,10 @@ def idle(reading: Reading) -> Tables:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, counted)
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
-    findings = [*_findings(ranks, gaps), *(_by_rank(ranks) if reading.by is By.RANK and len(ranks) > 1 else ())]
+    findings = [
+        *_findings(ranks, gaps, sums.values()),
+        *(_by_rank(ranks) if reading.by is By.RANK and len(ranks) > 1 else ()),
+    ]
     yield reading.summary(TABLES["idle"], causes, findings=findings)
     yield reading.summary(TABLES["idle-calls"], rows_of(sums, partial(_call_rows, reading, spans)))
     if stacks:
@@ -328,7 +332,7 @@ def _call_rows(reading: Reading, spans: Mapping[Key, int], key: Key, times: _ByC
         yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker(), begun)
 
 
-def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap]) -> Iterator[Finding]:
+def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByCause]) -> Iterator[Finding]:
     """Say how much of the time agents are idle, where more, and what for; where one gap is most of it, which."""
     causes = sum((Counter(rank.causes) for rank in ranks), Counter[str]())
     span, total = sum(rank.span for rank in ranks), causes.total()
@@ -347,8 +351,20 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap]) -> Iterator[Finding
         text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
     else:
         text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
+        text += _begins_in(idle, total, span) if cause == QUEUED else ""
     text += _far_out(ranks, cause) + _one_gap(gaps, total)
     yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _begins_in(idle: Iterable[_ByCause], total: int, span: int) -> str:
+    """Return the call in which much of the idle time begins [ns], in words; or nothing: a queue says not for what."""
+    begun = Counter[tuple[str, str | None]]()
+    for of_key in idle:
+        begun.update({which: time.begun for which, time in of_key.items()})
+    (_, name), most = max(begun.items(), key=lambda each: each[1])
+    if name is None or most < _MUCH * total:
+        return ""
+    return f"; gaps that begin in {name} take {most * 100 / span:.1f} % of the time"
 
 
 def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:

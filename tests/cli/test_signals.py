@@ -41,12 +41,12 @@ rocpd.__main__.main()
 
 AFTER_A_FILE = """
 import signal
-import rocpd.cli, rocpd.cli.tables as analyses
-report_written = analyses.tables.report_written
+import rocpd.cli, rocpd.cli.tables as tables
+report_written = tables.report_written
 def interrupted(path):
     report_written(path)
     signal.raise_signal(signal.SIGINT)
-analyses.tables.report_written = interrupted
+tables.report_written = interrupted
 rocpd.cli.start("summary", "kernels", "domains", "-f", "csv", "-o", "s/", ".")
 """
 

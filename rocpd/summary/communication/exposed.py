@@ -64,7 +64,7 @@ class RankExposed(NamedTuple):
 
 
 class _Moved(NamedTuple):
-    """What kernels move: as the first columns of the table."""
+    """The data that kernels move: the first columns of the table."""
 
     operation: str | None
     bytes: int | None

@@ -348,6 +348,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
         yield from _changed_number(comparison)
+        yield from _changed_overlap(comparison)
         are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
         yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
@@ -374,7 +375,6 @@ def _guids(runs: Sequence[RunProfile]) -> set[str]:
     return {guid for run in runs for guid in run.guids}
 
 
-_DECIDED = (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
 _MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; of the change: of parts that make so much no more are named
 _BY_FAR = 3  # times as much as any other rank
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
@@ -433,10 +433,10 @@ def _compared(comparison: Comparison) -> Finding:
 
 
 def _explained(comparison: Comparison) -> Iterator[Finding]:
-    """Yield which parts most of a decided change lies in, and the rank that changed by far more than any other."""
+    """Yield which parts most of a change lies in, and the rank that changed by far more than any other."""
     change = comparison.attribution.unit.change
-    is_decided = comparison.metric.name == STEP and comparison.verdict in _DECIDED
-    if not is_decided or not change or comparison.attribution.cancels:
+    is_asked = comparison.metric.name == STEP and comparison.verdict is not ChangeVerdict.SAME
+    if not is_asked or not change or comparison.attribution.cancels:
         return
     alike = {part: row.change for part, row in comparison.attribution.parts.items() if row.change * change > 0}
     ordered = sorted(alike, key=lambda part: -abs(alike[part]))
@@ -500,6 +500,7 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
 
 
 _OTHER_NUMBER, _LEAST_CALLS, _LEAST_TIME = 0.05, 0.5, 0.01  # of calls; calls; of a unit
+_LEAST_OVERLAP = 0.02  # of a unit
 
 
 def _changed_number(comparison: Comparison) -> Iterator[Finding]:
@@ -520,6 +521,19 @@ def _changed_number(comparison: Comparison) -> Iterator[Finding]:
         cost = f"{readable(abs(kernel.calls), 'ns')} {'more' if kernel.calls > 0 else 'less'}"
         text = f"{name}: {numbers} calls {unit}{where}, {cost}"
         yield Finding(text, "diff.number", Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _changed_overlap(comparison: Comparison) -> Iterator[Finding]:
+    """Yield how much less, or more, of communication other work hides on the critical rank."""
+    attribution = comparison.attribution
+    kernels = (kernel for kernel in attribution.kernels if kernel.pair.base and kernel.pair.new)
+    overlap = sum(kernel.overlap for kernel in kernels if kernel.pair.base[0].kind == "communication")
+    if comparison.metric.name != STEP or abs(overlap) <= _LEAST_OVERLAP * attribution.unit.base:
+        return
+    time, each = readable(abs(overlap), "ns"), _with_article(comparison)
+    how = f"no longer hides {time}" if overlap > 0 else f"hides {time} more"
+    text = f"compute {how} of communication {each}"
+    yield Finding(text, "diff.overlap", Verdict.NOTE, Confidence.CERTAIN)
 
 
 _MOST_CALLS = 3  # functions

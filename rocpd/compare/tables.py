@@ -120,9 +120,9 @@ TABLES = by_name(
         Field("name", "", "function"),
         Field("base_calls", "", "calls per unit of the base, on a rank"),
         Field("new_calls", "", "calls per unit of the other side"),
-        Field("base_ns", "ns", "mean of a call of the base; NULL: there is none"),
-        Field("new_ns", "ns", "the same of the other side"),
-        Field("change_ns", "ns", "how much longer all calls of a unit take, on a rank"),
+        Field("base_each_ns", "ns", "mean of a call of the base; NULL: there is none"),
+        Field("new_each_ns", "ns", "the same of the other side"),
+        Field("change_ns", "ns", "how much longer all calls of a unit take, on a rank: time of the host, not of steps"),
     ),
 )
 

@@ -121,8 +121,8 @@ def test_planted_calls_are_named_in_sentences_and_a_table(jobs: dict[str, Path],
         assert f"\n{name} " in table
     document = json.loads(cli("diff", jobs["base"], jobs["calls"], "--json").out)
     (copies,) = (row for row in document["calls"] if row["name"] == "hipMemcpyAsync")
-    assert copies["new_ns"] > 10 * copies["base_ns"]
-    change = copies["new_calls"] * copies["new_ns"] - copies["base_calls"] * copies["base_ns"]
+    assert copies["new_each_ns"] > 10 * copies["base_each_ns"]
+    change = copies["new_calls"] * copies["new_each_ns"] - copies["base_calls"] * copies["base_each_ns"]
     assert copies["change_ns"] == pytest.approx(change)
 
 

@@ -256,6 +256,14 @@ def test_kernels_that_are_called_more_often_are_named(jobs: dict[str, Path], tmp
     assert " calls a step on each of " not in cli("diff", jobs["base"], jobs["straggler"]).out
 
 
+def test_overlap_that_is_lost_is_named(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+    rocpd.simulate(tmp_path, ranks=2, steps=6, seed=13, plant="lost-overlap")
+    lost, found = cli("diff", jobs["base"], tmp_path).out, cli("diff", tmp_path, jobs["base"]).out
+    assert re.search(r"^compute no longer hides [\d.]+ us of communication a step$", lost, re.MULTILINE)
+    assert re.search(r"^compute hides [\d.]+ us more of communication a step$", found, re.MULTILINE)
+    assert " of communication a step" not in cli("diff", jobs["base"], jobs["again"]).out
+
+
 def test_a_long_step_is_none_of_the_others(tmp_path: Path, cli: Cli) -> None:
     """Means then say what the headline, of medians, says."""
     job = JobOptions(tmp_path / "job", ranks=2, steps=12, seed=4, plant="slow-step")

@@ -121,8 +121,8 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
 def _mean(lengths: Sequence[CallLengths]) -> CallLengths | None:
     if not lengths:
         return None
-    ranks, *means = zip(*lengths, strict=True)
-    return CallLengths(max(ranks), *map(fmean, means))
+    ranks, quickest, usual = zip(*lengths, strict=True)
+    return CallLengths(max(ranks), fmean(quickest), fmean(usual))
 
 
 @frozen
@@ -331,7 +331,6 @@ class KernelDifference(Difference):
             communication, which waits.
         everywhere: the same on every rank, at least; 1 where it is so on some of them; None: unknown.
         ranks: how many ranks call it, as far as that is known.
-        on_ranks: calls per unit on each of these, of both sides; 0 where that is not known, too.
         is_other_work: whether each side has work that the other lacks.
         launched: what differs in how it is launched and built.
         p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
@@ -347,7 +346,6 @@ class KernelDifference(Difference):
     ratio: float | None = None
     everywhere: float | None = None
     ranks: int = 0
-    on_ranks: tuple[float, float] = (0.0, 0.0)
     is_other_work: bool = False
     launched: str = ""
     p: float | None = None
@@ -390,11 +388,9 @@ def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifferen
     ratio = None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*works)
     launched = _launched(*([launch for launch, _ in side] for side in sides))
     effects = calls, work, speed, overlap, waited
-    on_ranks = [[share.lengths for _, share in side if share.lengths] for side in sides]
-    ranks = max((lengths.ranks for some in reversed(on_ranks) for lengths in some), default=0)
-    counts = sum(each.calls for each in on_ranks[0]), sum(each.calls for each in on_ranks[1])
+    ranks = max((share.lengths.ranks for _, share in sides[1] if share.lengths), default=0)
     times = before, after, pair, per_unit
-    return KernelDifference(*times, *effects, ratio, _everywhere(*works), ranks, counts, is_other, launched)
+    return KernelDifference(*times, *effects, ratio, _everywhere(*works), ranks, is_other, launched)
 
 
 def _shares(side: Side, kernels: Iterable[KernelIdentity]) -> list[tuple[KernelLaunch, UnitShare]]:

@@ -80,6 +80,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(map(_use, known["uses"]))
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none, and no calls
+    known["communication"] = tuple(known.get("communication", (0.0, 0.0)))
     known["calls"] = tuple(CallUse(*use) for use in known.get("calls", ()))
     # Files of older versions say more of ranks, and not when they are critical.
     ranks = known["ranks"]

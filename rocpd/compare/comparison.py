@@ -347,9 +347,10 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
-        yield from _changed_number(comparison)
-        yield from _changed_overlap(comparison)
         are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
+        if are_apart and comparison.metric.name == STEP and comparison.unit != WINDOW:
+            yield from _changed_number(comparison, base, new)
+            yield from _changed_overlap(comparison, base, new)
         yield from _changed_calls(comparison) if are_apart else ()
         yield from _explained(comparison)
         yield from _critical(base, new) if are_apart else ()
@@ -500,40 +501,44 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
 
 
 _OTHER_NUMBER, _LEAST_CALLS, _LEAST_TIME = 0.05, 0.5, 0.01  # of calls; calls; of a unit
-_LEAST_OVERLAP = 0.02  # of a unit
+_OTHER_SHARE, _LEAST_OVERLAP = 5.0, 0.02  # percent of communication; of a unit
 
 
-def _changed_number(comparison: Comparison) -> Iterator[Finding]:
-    """Yield the kernels that ranks call more or less often: those of the critical rank, which is one of them."""
-    attribution, unit = comparison.attribution, _with_article(comparison)
-    if comparison.subject.common or comparison.metric.name != STEP or comparison.unit == WINDOW:
-        return
-    changed = [
-        kernel
-        for kernel in attribution.kernels
-        if abs(kernel.on_ranks[1] - kernel.on_ranks[0]) >= max(_LEAST_CALLS, _OTHER_NUMBER * kernel.on_ranks[0])
-        and abs(kernel.calls) > _LEAST_TIME * attribution.unit.base
-    ]
-    for kernel in sorted(changed, key=lambda kernel: -abs(kernel.calls))[:_MOST_NAMED]:
-        name = kernel_name((kernel.pair.new or kernel.pair.base)[0].name).short
-        numbers = " -> ".join(f"{round(calls, 1):g}" for calls in kernel.on_ranks)
-        where = f" on each of {kernel.ranks} ranks" if kernel.ranks > 1 else ""
-        cost = f"{readable(abs(kernel.calls), 'ns')} {'more' if kernel.calls > 0 else 'less'}"
-        text = f"{name}: {numbers} calls {unit}{where}, {cost}"
+def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+    """Yield the kernels that ranks call more or less often, on average of all of them."""
+    unit = _with_article(comparison)
+    changed = []
+    for kernel in comparison.attribution.kernels:
+        sides = (base, kernel.pair.base), (new, kernel.pair.new)
+        numbers = [
+            fmean(sum(run.numbers_of_calls.get(each.name, 0.0) for each in pair) for run in runs)
+            for runs, pair in sides
+        ]
+        more, (before, _) = numbers[1] - numbers[0], kernel.calls_per_unit
+        cost = more * kernel.base / before if before else 0.0
+        is_enough = abs(more) >= max(_LEAST_CALLS, _OTHER_NUMBER * numbers[0])
+        if all(numbers) and is_enough and abs(cost) > _LEAST_TIME * comparison.attribution.unit.base:
+            name = kernel_name(kernel.pair.new[0].name).short
+            said = " -> ".join(f"{round(number, 1):g}" for number in numbers)
+            time = f"{readable(abs(cost), 'ns')} {'more' if cost > 0 else 'less'}"
+            changed.append((abs(cost), f"{name}: {said} calls {unit} and rank, {time}"))
+    for _, text in sorted(changed, reverse=True)[:_MOST_NAMED]:
         yield Finding(text, "diff.number", Verdict.NOTE, Confidence.CERTAIN)
 
 
-def _changed_overlap(comparison: Comparison) -> Iterator[Finding]:
-    """Yield how much less, or more, of communication other work hides on the critical rank."""
-    attribution = comparison.attribution
-    kernels = (kernel for kernel in attribution.kernels if kernel.pair.base and kernel.pair.new)
-    overlap = sum(kernel.overlap for kernel in kernels if kernel.pair.base[0].kind == "communication")
-    if comparison.metric.name != STEP or abs(overlap) <= _LEAST_OVERLAP * attribution.unit.base:
+def _changed_overlap(
+    comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]
+) -> Iterator[Finding]:
+    """Yield how much less, or more, of communication other work hides, on average of all ranks."""
+    sides = [[fmean(run.communication[at] for run in runs) for at in (0, 1)] for runs in (base, new)]
+    if not all(every for every, _ in sides):
         return
-    time, each = readable(abs(overlap), "ns"), _with_article(comparison)
-    how = f"no longer hides {time}" if overlap > 0 else f"hides {time} more"
-    text = f"compute {how} of communication {each}"
-    yield Finding(text, "diff.overlap", Verdict.NOTE, Confidence.CERTAIN)
+    before, after = (hidden * 100 / every for every, hidden in sides)
+    less = sides[0][1] - sides[1][1]
+    if abs(before - after) >= _OTHER_SHARE and abs(less) > _LEAST_OVERLAP * comparison.attribution.unit.base:
+        how = f"{readable(abs(less), 'ns')} {'less' if less > 0 else 'more'}"
+        text = f"compute hides {how} of communication {_with_article(comparison)}, on average of the ranks"
+        yield Finding(text, "diff.overlap", Verdict.NOTE, Confidence.CERTAIN)
 
 
 _MOST_CALLS = 3  # functions

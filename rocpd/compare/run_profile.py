@@ -83,13 +83,11 @@ class CallLengths(NamedTuple):
         ranks: how many these are.
         quickest: on the rank where it is shortest [ns].
         usual: the median of these ranks [ns].
-        calls: how many a unit has on each of them, on average.
     """
 
     ranks: int
     quickest: float
     usual: float
-    calls: float
 
 
 @frozen
@@ -180,6 +178,8 @@ class RunProfile:
         guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
         problems: those that analyses find in the whole of it.
         calls: the host's calls on average of its ranks; empty: none are recorded, or a baseline of older versions.
+        numbers_of_calls: kernel that computes -> its calls in a unit, on average of the ranks that call it.
+        communication: how long a rank communicates in a unit, and how much of that is hidden, on average [ns].
     """
 
     name: str
@@ -196,6 +196,8 @@ class RunProfile:
     guids: tuple[str, ...] = ()
     problems: Answered = field(default_factory=dict)
     calls: tuple[CallUse, ...] = ()
+    numbers_of_calls: Mapping[str, float] = field(default_factory=dict)
+    communication: tuple[float, float] = (0.0, 0.0)
 
     @property
     def units(self) -> int:
@@ -453,7 +455,8 @@ class MeasuredRun:
             samples[ENERGY] = tuple(self.power * time / 1e9 for time in samples[STEP])
         uses, ranks = tuple(self._uses()), tuple(self._ranks())
         calls = mean_calls((member.functions, member.called) for member in self.members)
-        return replace(self.about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks, calls=calls)
+        about = replace(self.about, numbers_of_calls=self._numbers(), communication=self._communication())
+        return replace(about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks, calls=calls)
 
     def _uses(self) -> Iterator[LaunchUse]:
         """Yield what launches took on the ranks that count."""
@@ -482,19 +485,35 @@ class MeasuredRun:
 
     def _lengths(self) -> dict[KernelLaunch, CallLengths]:
         """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
-        lengths, calls = defaultdict[KernelLaunch, list[float]](list), Counter[KernelLaunch]()
+        lengths = defaultdict[KernelLaunch, list[float]](list)
         for member in self.members:
             computes = np.array([launch.kind == "compute" for launch in member.launches], bool)
             called = member.calls.any(0) & computes
             usual = np.nanmedian(member.medians[:, called], axis=0).tolist()
             for number, length in zip(np.flatnonzero(called).tolist(), usual, strict=True):
                 lengths[member.launches[number]].append(length)
-                calls[member.launches[number]] += int(member.calls[:, number].sum())
-        units = self.about.scale * self.about.units
-        return {
-            launch: CallLengths(len(some), min(some), statistics.median(some), calls[launch] / units / len(some))
-            for launch, some in lengths.items()
-        }
+        return {launch: CallLengths(len(some), min(some), statistics.median(some)) for launch, some in lengths.items()}
+
+    def _numbers(self) -> dict[str, float]:
+        """Return kernel that computes -> its calls in a unit, on average of the ranks that call it."""
+        calls, ranks = Counter[str](), Counter[str]()
+        for member in self.members:
+            of_rank = Counter[str]()
+            for launch, called in zip(member.launches, member.calls.sum(0).tolist(), strict=True):
+                of_rank[launch.name] += called * (launch.kind == "compute")
+            calls += of_rank
+            ranks.update(name for name, called in of_rank.items() if called)
+        return {name: called / ranks[name] / self.about.scale / self.about.units for name, called in calls.items()}
+
+    def _communication(self) -> tuple[float, float]:
+        """Return how long a rank communicates in a unit, and how much of that is hidden, on average of all [ns]."""
+        sums = np.zeros(2)
+        for member in self.members:
+            talks = [launch.kind == "communication" for launch in member.launches]
+            every, exposed = (int(column[:, talks].sum()) for column in (member.time, member.exposed))
+            sums += (every, every - exposed)
+        every, hidden = (sums / len(self.members) / self.about.scale / self.about.units).tolist()
+        return every, hidden
 
     def _idle(self) -> dict[str, int]:
         """Return the idle time of the ranks that count, by part."""

@@ -150,6 +150,7 @@ TABLES = by_name(
 _MOSTLY = 2 / 3  # of what a rank computes longer
 _MATTERS = 0.01  # of what a peer takes
 _LEAST_SAMPLES = 3
+_OTHER_ROLE = 0.1  # of the dispatches of a rank: where so many are of other kernels, two do other work
 _CUT = 0.5  # of a step: so many more of its kernels one of two ranks may have between the same steps
 
 Shape = tuple[object, ...]
@@ -251,11 +252,14 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
         else:
             longer += time - their_time
             more += items - their_items
+    percent = slower * 100 / compared if compared else 0.0
+    if not _have_one_role(late, peer):
+        text = f"the same kernels take {percent:.2g} % longer" if percent >= _MATTERS * 100 else ""
+        return Explanation(text, {"same_kernels_longer_percent": percent})
     longer += slower
     _, usual, usual_items = map(sum, zip((0, 0, 0), *peer.kernels.values(), strict=True))
     if not usual or longer < _MATTERS * usual:
         return None
-    percent = slower * 100 / compared if compared else 0.0
     more_percent = more * 100 / usual_items if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more_percent}
     if slower >= _MOSTLY * longer:
@@ -268,6 +272,16 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
         f"it has more work: {more_percent:.2g} % more work-items" if more_percent >= 1 else "it runs other kernels",
         evidence,
     )
+
+
+def _have_one_role(late: _Rank, peer: _Rank) -> bool:
+    """Whether ranks launch much the same kernels: stages of a pipeline do not, and their work says nothing."""
+    counts = Counter[object](), Counter[object]()
+    for rank, of_rank in zip((late, peer), counts, strict=True):
+        for (name, *_), (count, _, _) in rank.kernels.items():
+            of_rank[name] += count
+    apart = sum(abs(counts[0][name] - counts[1][name]) for name in {*counts[0], *counts[1]})
+    return apart <= _OTHER_ROLE * counts[1].total()
 
 
 def _clock(late: _Rank, peer: _Rank) -> Explanation | None:

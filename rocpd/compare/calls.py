@@ -23,7 +23,10 @@ from rocpd.table.human import readable
 _DOMAINS = ("HIP", "CUDA", "RCCL")
 _POLLS = re.compile(r"\w+(Query|GetAsyncError)(_spt)?")  # called again until the GPU is ready: as often as it takes
 _OTHER_NUMBER, _LEAST_CALLS = 0.05, 0.5  # of the calls of the base; calls per unit
-_OTHER_LENGTH, _LEAST_TIME = 1.5, 0.01  # times as long; of a unit
+_OTHER_LENGTH = 1.5  # times as long
+
+LEAST_TIME = 0.01
+"""Share of a unit that calls change by at least to be said."""
 
 Function: TypeAlias = tuple[str, str]
 """Name and category of a function."""
@@ -75,6 +78,20 @@ def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUs
     return tuple(CallUse(*function, *means[function]) for function in sorted(means))
 
 
+def is_other_number(before: float, after: float) -> bool:
+    """Whether numbers of calls in a unit differ by enough to be said."""
+    return abs(after - before) >= max(_LEAST_CALLS, _OTHER_NUMBER * before)
+
+
+def numbers_said(before: float, after: float) -> str:
+    """Return numbers of calls in a unit as people read them.
+
+    >>> numbers_said(0.25, 12.0)
+    '0.2 -> 12'
+    """
+    return f"{round(before, 1):g} -> {round(after, 1):g}"
+
+
 class CallDifference(NamedTuple):
     """The calls of a function on both sides, per unit and rank.
 
@@ -100,9 +117,10 @@ class CallDifference(NamedTuple):
 
     def said(self, each: str) -> str:
         """Say what changed; `each`: unit with its article."""
-        numbers = " -> ".join(f"{round(calls, 1):g}" for calls in self.calls)
         lengths = " -> ".join(readable(length, "ns") for length in self.lengths)
-        parts = [f"{numbers} calls {each}"] * self.is_other_number + [f"{lengths} a call"] * self.is_other_length
+        parts = [f"{numbers_said(*self.calls)} calls {each}"] * self.is_other_number + [
+            f"{lengths} a call"
+        ] * self.is_other_length
         cost = f"{readable(abs(self.change), 'ns')} {'more' if self.change > 0 else 'less'}"
         return f"{self.name}: {', '.join(parts)}, {cost} of the host's time {each}"
 
@@ -143,13 +161,12 @@ def _mean_of_runs(runs: _Side) -> dict[str, CallUse]:
 
 def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -> CallDifference:
     """Return how calls differ; of those that wait for the GPU, which get longer whenever it does, the number counts."""
-    change, more = new.time - base.time, abs(new.calls - base.calls)
+    change = new.time - base.time
     lengths = tuple(use.time / use.calls if use.calls else None for use in (base, new))
     waits = host_call(base.name, base.category) is HostCall.SYNCHRONISE
-    enough = max(_LEAST_CALLS, _OTHER_NUMBER * base.calls)
-    is_other_number = is_counted and more >= enough and not _POLLS.fullmatch(base.name)
+    is_number_said = is_counted and is_other_number(base.calls, new.calls) and not _POLLS.fullmatch(base.name)
     known = sorted(length for length in lengths if length is not None)
     differs = len(known) == len(lengths) and known[1] >= _OTHER_LENGTH * known[0]
-    is_other_length = differs and not waits and abs(change) >= _LEAST_TIME * unit_ns
+    is_other_length = differs and not waits and abs(change) >= LEAST_TIME * unit_ns
     counts = base.calls, new.calls
-    return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_other_number, is_other_length)
+    return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_number_said, is_other_length)

@@ -21,7 +21,7 @@ from rocpd.compare.attribution import (
     pair_kernels,
     side_of,
 )
-from rocpd.compare.calls import CallDifference, compare_calls
+from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_other_number, numbers_said
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.outliers import outlying_steps
@@ -500,7 +500,6 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
 
 
-_OTHER_NUMBER, _LEAST_CALLS, _LEAST_TIME = 0.05, 0.5, 0.01  # of calls; calls; of a unit
 _OTHER_SHARE, _LEAST_OVERLAP = 5.0, 0.02  # percent of communication; of a unit
 
 
@@ -510,16 +509,15 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
     changed = []
     for kernel in comparison.attribution.kernels:
         sides = (base, kernel.pair.base), (new, kernel.pair.new)
-        numbers = [
+        before, after = (
             fmean(sum(run.numbers_of_calls.get(each.name, 0.0) for each in pair) for run in runs)
             for runs, pair in sides
-        ]
-        more, (before, _) = numbers[1] - numbers[0], kernel.calls_per_unit
-        cost = more * kernel.base / before if before else 0.0
-        is_enough = abs(more) >= max(_LEAST_CALLS, _OTHER_NUMBER * numbers[0])
-        if all(numbers) and is_enough and abs(cost) > _LEAST_TIME * comparison.attribution.unit.base:
-            name = kernel_name(kernel.pair.new[0].name).short
-            said = " -> ".join(f"{round(number, 1):g}" for number in numbers)
+        )
+        critical, _ = kernel.calls_per_unit
+        cost = (after - before) * kernel.base / critical if critical else 0.0
+        is_enough = is_other_number(before, after) and abs(cost) > LEAST_TIME * comparison.attribution.unit.base
+        if before and after and is_enough:
+            name, said = kernel_name(kernel.pair.new[0].name).short, numbers_said(before, after)
             time = f"{readable(abs(cost), 'ns')} {'more' if cost > 0 else 'less'}"
             changed.append((abs(cost), f"{name}: {said} calls {unit} and rank, {time}"))
     for _, text in sorted(changed, reverse=True)[:_MOST_NAMED]:

@@ -93,9 +93,11 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
     if every:
         rows = [_row(moved, times, every) for moved, times in sums.items()]
         rows.sort(key=lambda row: (-row[5], *map(str, row[:4])))
-        findings = (_split(rows, every),)
+        parts = [sum(row[column] for row in rows) for column in (7, 8, 9)]  # in the order of PARTS
+        shares = [time * 100 / every for time in parts]
+        findings = (_split(shares, _most(rows)),)
         yield Summary.whole(TABLES["exposed-communication"], rows, findings=findings)
-        yield Summary.whole(TABLES["exposed-parts"], _parts(rows, every), findings=findings)
+        yield Summary.whole(TABLES["exposed-parts"], list(zip(PARTS, parts, shares, strict=True)), findings=findings)
 
 
 def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> Iterator[tuple[_Moved, Sums]]:
@@ -118,19 +120,10 @@ def _row(moved: _Moved, times: Sums, every: int) -> Row:
     return (*moved, kernels, exposed, percent(exposed, every), *rest)
 
 
-def _parts(rows: Sequence[Row], every: int) -> list[Row]:
-    return [(part, time, percent(time, every)) for part, time in zip(PARTS, _sums(rows), strict=True)]
-
-
-def _sums(rows: Sequence[Row]) -> list[int]:
-    return [sum(row[column] for row in rows) for column in (7, 8, 9)]
-
-
-def _split(rows: Sequence[Row], every: int) -> Finding:
-    """Return how much of exposed communication is what, and which operations most of it lies in."""
-    shares = [time * 100 / every for time in _sums(rows)]
+def _split(shares: Sequence[float], most: str) -> Finding:
+    """Return how much of exposed communication is what [%], and which operations most of it lies in."""
     evidence = dict(zip(("waiting_percent", "transfer_percent", "unmatched_percent"), shares, strict=True))
-    found = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": _most(rows)})
+    found = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": most})
     return replace(found, text=f"exposed communication: {split_of(found)}")
 
 

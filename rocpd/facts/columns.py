@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -257,7 +258,7 @@ def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | N
 
 
 def _texts(reader: RankReader, select: str, wanted: Sequence[int]) -> dict[int, str | None]:
-    return {number: as_text(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
+    return {number: shared(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
 
 
 def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:
@@ -274,6 +275,16 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def shared(value: object) -> str | None:
+    """Return the same as `as_text`; ranks whose texts are equal have the same object, in memory and where it is sent.
+
+    >>> shared("gem" + str("m")) is shared("gemm")
+    True
+    """
+    text = as_text(value)
+    return text if text is None else sys.intern(text)
 
 
 _DENSE = 1 << 12  # numbers this close together are used as they are

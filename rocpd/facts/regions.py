@@ -27,6 +27,7 @@ from rocpd.facts.columns import (
     grouped,
     read_all,
     read_before,
+    shared,
     statement,
 )
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
@@ -350,7 +351,7 @@ def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool)
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
     rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
-    texts = {row: as_text(markers.texts[0][row]) or "" for row in rows}
+    texts = {row: shared(markers.texts[0][row]) or "" for row in rows}
     rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
     ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
     return number[rows].tolist(), ranges
@@ -391,16 +392,16 @@ class RankSteps(NamedTuple):
         return {step: times for step, times in self.steps.items() if step not in self.cut}
 
 
-def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
-    """Read steps and phases of a rank."""
+def steps_of(reader: RankReader, pattern: re.Pattern[str], *, phases: bool = False) -> RankSteps:
+    """Read the steps of a rank, and its phases where they are asked for."""
     ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
-    counted = ranges.counted.items()
+    counted = ranges.counted.items() if phases else ()
     lengths = by_key((folded(ranges.every[row].text), end - start) for row, (start, end) in counted)
     steps = {(step.text, step.of_text): (step.start, step.end - step.start) for step in marked}
     numbers = {(step.text, step.of_text): step.number for step in marked}
-    phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
+    durations = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
     if not reader.selects("rocpd_region"):
-        return RankSteps(steps, numbers, phases)
+        return RankSteps(steps, numbers, durations)
     whole = {(each.text, each.of_text): each.end - each.start for each in counted_steps(reader.whole(), pattern)}
     cut = frozenset(step for step, (_, length) in steps.items() if length != whole[step])
-    return RankSteps(steps, numbers, phases, cut)
+    return RankSteps(steps, numbers, durations, cut)

@@ -63,6 +63,7 @@ class Moments:
 
 
 _PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
+_PARTS = 64  # in which these come: of a thousand small ones most memory is what is around them
 _BINS = 12  # of a distribution in a cell
 _SHOWN = 100  # rows of a table that have one
 _HALF = 1 << 31
@@ -137,6 +138,9 @@ class Spread:
             self._waiting += len(values)
             if self._waiting > max(_PENDING, len(self._values)):
                 self._settle()
+            elif len(self._pending) > _PARTS:
+                values, counts = map(np.concatenate, zip(*self._pending, strict=True))
+                self._pending = [(values, counts)]
 
     def _settle(self) -> None:
         if self._pending:

@@ -176,28 +176,48 @@ _Span: TypeAlias = Callable[[RankReader], Row]
 _Meet: TypeAlias = Callable[[RankReader], list[Communication]]
 
 
-def read_first(session: Federation, step_marker: str) -> None:
-    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank."""
+def read_first(session: Federation, step_marker: str, *, aligns: bool = True) -> None:
+    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank.
+
+    Args:
+        session: the job.
+        step_marker: markers that are steps.
+        aligns: clocks are to be aligned before ranks are read again; if not, only those of ranks without steps are,
+            whose time that counts hangs on it.
+    """
     job = session.job
     if not session.window:
         spans = len(job.ranks) > 1 and not job.knows(SPANS_OF_RANKS)
-        aligns = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
-        _begun(session, step_marker, read_span if spans else None, times_of_meetings if aligns else None)
+        meets = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
+        most = _FEWEST if meets and not aligns else math.inf
+        _begun(session, step_marker, read_span if spans else None, times_of_meetings if meets else None, most)
 
 
 def _begun(
-    session: Federation, step_marker: str, span: _Span | None = None, meet: _Meet | None = None
+    session: Federation,
+    step_marker: str,
+    span: _Span | None = None,
+    meet: _Meet | None = None,
+    below: float = math.inf,
 ) -> Mapping[int, _Begun]:
-    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked."""
+    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked.
+
+    Args:
+        session: the job.
+        step_marker: markers that are steps.
+        span, meet: read that of a rank; None: nothing.
+        below: so many steps: ranks that have as many are not asked where they meet.
+    """
     job = session.job
-    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(job.ranks) == 1, span=span, meet=meet)
+    asked = _First(is_step(step_marker), len(job.ranks) == 1, span, meet, below)
 
     def begin() -> dict[int, _Begun]:
-        every = _of_ranks(session, work)
+        every = _of_ranks(session, partial(_begin, asked=asked))
         if span:
             job.once(SPANS_OF_RANKS, lambda: spans_of({rank: row for rank, (_, row, _) in every.items()}))
-        if meet:
-            job.once(MEETING_RANKS, lambda: [met for _, _, met in every.values()])
+        met = [met for _, _, met in every.values() if met is not None]
+        if len(met) == len(every):
+            job.once(MEETING_RANKS, lambda: met)
         return {rank: begun for rank, (begun, _, _) in every.items()}
 
     return job.once(("steps", step_marker), begin)
@@ -206,12 +226,22 @@ def _begun(
 _BEGUN = Fact("begun", 1, (_Begun,))
 
 
-def _begin(
-    reader: RankReader, pattern: re.Pattern[str], is_alone: bool, span: _Span | None, meet: _Meet | None
-) -> tuple[_Begun, Row, list[Communication]]:
+class _First(NamedTuple):
+    """The question to each rank before all else: which markers are steps, and further arguments of `_begun`."""
+
+    pattern: re.Pattern[str]
+    is_alone: bool
+    span: _Span | None
+    meet: _Meet | None
+    below: float
+
+
+def _begin(reader: RankReader, asked: _First) -> tuple[_Begun, Row, list[Communication] | None]:
+    pattern, is_alone = asked.pattern, asked.is_alone
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
     begun = reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
-    return begun, span(reader) if span else (), meet(reader) if meet else []
+    meets = asked.meet and len(begun.steps) < asked.below
+    return begun, asked.span(reader) if asked.span else (), asked.meet(reader) if asked.meet and meets else None
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:

@@ -274,7 +274,7 @@ class _Drawing:
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
         calls = [text or "" for text in history.names.texts]
         before = [BEFORE + text for text in calls]
-        self.texts = (*(text or "" for text in operations), *calls, *before, *_AT_STEPS)
+        self.texts = _shared((*(text or "" for text in operations), *calls, *before, *_AT_STEPS))
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
         self.launched = self._launched()
@@ -653,6 +653,12 @@ class _Drawing:
             if len(rows):
                 usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
                 yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)
+
+
+@functools.lru_cache(64)
+def _shared(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return equal texts, which many ranks have, as the same object."""
+    return texts
 
 
 def _course(steps: _Steps) -> tuple[Ints, Ints]:

@@ -95,11 +95,15 @@ def _communication(reader: RankReader) -> list[Communication]:
     launched = launches(reader.whole(), every.row)
     result = []
     for channel in channels(reader.whole(), names.texts, every, counted, launched):
-        transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
-        codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
-        queues_of_channel = queues[find_rows(counted.row, channel.counted.row)[0]]
-        result.append(Communication(channel, queues_of_channel, codes, transfers))
+        result.append(communication_of(channel, queues[find_rows(counted.row, channel.counted.row)[0]]))
     return result
+
+
+def communication_of(channel: Channel, queues: Ints) -> Communication:
+    """Return a channel, given the queues of its kernels that count, with what each of these does."""
+    transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
+    codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
+    return Communication(channel, queues, codes, transfers)
 
 
 def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:

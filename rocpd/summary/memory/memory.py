@@ -35,7 +35,18 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import SCRATCH
 from rocpd.schema.rules.steps import folded, is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, most_first, nothing, order_of, rows_of
+from rocpd.summary.grouping import (
+    Largest,
+    Sums,
+    add,
+    all_added,
+    merge,
+    most_first,
+    nothing,
+    order_of,
+    parts_added,
+    rows_of,
+)
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Picture, by_name, table_of
 
@@ -223,7 +234,8 @@ def allocation_sites(reading: Reading) -> Tables:
     Raises:
         RocpdError: no allocations.
     """
-    yield (answers := reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES))
+    answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
+    yield answers.adding(partial(parts_added, count=4))
     sites, by_step, *_ = parts = all_added(answers, 4, "memory allocations")
     findings = _findings(*parts)
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)

@@ -104,24 +104,27 @@ def overview(reading: Reading) -> Iterator[Summary]:
         findings = []
 
 
-def _found_early(reading: Reading, analyses: Mapping[str, Function], start: float, known: Mapping[str, Known]) -> None:
+def _found_early(
+    reading: Reading, analyses: Mapping[str, Function], start: float, done: int, known: Mapping[str, Known]
+) -> None:
     """Call `reading.on_preliminary` once with what the ranks so far show, where reading takes several seconds.
 
     Args:
         reading: of the whole job.
         analyses: by name.
         start: when reading began [s].
+        done: how many ranks were read.
         known: the answers so far; analyses that compare ranks wait for all.
     """
     hear, ranks = reading.on_preliminary, len(reading.session.ranks)
-    done, passed = max(map(len, known.values()), default=0), monotonic() - start
+    passed = monotonic() - start
     if not hear or done < _FEWEST_RANKS or passed < _PATIENCE_S or passed / done * (ranks - done) < _LONG_S:
         return
     reading.on_preliminary = None
     some = {name: answers for name, answers in known.items() if name not in _OF_ALL}
 
     def findings() -> list[Finding]:
-        tables = tables_of_some(reading.session, analyses, some, _SHOWN)
+        tables = tables_of_some(reading.session.of_ranks(reading.session.ranks[:done]), analyses, some, _SHOWN)
         return [finding for finding in _found(tables) if finding.rule in _EARLY]
 
     each_for_itself("preliminary verdict", lambda: hear(done, findings()), str)

@@ -310,12 +310,12 @@ class History:
             rows: which of all operations are of it.
             low, high: the times.
         """
-        order = np.flatnonzero(rows)
+        order = rows.nonzero()[0]
         ran = self.ops.take(order[np.lexsort((self.ops.end[order], self.ops.start[order]))])
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
         latest = np.maximum.accumulate(ran.end)
-        after = np.flatnonzero(ran.start[1:] > latest[:-1]) + 1
+        after = (ran.start[1:] > latest[:-1]).nonzero()[0] + 1
         parts = self._of_gaps(agent, latest[after - 1], ran.start[after], ran.take(after))
         first, last = int(ran.start[0]), int(latest[-1])
         for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
@@ -374,10 +374,10 @@ def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
 
 def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
-    rows = np.flatnonzero(cause >= 0)
+    rows = (cause >= 0).nonzero()[0]
     own = owned(regions.start[rows], regions.end[rows])  # of the outermost, cut where a damaged file lets them overlap
     calls = _idle(NULL, own.start, own.end, cause[rows[own.of]], regions.name[rows[own.of]])
-    around = innermost(regions.take(np.flatnonzero(cause < 0)))
+    around = innermost(regions.take((cause < 0).nonzero()[0]))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
     start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))

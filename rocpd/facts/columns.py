@@ -83,6 +83,13 @@ class EqualColumns:
         return made(*columns)
 
 
+_FEW = 48
+"""Numbers that Python sorts and looks up in less time than numpy's calls take."""
+
+_SOME = 1 << 10
+"""Rows that numpy sorts by several columns in less time than calls take that number these before."""
+
+
 def distinct(values: Ints) -> Ints:
     """Return the different values in ascending order.
 
@@ -91,6 +98,8 @@ def distinct(values: Ints) -> Ints:
     >>> distinct(np.array([7, 5, 7])).tolist()
     [5, 7]
     """
+    if len(values) <= _FEW:
+        return np.array(sorted(set(values.tolist())), np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
         return is_known.nonzero()[0] + low
@@ -104,6 +113,10 @@ def different(values: Ints) -> tuple[Ints, Ints]:
     >>> [column.tolist() for column in different(np.array([7, 5, 7]))]
     [[5, 7], [1, 0, 1]]
     """
+    if len(values) <= _FEW:
+        every = values.tolist()
+        known = {value: number for number, value in enumerate(sorted(set(every)))}
+        return np.array([*known], np.int64), np.array([known[value] for value in every], np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
         return is_known.nonzero()[0] + low, (is_known.cumsum() - 1)[values - low]
@@ -135,7 +148,15 @@ def numbered(*keys: Ints) -> Ints:
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    return different(_code(keys)[0])[1] if len(keys[0]) else np.zeros(0, np.int64)
+    if len(keys[0]) > _SOME:
+        return different(_code(keys)[0])[1]
+    if len(keys) == 1:
+        return different(keys[0])[1]
+    numbers = np.empty(len(keys[0]), np.int64)
+    order = np.lexsort(keys[::-1])
+    first, count = runs(*(key[order] for key in keys))
+    numbers[order] = np.arange(len(first)).repeat(count)
+    return numbers
 
 
 def first_of(numbers: Ints) -> Ints:
@@ -147,12 +168,16 @@ def first_of(numbers: Ints) -> Ints:
 
 def runs(*columns: Ints) -> tuple[Ints, Ints]:
     """Return where the values of ordered columns change, from 0, and how many rows have each value."""
-    changes = np.zeros(len(columns[0]), bool)
-    changes[:1] = True
-    for column in columns:
-        changes[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(changes)
-    return first, np.diff(np.append(first, len(changes)))
+    first, *others = columns
+    if not len(first):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    changes = first[1:] != first[:-1]
+    for column in others:
+        changes |= column[1:] != column[:-1]
+    (at,) = changes.nonzero()
+    edges = np.zeros(len(at) + 2, np.int64)
+    edges[1:-1], edges[-1] = at + 1, len(first)
+    return edges[:-1], edges[1:] - edges[:-1]
 
 
 def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
@@ -171,6 +196,10 @@ def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
 
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
+    if len(ids) <= _FEW:
+        every = ids.tolist()
+        value_of = {number: function(number) for number in sorted(set(every))}
+        return np.array([value_of[number] for number in every], np.int64)
     if (dense := _dense(ids)) is None:
         known, which = different(ids)
         return np.array([function(number) for number in known.tolist()], np.int64)[which]
@@ -314,9 +343,13 @@ class RowGroups:
 
 def group_rows(keys: Sequence[Ints]) -> RowGroups:
     """Group rows, of which there is at least one, by one column or more."""
-    code, width = _code(keys)
-    order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
-    first, _ = runs(code[order])
+    if len(keys[0]) <= _SOME:
+        order = np.lexsort(keys[::-1])
+        first, _ = runs(*(key[order] for key in keys))
+    else:
+        code, width = _code(keys)
+        order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
+        first, _ = runs(code[order])
     heads = order[first]
     return RowGroups(list(zip(*(key[heads].tolist() for key in keys), strict=True)), order, first)
 

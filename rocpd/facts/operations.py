@@ -69,7 +69,7 @@ class Ops(EqualColumns):
         """Yield the operations of each agent, or of each stream when that is what divides."""
         lane = self.lane(by)
         for number in distinct(lane).tolist():
-            yield number, self.take(np.flatnonzero(lane == number))
+            yield number, self.take((lane == number).nonzero()[0])
 
     def union(self, rows: Ints | slice = slice(None)) -> Union:
         """Return the time that some of the operations, or all, cover."""
@@ -111,13 +111,13 @@ def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ints]]
                 agents.setdefault(stream if by is By.STREAM else agent, agent)
     lanes = ops.lane(by)
     for lane in sorted(agents):
-        yield lane, agents[lane], np.flatnonzero(lanes == lane)
+        yield lane, agents[lane], (lanes == lane).nonzero()[0]
 
 
 def rows_within(ops: Ops, by: By | None, lane: int, span: Base) -> Ints:
     """Return the rows of the operations of an agent, or stream, that run between two times [ns]."""
     low, high = span
-    return np.flatnonzero((ops.lane(by) == lane) & (ops.start < high) & (np.maximum(ops.end, ops.start + 1) > low))
+    return ((ops.lane(by) == lane) & (ops.start < high) & (np.maximum(ops.end, ops.start + 1) > low)).nonzero()[0]
 
 
 class OperationNames:
@@ -156,7 +156,7 @@ def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
     """Return the numbers of compute kernels, communication kernels and copies among operations."""
     kinds = kinds_of(ops, categories, names)
-    return {kind: np.flatnonzero(kinds == number) for number, kind in enumerate(KINDS)}
+    return {kind: (kinds == number).nonzero()[0] for number, kind in enumerate(KINDS)}
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
@@ -239,7 +239,7 @@ def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[
         what: the rows are called.
     """
     read = columns(reading.reader, base, statement(select), names)
-    valid = np.flatnonzero(valid_times(*(read[names.index(edge)] for edge in ("start", "end"))))
+    valid = valid_times(*(read[names.index(edge)] for edge in ("start", "end"))).nonzero()[0]
     if what:
         reading.left_out[what] += len(read[0]) - len(valid)
     return [column[valid] for column in read]
@@ -300,12 +300,12 @@ def link(reader: RankReader, ops: Ops) -> Links:
     """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
     row, stack, start, end = columns(reader.whole(), "rocpd_region", statement("regions"), _CALLS)
     call = launching_regions(stack, start, end, ops.stack)
-    linked = np.flatnonzero(call >= 0)
+    linked = (call >= 0).nonzero()[0]
     linked = linked[valid_times(start[call[linked]], end[call[linked]])]
     call = call[linked]
     by_time = np.lexsort((ops.start[linked], call))
     first = np.zeros(len(linked), bool)
-    first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
+    first[by_time[np.diff(call[by_time], prepend=-1).nonzero()[0]]] = True
     return Links(linked, row[call], start[call], end[call], first)
 
 
@@ -322,7 +322,7 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
     stack, start, end, thread = columns(reader.whole(), "rocpd_region", statement("regions"), _THREADS)
     call = launching_regions(stack, start, end, stacks)
     threads, at = np.full(len(stacks), NO_THREAD), np.zeros(len(stacks), np.int64)
-    launched = np.flatnonzero(call >= 0)
+    launched = (call >= 0).nonzero()[0]
     threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
     return threads, at
 

@@ -255,9 +255,9 @@ class CallPaths:
             start, length: of the stretches [ns].
         """
         calls, places, paths = self._read
-        rows = np.flatnonzero(calls.name == name)
+        rows = (calls.name == name).nonzero()[0]
         at = np.searchsorted(calls.start[rows], start, side="right") - 1
-        known = np.flatnonzero(at >= 0)
+        known = (at >= 0).nonzero()[0]
         times: dict[str, int] = {}
         for (place,), which in grouped([places[rows[at[known]]]]):
             if paths[place]:

@@ -57,7 +57,7 @@ class Nesting:
         """Return the row of the range around each time of a thread [ns], -1 where there is none."""
         around_each = np.full(len(times), -1, np.int64)
         for thread, (since, rows) in self.segments.items():
-            here = np.flatnonzero(threads == thread)
+            here = (threads == thread).nonzero()[0]
             at = np.searchsorted(since, times[here], side="right") - 1
             around_each[here] = np.where(at >= 0, rows[at], -1)
         return around_each
@@ -76,7 +76,7 @@ def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
         start, end: of each range [ns].
         thread: its thread; None: all are of one.
     """
-    kept = np.flatnonzero(end > start)
+    kept = (end > start).nonzero()[0]
     if thread is None:
         return _nested_in(start, end, [(None, kept)])
     return _nested_in(start, end, ((key, kept[rows]) for (key,), rows in grouped([thread[kept]])))
@@ -115,7 +115,7 @@ def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]
             since, inside = _proper_segments(*times, depth, outer)
         else:
             since, inside, outer = _crossing_segments(times[0].tolist(), times[1].tolist())
-        within = np.flatnonzero(outer >= 0)
+        within = (outer >= 0).nonzero()[0]
         parents.update(zip(ordered[within].tolist(), ordered[outer[within]].tolist(), strict=True))
         segments[key] = since, np.where(inside >= 0, ordered[inside], -1)
     return Nesting(parents, segments)
@@ -350,7 +350,7 @@ def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool)
     """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
-    rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
+    rows = (valid_times(start, end) & (end > start)).nonzero()[0].tolist()
     texts = {row: shared(markers.texts[0][row]) or "" for row in rows}
     rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
     ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]

@@ -149,7 +149,7 @@ class Spread:
             values, counts = (np.concatenate(parts) for parts in zip(*pending, strict=True))
             order = np.argsort(values, kind="stable")
             values, counts = values[order], counts[order]
-            first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+            first = np.concatenate([[True], values[1:] != values[:-1]]).nonzero()[0]
             self._values, self._counts = values[first], np.add.reduceat(counts, first)
 
     @property
@@ -227,7 +227,7 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
             calls.tolist(), *sums, shortest.tolist(), longest.tolist(), strict=True
         )
     ]
-    for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
+    for group in (longest >= _HALF).nonzero()[0].tolist():  # its squares don't fit into 64 bits
         members = durations[first[group] : first[group] + calls[group]]
         moments[group] = Spread.of(members[members >= 0], len(members)).moments
     return moments

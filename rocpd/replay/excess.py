@@ -126,7 +126,7 @@ class Excess:
         """
         units = self.units
         own, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
-        some = np.flatnonzero(units.place >= 0)
+        some = (units.place >= 0).nonzero()[0]
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
         rows = np.repeat(np.arange(len(some)), times)  # a unit stands there as often as it counts
@@ -146,7 +146,7 @@ class Excess:
             removed: what points take less, all of a unit the same [ns].
         """
         units = self.units
-        some = np.flatnonzero(units.place >= 0)
+        some = (units.place >= 0).nonzero()[0]
         usual = units.reference[some] + units.lasting[some] - removed[units.first[some]]
         others, _ = _medians_of_others(units.place[some], usual, np.arange(len(some)))
         table = units.lasting.copy()
@@ -154,7 +154,7 @@ class Excess:
         is_one = np.zeros(len(table), bool)
         is_one[some] = True
         lasting: Ints = self.of_units(table)
-        rows = np.flatnonzero(removed)
+        rows = removed.nonzero()[0]
         lasting[rows] -= np.where(self.of_units(is_one, rows), 0, removed[rows])
         return lasting
 
@@ -246,7 +246,7 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
-    rows = np.flatnonzero(works)
+    rows = works.nonzero()[0]
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
     key = numbered(host, name)
     often = _often(key, len(steps))
@@ -263,7 +263,7 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     return _OfRank(
         _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
         narrowed(of_all),
-        np.flatnonzero(counts & (link >= 0)) + own.start,
+        (counts & (link >= 0)).nonzero()[0] + own.start,
         frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),
     )
@@ -336,7 +336,7 @@ def _medians(group: Ints, values: Ints) -> Ints:
     first, count = runs(group[order])
     ordered, medians = values[order], np.empty(len(first), np.int64)
     for size in distinct(count).tolist():  # most groups have one value a step: these are sorted together
-        some = np.flatnonzero(count == size)
+        some = (count == size).nonzero()[0]
         middle = (size - 1) // 2
         medians[some] = np.partition(ordered[first[some, None] + np.arange(size)], middle, axis=1)[:, middle]
     return medians

@@ -213,7 +213,7 @@ def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:
 def in_order(parts: Sequence[Edges]) -> Edges:
     """Return edges of several by target; those that go back in time are left out."""
     every = Edges.joined(parts)
-    onward = np.flatnonzero(every.source < every.target)
+    onward = (every.source < every.target).nonzero()[0]
     return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 

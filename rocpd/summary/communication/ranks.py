@@ -481,5 +481,5 @@ def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
 
 def _with_some(member: Channel, chosen: Flags) -> Channel:
     """Return a channel of which only the kernels of some collectives count."""
-    kept = np.flatnonzero(chosen[member.numbers])
+    kept = chosen[member.numbers].nonzero()[0]
     return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))

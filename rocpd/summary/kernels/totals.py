@@ -512,7 +512,7 @@ def _read_agents(reading: RankReading) -> _Sums:
     """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)
-    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    ops = ops.take((ops.kind == KERNEL).nonzero()[0])
     origins = read_origins(reading, reading.options.by or By.MARKER)
     places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):

@@ -177,7 +177,7 @@ def _read_levels(reading: RankReading) -> _OfLevels:
     begin = -1 if part.start is None else part.start
     allocations = read_allocations(reading)
     lane = {By.AGENT: allocations.agent, By.STREAM: allocations.stream}.get(by, np.zeros_like(allocations.agent))
-    change, lost = changes(allocations), np.flatnonzero(~allocations.allocates & (allocations.ends < 0))
+    change, lost = changes(allocations), (~allocations.allocates & (allocations.ends < 0)).nonzero()[0]
     of, cause = np.append(change.of, lost), np.append(change.by, lost)
     more = np.append(change.bytes, np.zeros_like(lost))
     known = allocations.passes[of] & (allocations.in_window[cause] | (allocations.start[cause] < begin))
@@ -260,7 +260,7 @@ def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     sites: _Sites = {}
     left: dict[_Site, set[int]] = {}
     held: Counter[_Site] = Counter()
-    counted = np.flatnonzero(made.counts)
+    counted = made.counts.nonzero()[0]
     for (lane, *codes), rows in grouped([column[counted] for column in (lanes, made.call, made.marker, made.level)]):
         site = _Site(*(names.texts[code] for code in codes))
         sums, leaving = _of_site(made, counted[rows])
@@ -308,7 +308,7 @@ def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str],
     numbers = (number for (number,) in through_steps(reading.reader, step).at(allocations.start))
     in_step = np.array([NULL if number is None else number for number in numbers])
     is_memory = np.array([text != SCRATCH for text in texts], bool)[allocations.level]
-    made = np.flatnonzero(allocations.allocates & is_memory)
+    made = (allocations.allocates & is_memory).nonzero()[0]
     freed_by = allocations.ended_by[made]
     is_freed = freed_by >= 0
     return Made(
@@ -330,7 +330,7 @@ def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
     """Return what the steps of a rank allocate and free."""
     steps: _BySteps = {}
     for at, (step, counts) in enumerate(((made.step, made.counts), (made.freed_in, made.free_counts))):
-        chosen = np.flatnonzero((step != NULL) & counts)
+        chosen = ((step != NULL) & counts).nonzero()[0]
         for (lane, number), rows in grouped([lanes[chosen], step[chosen]]):
             count, size = len(rows), total(made.bytes[chosen[rows]])
             add(

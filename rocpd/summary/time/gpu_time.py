@@ -250,7 +250,7 @@ def _of_pieces(spent: AgentTime, gaps: Ints) -> _Sum:
 
 def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
     talking = (kinds == COMMUNICATION) & (ops.stream != NULL)
-    streams = _computing_streams(ops, np.flatnonzero(kinds == COMPUTE))
+    streams = _computing_streams(ops, (kinds == COMPUTE).nonzero()[0])
     return _Sum(
         operations=len(ops),
         collectives=int((kinds == COMMUNICATION).sum()),
@@ -521,7 +521,7 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
             merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
-    counted = np.flatnonzero(begun_in(time, ops.start))
+    counted = begun_in(time, ops.start).nonzero()[0]
     ranks = (reading.rank.number,) if sums else ()
     return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]), ranks)
 
@@ -543,7 +543,7 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
-    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), np.flatnonzero(ops.kind == COPY)
+    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), (ops.kind == COPY).nonzero()[0]
     size = np.array([sizes.get(number, 0) for number in ops.row[some].tolist()], np.int64)
     for (code, of_size), rows in grouped([ops.name[some], np.searchsorted(EDGES, size)]):
         _, time, each = rates(size[rows], ops.duration[some[rows]])

@@ -308,7 +308,7 @@ def _begun(idle: AgentTime) -> Ints:
         return idle.start
     works = idle.cause == cause_code(HOST)
     is_first = np.append(True, (idle.start[1:] != idle.end[:-1]) | works[1:] | works[:-1])
-    first = np.flatnonzero(is_first)
+    first = is_first.nonzero()[0]
     length = np.zeros(len(idle.start), np.int64)
     length[first] = idle.end[np.append(first[1:] - 1, len(idle.start) - 1)] - idle.start[first]
     return length
@@ -422,7 +422,7 @@ def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _
         return sums
     piece = np.maximum(np.searchsorted(idle.start, samples.at, "right") - 1, 0)
     is_inside = (samples.at >= idle.start[piece]) & (samples.at < idle.end[piece])
-    rows = np.flatnonzero(is_inside & (_threads(idle, history)[piece] == samples.thread) & (samples.thread != NULL))
+    rows = (is_inside & (_threads(idle, history)[piece] == samples.thread) & (samples.thread != NULL)).nonzero()[0]
     for row in rows.tolist():
         cause, time = CAUSES[idle.cause[piece[row]]], int(samples.length[row])
         places = [frame_of(text)[:2] for text in samples.paths[row]]
@@ -434,7 +434,7 @@ def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _
 def _threads(idle: AgentTime, history: History) -> Ints:
     """Return of each piece the thread that launches the next operation, `NULL` where none is known."""
     regions = history.regions
-    ops = history.ops.take(np.flatnonzero(history.ops.agent == idle.agent))
+    ops = history.ops.take((history.ops.agent == idle.agent).nonzero()[0])
     ops = ops.take(np.argsort(ops.start, kind="stable"))
     after = np.searchsorted(ops.start, idle.end)
     has_one = after < len(ops.start)

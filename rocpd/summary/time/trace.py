@@ -191,7 +191,7 @@ def _added(answers: Sequence[tuple[int, dict[str, _Count]]]) -> tuple[int, dict[
 def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
     ops, kernels, regions, names, invalid = read_recording(reading)
-    dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    dispatches = ops.take((ops.kind == KERNEL).nonzero()[0])
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
     called = [names.texts[code] for code in distinct(regions.name).tolist()]
     launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
@@ -227,7 +227,7 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
     has_work = np.isin(regions.stack, ops.stack)
 
     def calls(of: Callable[[str | None], bool]) -> Ints:
-        return np.flatnonzero(innermost & np.array([of(text) for text in names.texts], bool)[regions.name])
+        return (innermost & np.array([of(text) for text in names.texts], bool)[regions.name]).nonzero()[0]
 
     singles, graphs = calls(launches_kernel), calls(launches_graph)
     return {

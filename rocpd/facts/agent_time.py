@@ -30,7 +30,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
-from rocpd.facts.columns import Names, first_of, grouped, numbered
+from rocpd.facts.columns import Names, filled, first_of, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, kinds_of, read_ops
 from rocpd.facts.rank import LANES, Base, By, Options, RankReading
@@ -234,16 +234,16 @@ def lanes_in_time(
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
     """Return the time of some operations, of one agent."""
     pieces, part, hides = busy_pieces(ops.start[rows], ops.end[rows], kinds[rows])
-    unknown, nothing = np.full(len(part), -1), np.full(len(part), NULL)
+    unknown, nothing = filled(len(part), -1), filled(len(part), NULL)
     return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
 
 
 def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: Ints | None = None) -> AgentTime:
     count = len(start)
-    unknown, nothing = np.full(count, -1), np.zeros(count, np.int64)
-    what = np.full(count, NULL) if what is None else what
+    unknown, nothing = filled(count, -1), filled(count, 0)
+    what = filled(count, NULL) if what is None else what
     cause = unknown if cause is None else cause
-    return AgentTime(agent, agent, start, end, np.full(count, IDLE), unknown, nothing, cause, what)
+    return AgentTime(agent, agent, start, end, filled(count, IDLE), unknown, nothing, cause, what)
 
 
 def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:

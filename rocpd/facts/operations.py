@@ -7,7 +7,7 @@ per operation. Rows with invalid timestamps are left out and counted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,6 +133,10 @@ class OperationNames:
         self.full: list[str | None] = []
         self._codes: dict[tuple[str | None, str | None], int] = {}
 
+    def adopt(self, others: OperationNames) -> None:
+        """Give the same numbers as others, where there are none yet."""
+        self.texts, self.full, self._codes = others.texts.copy(), others.full.copy(), others._codes.copy()
+
     def code(self, shown: str | None, full: str | None) -> int:
         """Return the number of a name; a new one gets the next."""
         code = self._codes.setdefault((shown, full), len(self.texts))
@@ -185,7 +189,21 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
     read = reading.reader.once(_OPERATIONS.of(stacks), lambda: _in_order(reading.reader, stacks))
     reading.left_out["GPU operations"] += read.invalid
     form = reading.options.kernel_names
-    codes = [names.code(*name) for name in reading.reader.once(("names", form), lambda: _names(reading, read))]
+    if names.texts:
+        return _named(read, names, reading.reader.once(("names", form), lambda: _names(reading, read)))
+
+    def named() -> tuple[Ops, OperationNames]:
+        own = OperationNames()
+        return _named(read, own, reading.reader.once(("names", form), lambda: _names(reading, read))), own
+
+    ops, known = reading.reader.once(("named", form, stacks), named)
+    names.adopt(known)
+    return ops
+
+
+def _named(read: _InOrder, names: OperationNames, known: Iterable[tuple[str | None, str | None]]) -> Ops:
+    """Return operations with the numbers that their names have, or get, among others."""
+    codes = [names.code(*name) for name in known]
     return dataclasses.replace(read.ops, name=np.array(codes, np.int64)[read.ops.name])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen
-from rocpd.facts.columns import EqualColumns, runs
+from rocpd.facts.columns import EqualColumns, filled, runs
 
 _SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
 
@@ -111,8 +111,8 @@ class Edges(EqualColumns):
     @classmethod
     def of(cls, kind: Edge, source: Ints, target: Ints, lag: Ints | None = None) -> Edges:
         """Return edges of one kind; without lag it is 0."""
-        lag = np.zeros(len(source), np.int64) if lag is None else lag
-        return cls(source, target, lag, np.full(len(source), kind, np.int8))
+        lag = filled(len(source), 0) if lag is None else lag
+        return cls(source, target, lag, filled(len(source), kind, np.int8))
 
     def narrowed(self) -> Edges:
         """Return the same in fewer bytes."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
 from rocpd.base import Ints, frozen
+from rocpd.facts.columns import filled
 
 
 @frozen
@@ -93,7 +94,7 @@ class Spread:
     def add(self, durations: Ints, calls: int | None = None) -> None:
         """Add durations; arguments as for `of`."""
         self.calls += len(durations) if calls is None else calls
-        self._await(durations, np.ones(len(durations), np.int64))
+        self._await(durations, filled(len(durations), 1))
 
     @classmethod
     def sum(cls, spreads: Iterable[Spread]) -> Spread:
@@ -204,7 +205,11 @@ def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
     """Return the distributions of groups of events; arguments as for `moments_by_group`."""
-    return [Spread.of(group[group >= 0], len(group)) for group in np.split(durations, first[1:])]
+    edges = [*first.tolist(), len(durations)]
+    groups = [durations[low:high] for low, high in pairwise(edges)]
+    if int(durations.min(initial=0)) >= 0:
+        return [Spread.of(group) for group in groups]
+    return [Spread.of(group[group >= 0], len(group)) for group in groups]
 
 
 def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:

@@ -159,13 +159,13 @@ def numbered(*keys: Ints) -> Ints:
     return numbers
 
 
-def filled(count: int, value: int, kind: type[np.signedinteger[Any]] = np.int64) -> Any:
-    """Return a column of one number, which is not to be changed: of few rows `numpy.full` takes ten times as long."""
+def filled(count: int, value: int, kind: Any = np.int64) -> Any:
+    """Return a column of one number, not to be changed: of few rows `numpy.full` takes several times as long."""
     return _block(value, kind)[:count] if count <= _SOME else np.full(count, value, kind)
 
 
 @functools.cache
-def _block(value: int, kind: type[np.signedinteger[Any]]) -> Any:
+def _block(value: int, kind: Any) -> Any:
     block = np.full(_SOME, value, kind)
     block.flags.writeable = False
     return block

@@ -117,7 +117,7 @@ def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ints]]
 def rows_within(ops: Ops, by: By | None, lane: int, span: Base) -> Ints:
     """Return the rows of the operations of an agent, or stream, that run between two times [ns]."""
     low, high = span
-    return ((ops.lane(by) == lane) & (ops.start < high) & (np.maximum(ops.end, ops.start + 1) > low)).nonzero()[0]
+    return np.flatnonzero((ops.lane(by) == lane) & (ops.start < high) & (np.maximum(ops.end, ops.start + 1) > low))
 
 
 class OperationNames:

@@ -435,9 +435,9 @@ def _collective_waits(session: Federation, given: Given) -> Iterator[Row]:
     for group, some, fronts in _collectives(session):
         late = some.arrivals.shares > 0
         waits = np.where(late, 0, some.arrivals.waits)
-        for column in (late.any(0) & (waits > 0).any(0)).nonzero()[0].tolist():
-            last = late[:, column].nonzero()[0].tolist()
-            for row in waits[:, column].nonzero()[0].tolist():
+        for column in np.flatnonzero(late.any(0) & (waits > 0).any(0)).tolist():
+            last = np.flatnonzero(late[:, column]).tolist()
+            for row in np.flatnonzero(waits[:, column]).tolist():
                 share, rest = divmod(int(waits[row, column]), len(last))
                 for place, cause in enumerate(last):
                     pair = group[row].rank, group[cause].rank

@@ -137,7 +137,7 @@ class Waiting:
             return
         waits, times = some.arrivals.waits, some.arrivals.times
         classes = some.arrivals.classes(len(group) >= (group[0].size or 0))
-        for code in np.bincount(classes).nonzero()[0].tolist():
+        for code in np.flatnonzero(np.bincount(classes)).tolist():
             counted = some.counted & (classes == code)
             added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
@@ -156,15 +156,15 @@ class Waiting:
         most = np.zeros(shape, np.int64)
         np.maximum.at(most.reshape(-1), at, waits)
         is_there, is_last = members > 0, shared > 0
-        late = is_last.any(1).nonzero()[0]  # few: a matrix of all by all does not fit where there are many
+        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all does not fit where there are many
         total, count = waited @ shared[late].T, (most > 0).astype(float) @ is_last[late].astype(float).T
-        for code in is_there.any(1).nonzero()[0].tolist():
+        for code in np.flatnonzero(is_there.any(1)).tolist():
             self.took_part[keys[code]] += int(is_there[code].sum())
             self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
         number = np.array([self.numbers.setdefault(key, len(self.numbers)) for key in keys], np.int64)
         times = count.astype(np.int64)
         for column, code in enumerate(late.tolist()):
-            waiters = count[:, column].nonzero()[0]
+            waiters = np.flatnonzero(count[:, column])
             longest = most[waiters][:, is_last[code]].max(1, initial=0)
             cause = np.full(len(waiters), number[code])
             self.pairs.append(_Pairs(number[waiters], cause, times[waiters, column], total[waiters, column], longest))

@@ -227,7 +227,7 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
     has_work = np.isin(regions.stack, ops.stack)
 
     def calls(of: Callable[[str | None], bool]) -> Ints:
-        return (innermost & np.array([of(text) for text in names.texts], bool)[regions.name]).nonzero()[0]
+        return np.flatnonzero(innermost & np.array([of(text) for text in names.texts], bool)[regions.name])
 
     singles, graphs = calls(launches_kernel), calls(launches_graph)
     return {

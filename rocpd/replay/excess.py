@@ -23,10 +23,12 @@ from rocpd.replay.points import Point, Points, narrowed, small
 Column = TypeVar("Column", Ints, Flags)
 
 _FEWEST = 3  # steps that make a median
-_BLOCK = 1 << 18  # points at once
+_BLOCK = 1 << 16  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
 _TIMES = (0, 2, 3)
 """Which columns of units are times."""
+_KEYS = 5
+"""Which column of units is the first of those that are numbers."""
 
 
 @frozen
@@ -181,14 +183,15 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
-    ranks = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    every = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    units = _UnitsOfRank(*map(np.concatenate, zip(*(of_rank for of_rank, _ in every), strict=True)))
+    ranks, sizes = [each for _, each in every], [len(of_rank.host) for of_rank, _ in every]
+    del every  # which has all units once more
     moved = np.concatenate([each.moved for each in ranks])
     roles: dict[object, int] = {}
     # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
     of_role = [roles.setdefault(each.role, len(roles)) for each in ranks]
-    sizes = [len(each.units.host) for each in ranks]
     role, rank = (np.repeat(np.array(numbers, np.int64), sizes) for numbers in (of_role, list(job.own)))
-    units = _UnitsOfRank(*map(np.concatenate, zip(*(each.units for each in ranks), strict=True)))
     seen = len(set[int]().union(*(each.steps for each in ranks)))
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
     parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
@@ -205,6 +208,7 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     most = max(int(columns[0].max()), int(job.points.work.max(initial=0, where=unit >= 0)))
     kind = np.int32 if most < _SHORT else np.int64
     columns = [column.astype(kind) if at in _TIMES else column for at, column in enumerate(columns)]
+    columns = [column if at < _KEYS else narrowed(column) for at, column in enumerate(columns)]
     return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
@@ -227,21 +231,19 @@ class _OfRank(NamedTuple):
     """A rank in steps that count.
 
     Args:
-        units: its units.
-        unit: of each point the number of its own among `units`; -1: none.
+        unit: of each point the number of its own among the units of the rank; -1: none.
         moved: its transfers, of which links have units.
         role: the kernels that it runs, and how often; None: none.
         steps: numbers of the steps in which it has points.
     """
 
-    units: _UnitsOfRank
     unit: Ints
     moved: Ints
     role: frozenset[tuple[int, int]] | None
     steps: frozenset[int]
 
 
-def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
+def _of_rank(job: JobGraph, own: slice, steps: Ints) -> tuple[_UnitsOfRank, _OfRank]:
     """Return the units of a rank, which has points of its `own`, in some steps."""
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
@@ -256,12 +258,12 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     of_all = np.full(len(points), -1)
     of_all[rows] = unit
     usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
-    host, name, often, nth = (column[first] for column in (host, name, often, nth))
+    host, name, often, nth, count = map(narrowed, (*(column[first] for column in (host, name, often, nth)), count))
     computes = points.name[counts & (points.part == COMPUTE)]
     names = first_of(numbered(computes))
     times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
-    return _OfRank(
-        _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
+    units = _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start)
+    return units, _OfRank(
         narrowed(of_all),
         (counts & (link >= 0)).nonzero()[0] + own.start,
         frozenset(each for each in times if each[1]) if len(computes) else None,
@@ -343,7 +345,20 @@ def _medians(group: Ints, values: Ints) -> Ints:
 
 
 def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
-    """Return for each value the median of those of others in its group, the lower of two, and how many these are.
+    """Return for each value the median of those of others in its group, the lower of two, and how many these are."""
+    if len(group) <= _BLOCK:
+        return _medians_in_block(group, values, whose)
+    medians, count = np.zeros(len(group), np.int64), np.zeros(len(group), np.int64)
+    order = np.argsort(group, kind="stable")
+    first, _ = runs(group[order])
+    edges = first[np.append(True, first[1:] // _BLOCK != first[:-1] // _BLOCK)]
+    for rows in np.split(order, edges[1:]):
+        medians[rows], count[rows] = _medians_in_block(group[rows], values[rows], whose[rows])
+    return medians, count
+
+
+def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
+    """Return the same of some groups, for which a dozen columns are needed.
 
     One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
     """

@@ -132,13 +132,13 @@ class Excess:
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
         rows = np.repeat(np.arange(len(some)), times)  # a unit stands there as often as it counts
-        medians, others = (
+        medians, is_known = (
             column[np.cumsum(times) - times]
             for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
         )
         together = numbered(place, whose[some])
-        own[some] = np.where(others > 0, usual - medians, 0)
-        common[some] = np.where(others > 0, _medians(together[rows], usual[rows])[together] - medians, 0)
+        own[some] = np.where(is_known, usual - medians, 0)
+        common[some] = np.where(is_known, _medians(together[rows], usual[rows])[together] - medians, 0)
         return own, common
 
     def lasting_without(self, removed: Ints) -> Ints:
@@ -191,7 +191,7 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     roles: dict[object, int] = {}
     # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
     of_role = [roles.setdefault(each.role, len(roles)) for each in ranks]
-    role, rank = (np.repeat(np.array(numbers, np.int64), sizes) for numbers in (of_role, list(job.own)))
+    role, rank = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     seen = len(set[int]().union(*(each.steps for each in ranks)))
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
     parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
@@ -204,11 +204,12 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         unit[moved], of_links = _of_links(job.points, moved, shapes[job.link[moved]], job.link[moved])
         unit[moved] += len(rank)
         rows.append(of_links)
-    columns = [np.concatenate([*column, [none]]) for *column, none in zip(*rows, NO_UNIT, strict=True)]
-    most = max(int(columns[0].max()), int(job.points.work.max(initial=0, where=unit >= 0)))
+    most = max(int(job.points.work.max(initial=0, where=unit >= 0)), *(int(row[0].max(initial=0)) for row in rows))
     kind = np.int32 if most < _SHORT else np.int64
-    columns = [column.astype(kind) if at in _TIMES else column for at, column in enumerate(columns)]
-    columns = [column if at < _KEYS else narrowed(column) for at, column in enumerate(columns)]
+    columns: list[Any] = []
+    for at, (*column, none) in enumerate(zip(*rows, NO_UNIT, strict=True)):
+        joined = np.concatenate([*column, [none]])
+        columns.append(joined.astype(kind) if at in _TIMES else narrowed(joined) if at >= _KEYS else joined)
     return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
@@ -299,9 +300,8 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> t
         steps: in how many steps there are such points.
     """
     usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
-    kind = numbered(*same)
-    others, number = _medians_of_others(kind, usual, np.arange(len(usual)))
-    known = number >= 1
+    kind = narrowed(numbered(*same))
+    others, known = _medians_of_others(kind, usual, np.arange(len(usual)))
     lasting, reference = np.where(known, usual - others, 0), np.where(known, others, usual)
     return usual, np.full(len(usual), steps >= _FEWEST), reference, lasting, known, np.where(known, kind, -1)
 
@@ -344,20 +344,20 @@ def _medians(group: Ints, values: Ints) -> Ints:
     return medians
 
 
-def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
-    """Return for each value the median of those of others in its group, the lower of two, and how many these are."""
+def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
+    """Return for each value the median of those of others in its group, the lower of two, and whether there are any."""
     if len(group) <= _BLOCK:
         return _medians_in_block(group, values, whose)
-    medians, count = np.zeros(len(group), np.int64), np.zeros(len(group), np.int64)
+    medians, is_known = np.zeros(len(group), np.int64), np.zeros(len(group), bool)
     order = np.argsort(group, kind="stable")
     first, _ = runs(group[order])
     edges = first[np.append(True, first[1:] // _BLOCK != first[:-1] // _BLOCK)]
     for rows in np.split(order, edges[1:]):
-        medians[rows], count[rows] = _medians_in_block(group[rows], values[rows], whose[rows])
-    return medians, count
+        medians[rows], is_known[rows] = _medians_in_block(group[rows], values[rows], whose[rows])
+    return medians, is_known
 
 
-def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
+def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
     """Return the same of some groups, for which a dozen columns are needed.
 
     One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
@@ -378,7 +378,7 @@ def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Int
         if (further == at).all():
             break
         at = further
-    medians, count = np.zeros(every, np.int64), np.zeros(every, np.int64)
+    medians, is_known = np.zeros(every, np.int64), np.zeros(every, bool)
     medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
-    count[rows] = np.repeat(others, own)
-    return medians, count
+    is_known[rows] = np.repeat(others > 0, own)
+    return medians, is_known

@@ -117,8 +117,11 @@ def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
 def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:
     """Return the row of the step around each launch: of its thread, else of any; -1 where there is none."""
     rows = [step.row for step in steps]
-    own = nest(ranges, rows).innermost(threads, at)
-    return np.where(own >= 0, own, nest(ranges, rows, thread=0).innermost(np.zeros_like(threads), at))
+    around = nest(ranges, rows).innermost(threads, at)
+    (others,) = (around < 0).nonzero()
+    if len(others):
+        around[others] = nest(ranges, rows, thread=0).innermost(np.zeros_like(others), at[others])
+    return around
 
 
 @frozen

@@ -11,7 +11,6 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -95,9 +94,10 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
         rows: which of them; None: all.
         thread: takes all for ranges of this one thread.
     """
-    some = (row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start)
+    some = [row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start]
     by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in some)
-    start, end = (np.fromiter(map(attrgetter(side), ranges), np.int64, len(ranges)) for side in ("start", "end"))
+    start, end = np.zeros((2, len(ranges)), np.int64)
+    start[some], end[some] = [ranges[row].start for row in some], [ranges[row].end for row in some]
     return _nested_in(start, end, [(key, np.array(of_thread)) for key, of_thread in by_thread.items()])
 
 

@@ -266,7 +266,7 @@ def test_facts_take_their_share_at_most(job: list[Path], monkeypatch: pytest.Mon
 DEFINITIONS = {
     "activities 1": "4ace25953416",
     "allocations 2": "b5d5420dc808",
-    "begun 1": "e75fde87d8f7",
+    "begun 2": "859089cabaaf",
     "blamed 6": "fc76c4f4238c",
     "budget 3": "bb3f09024fdd",
     "busy 1": "15a0ea5b27c3",

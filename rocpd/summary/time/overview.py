@@ -18,7 +18,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.units import LEAST_STEPS, SLOW, slow_beyond
+from rocpd.facts.units import LEAST_STEPS, SLOW, products_of_ranks, slow_beyond
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
@@ -34,7 +34,6 @@ from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
 _WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
-_PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 
 TABLES = by_name(
     table_of(
@@ -204,7 +203,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
-    products = Counter(str(name or "GPU") for rank in job for (name,) in session.reader(rank.number).rows(_PRODUCTS))
+    products = Counter(products_of_ranks(session))
     lasting = _whole_steps(tables, "is_warm_up", "period_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
